@@ -1,0 +1,63 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The compiler's upcoming rules, all on, so that no file needs a dialect of its own.
+let settings: [SwiftSetting] = [
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+    .enableUpcomingFeature("ExistentialAny"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+    .enableUpcomingFeature("MemberImportVisibility"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0461-async-function-isolation.md
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
+    .enableUpcomingFeature("InferIsolatedConformances"),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+}
+
+let package = Package(
+    name: "saltern",
+    platforms: [.macOS(.v26)],
+    products: [.executable(name: "saltern", targets: ["saltern"])],
+    targets: [
+        .systemLibrary(name: "CLibEvent", providers: [.apt(["libevent-dev"])]),
+        .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+
+        // Each target imports only those above it.
+        library("Cryptography", ["COpenSSL"]),
+        library("TransportSecurity", ["COpenSSL", "Cryptography"]),
+        library("EventLoop", ["CLibEvent"]),
+        library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
+        library("HTTPCore", []),
+        library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
+        library("SalternServer", ["HTTPCore", "Postgres", "Cryptography"]),
+        .executableTarget(
+            name: "saltern",
+            dependencies: ["SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography"],
+            swiftSettings: settings),
+        .target(
+            name: "SalternTesting",
+            dependencies: [
+                "SalternServer", "HTTPServer", "HTTPCore", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
+            ],
+            swiftSettings: settings),
+
+        tests("CryptographyTests", ["Cryptography"]),
+        tests("TransportSecurityTests", ["TransportSecurity", "Cryptography"]),
+        tests("EventLoopTests", ["EventLoop"]),
+        tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),
+        tests("HTTPCoreTests", ["HTTPCore"]),
+        tests("HTTPServerTests", ["HTTPServer", "HTTPCore", "EventLoop", "TransportSecurity", "SalternTesting"]),
+        tests("SalternServerTests", ["SalternServer", "SalternTesting", "HTTPCore", "Postgres", "Cryptography"]),
+    ],
+    swiftLanguageModes: [.v6]
+)
