@@ -1,0 +1,66 @@
+internal import CLibEvent
+
+/// Readiness of one descriptor, told to a handler on the loop's thread.
+///
+/// Level-triggered: while reading is on and bytes wait, the handler is called every turn. Not `Sendable`: it
+/// lives and ends on its loop. Call ``cancel()`` before the descriptor is closed.
+public final class DescriptorWatch {
+    /// What a descriptor can do without blocking.
+    public enum Readiness: Sendable {
+        case readable, writable
+    }
+
+    private let loop: EventLoop
+    private var handler: ((Readiness) -> Void)?
+    private var readEvent: OpaquePointer?
+    private var writeEvent: OpaquePointer?
+    private var isReading = false
+    private var isWriting = false
+
+    private static let callback: event_callback_fn = { _, what, context in
+        guard let context else { return }
+        let watch = Unmanaged<DescriptorWatch>.fromOpaque(context).takeUnretainedValue()
+        watch.handler?(what & CShort(EV_READ) != 0 ? .readable : .writable)
+    }
+
+    /// Watches `descriptor`, which the caller keeps open until ``cancel()``. Both interests start off.
+    public init(loop: EventLoop, descriptor: CInt, handler: @escaping (Readiness) -> Void) {
+        loop.preconditionInLoop()
+        self.loop = loop
+        self.handler = handler
+        // The events hold this object unretained: `deinit` frees them before the memory goes.
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let base = loop.base.pointer
+        readEvent = event_new(base, descriptor, CShort(EV_READ | EV_PERSIST), Self.callback, context)
+        writeEvent = event_new(base, descriptor, CShort(EV_WRITE | EV_PERSIST), Self.callback, context)
+        precondition(readEvent != nil && writeEvent != nil, "out of memory")
+    }
+
+    /// Turns the interest in readable on or off.
+    public func setReading(_ enabled: Bool) {
+        guard enabled != isReading, let readEvent else { return }
+        isReading = enabled
+        if enabled { event_add(readEvent, nil) } else { event_del(readEvent) }
+    }
+
+    /// Turns the interest in writable on or off.
+    public func setWriting(_ enabled: Bool) {
+        guard enabled != isWriting, let writeEvent else { return }
+        isWriting = enabled
+        if enabled { event_add(writeEvent, nil) } else { event_del(writeEvent) }
+    }
+
+    /// Ends the watch and lets go of the handler. Harmless when repeated.
+    public func cancel() {
+        loop.preconditionInLoop()
+        if let readEvent { event_free(readEvent) }
+        if let writeEvent { event_free(writeEvent) }
+        readEvent = nil
+        writeEvent = nil
+        handler = nil
+    }
+
+    deinit {
+        precondition(readEvent == nil, "a watch must be cancelled on its loop before it is freed")
+    }
+}

@@ -1,0 +1,188 @@
+internal import CLibEvent
+internal import Glibc
+internal import Synchronization
+
+/// One thread and one libevent base: everything that belongs to a loop runs on its thread and needs no lock.
+///
+/// A loop is a `TaskExecutor`, so `Task(executorPreference: loop)` runs a request's `async` functions on the
+/// thread that owns its connection, and a `SerialExecutor`, so an actor can be pinned to it.
+///
+/// A turn of the loop is: wait for readiness and timers, call their handlers, run the Swift jobs these made,
+/// then call ``TurnEndObserver/turnEnded()`` of everybody who asked for it. Output gathered in a turn is
+/// therefore written once.
+// Safe to share: `inbox`, `isWakePending` and `threadID` are synchronised; every other stored property is
+// touched on the loop's thread only, which `preconditionInLoop` checks at each public entry.
+public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable {
+    /// The thread's name, as `top -H` shows it.
+    public let name: String
+
+    let base: EventBase
+    private let wakeDescriptor: OwnedDescriptor
+    private let threadID = Atomic<UInt>(0)
+    private let isWakePending = Atomic<Bool>(false)
+    private let inbox = Mutex(Inbox())
+
+    private var jobs: [UnownedJob] = []
+    private var runningJobs: [UnownedJob] = []
+    private var observers: [any TurnEndObserver] = []
+    private var notifiedObservers: [any TurnEndObserver] = []
+    private var wakeEvent: DescriptorWatch?
+    private var turnTime: ContinuousClock.Instant?
+    private var isStopping = false
+
+    /// What other threads have left for the loop.
+    private struct Inbox {
+        var jobs: [UnownedJob] = []
+        var blocks: [@Sendable () -> Void] = []
+        var thread: LoopThread?
+        var stopRequested = false
+    }
+
+    /// How many times in one turn freshly made jobs are run before the loop looks at its descriptors again.
+    private static let jobRoundsPerTurn = 16
+
+    /// Makes a loop; nothing runs before ``start()``.
+    /// - Throws: ``EventLoopError`` when the system grants no descriptors or memory.
+    public init(name: String) throws(EventLoopError) {
+        self.name = name
+        base = try EventBase()
+        wakeDescriptor = try OwnedDescriptor(takingOwnershipOf: eventfd(0, CInt(EFD_NONBLOCK) | CInt(EFD_CLOEXEC)))
+    }
+
+    deinit {
+        precondition(inbox.withLock { $0.thread == nil }, "an event loop must be stopped before it is freed")
+    }
+
+    /// Starts the loop's thread.
+    public func start() throws(EventLoopError) {
+        let thread = try LoopThread(name: name) { self.run() }
+        inbox.withLock { $0.thread = thread }
+    }
+
+    /// Ends the loop after the jobs that are already there, and waits for its thread.
+    ///
+    /// Never call it from the loop's own thread. Descriptors that are still watched are simply no longer served.
+    public func stop() {
+        precondition(!isInLoop, "a loop cannot wait for its own end")
+        let thread = inbox.withLock { inbox in
+            inbox.stopRequested = true
+            return inbox.thread
+        }
+        wake()
+        thread?.join()
+        inbox.withLock { $0.thread = nil }
+    }
+
+    /// Whether the caller runs on this loop's thread.
+    public var isInLoop: Bool { threadID.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    /// Stops the program when the caller is on another thread: the loop's state would be torn.
+    public func preconditionInLoop() {
+        precondition(isInLoop, "called off the event loop's thread")
+    }
+
+    /// The time of this turn, read once a turn.
+    public var now: ContinuousClock.Instant {
+        preconditionInLoop()
+        if let turnTime { return turnTime }
+        let time = ContinuousClock.now
+        turnTime = time
+        return time
+    }
+
+    /// Runs `body` on the loop, from any thread.
+    public func schedule(_ body: @escaping @Sendable () -> Void) {
+        inbox.withLock { $0.blocks.append(body) }
+        wake()
+    }
+
+    /// Runs an async `body` on the loop and returns its result, from any task.
+    public func run<Result: Sendable>(_ body: @Sendable () async throws -> Result) async rethrows -> Result {
+        try await withTaskExecutorPreference(self) { try await Self.leaveCallersExecutor(body) }
+    }
+
+    @concurrent private static func leaveCallersExecutor<Result: Sendable>(
+        _ body: @Sendable () async throws -> Result
+    ) async rethrows -> Result {
+        try await body()
+    }
+
+    /// Calls `observer.turnEnded()` once at the end of this turn. The caller asks at most once a turn.
+    public func notifyAtEndOfTurn(_ observer: any TurnEndObserver) {
+        preconditionInLoop()
+        observers.append(observer)
+    }
+
+    // MARK: Executor
+
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if isInLoop {
+            jobs.append(job)
+        } else {
+            inbox.withLock { $0.jobs.append(job) }
+            wake()
+        }
+    }
+
+    public func checkIsolated() { preconditionInLoop() }
+
+    // MARK: Thread
+
+    private func wake() {
+        if isWakePending.exchange(true, ordering: .acquiringAndReleasing) { return }
+        _ = eventfd_write(wakeDescriptor.rawValue, 1)
+    }
+
+    private func run() {
+        threadID.store(UInt(pthread_self()), ordering: .relaxed)
+        let wakeEvent = DescriptorWatch(loop: self, descriptor: wakeDescriptor.rawValue) { [unowned self] _ in
+            drainInbox()
+        }
+        wakeEvent.setReading(true)
+        self.wakeEvent = wakeEvent
+        drainInbox()
+        while !(isStopping && jobs.isEmpty && observers.isEmpty) {
+            turn()
+        }
+        wakeEvent.cancel()
+        self.wakeEvent = nil
+        threadID.store(0, ordering: .relaxed)
+    }
+
+    private func turn() {
+        turnTime = nil
+        base.dispatch(blocking: jobs.isEmpty && observers.isEmpty && !isStopping)
+        runJobs()
+        swap(&observers, &notifiedObservers)
+        for observer in notifiedObservers { observer.turnEnded() }
+        notifiedObservers.removeAll(keepingCapacity: true)
+    }
+
+    private func runJobs() {
+        let serial = asUnownedSerialExecutor()
+        let task = asUnownedTaskExecutor()
+        for _ in 0..<Self.jobRoundsPerTurn {
+            if jobs.isEmpty { return }
+            swap(&jobs, &runningJobs)
+            for job in runningJobs { job.runSynchronously(isolatedTo: serial, taskExecutor: task) }
+            runningJobs.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func drainInbox() {
+        var count: eventfd_t = 0
+        _ = eventfd_read(wakeDescriptor.rawValue, &count)
+        isWakePending.store(false, ordering: .sequentiallyConsistent)
+        let (arrivedJobs, blocks, stopRequested) = inbox.withLock { inbox in
+            defer {
+                inbox.jobs.removeAll(keepingCapacity: true)
+                inbox.blocks.removeAll(keepingCapacity: true)
+            }
+            return (inbox.jobs, inbox.blocks, inbox.stopRequested)
+        }
+        jobs.append(contentsOf: arrivedJobs)
+        for block in blocks { block() }
+        if stopRequested { isStopping = true }
+    }
+}
