@@ -96,15 +96,13 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         wake()
     }
 
-    /// Runs an async `body` on the loop and returns its result, from any task.
-    public func run<Result: Sendable>(_ body: @Sendable () async throws -> Result) async rethrows -> Result {
-        try await withTaskExecutorPreference(self) { try await Self.leaveCallersExecutor(body) }
-    }
-
-    @concurrent private static func leaveCallersExecutor<Result: Sendable>(
-        _ body: @Sendable () async throws -> Result
-    ) async rethrows -> Result {
-        try await body()
+    /// Runs an async `body` on the loop as a child of the current task, and returns its result.
+    public func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        try await withThrowingTaskGroup(of: Value.self) { group in
+            group.addTask(executorPreference: self) { try await body() }
+            guard let value = try await group.next() else { throw CancellationError() }
+            return value
+        }
     }
 
     /// Calls `observer.turnEnded()` once at the end of this turn. The caller asks at most once a turn.

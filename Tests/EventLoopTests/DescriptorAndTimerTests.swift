@@ -6,7 +6,8 @@ import Testing
     /// Both ends of a non-blocking pipe.
     private func makePipe() throws -> (read: CInt, write: CInt) {
         var ends: [CInt] = [0, 0]
-        try #require(pipe2(&ends, O_NONBLOCK | O_CLOEXEC) == 0)
+        try #require(pipe(&ends) == 0)
+        for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
         return (ends[0], ends[1])
     }
 
@@ -18,7 +19,7 @@ import Testing
         }
         try await withLoop { loop in
             let received = LockedArray<UInt8>()
-            let watch = await loop.run {
+            let watch = try await loop.run {
                 let watch = DescriptorWatch(loop: loop, descriptor: readEnd) { readiness in
                     guard readiness == .readable else { return }
                     var byte: UInt8 = 0
@@ -27,18 +28,18 @@ import Testing
                 watch.setReading(true)
                 return LoopBound(watch, loop: loop)
             }
-            #expect(write(writeEnd, [1, 2, 3], 3) == 3)
+            #expect(write(writeEnd, [1, 2, 3] as [UInt8], 3) == 3)
             while received.values.count < 3 { await Task.yield() }
             #expect(received.values == [1, 2, 3])
 
-            await loop.run { watch.value.setReading(false) }
-            #expect(write(writeEnd, [4], 1) == 1)
-            for _ in 0..<20 { await loop.run {} }
+            try await loop.run { watch.value.setReading(false) }
+            #expect(write(writeEnd, [4] as [UInt8], 1) == 1)
+            for _ in 0..<20 { try await loop.run {} }
             #expect(received.values == [1, 2, 3])
 
-            await loop.run { watch.value.setReading(true) }
+            try await loop.run { watch.value.setReading(true) }
             while received.values.count < 4 { await Task.yield() }
-            await loop.run { watch.value.cancel() }
+            try await loop.run { watch.value.cancel() }
         }
     }
 
@@ -49,7 +50,7 @@ import Testing
             close(writeEnd)
         }
         try await withLoop { loop in
-            await loop.run {
+            try await loop.run {
                 await withCheckedContinuation { continuation in
                     var watch: DescriptorWatch?
                     watch = DescriptorWatch(loop: loop, descriptor: writeEnd) { readiness in
@@ -66,7 +67,7 @@ import Testing
 
     @Test func `timers fire in order of their time, and a cancelled one never`() async throws {
         try await withLoop { loop in
-            let fired = await loop.run {
+            let fired = try await loop.run {
                 var fired: [Int] = []
                 var timers: [LoopTimer] = []
                 await withCheckedContinuation { continuation in
@@ -91,7 +92,7 @@ import Testing
 
     @Test func `a timer can be put off`() async throws {
         try await withLoop { loop in
-            let fired = await loop.run {
+            let fired = try await loop.run {
                 var count = 0
                 let timer = LoopTimer(loop: loop) { count += 1 }
                 timer.schedule(after: .milliseconds(5))

@@ -62,7 +62,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
                     group.addTask { for index in 0..<perThread { loop.schedule { seen.append((thread, index)) } } }
                 }
             }
-            await loop.run {}
+            try await loop.run {}
             let all = seen.values
             #expect(all.count == threads * perThread)
             for thread in 0..<threads {
@@ -88,7 +88,8 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
             }
             while continuation.withLock({ $0 == nil }) { await Task.yield() }
             continuation.withLock { $0.take()?.resume(returning: 42) }
-            #expect(await answer == 42)
+            let value = try await answer
+            #expect(value == 42)
         }
     }
 
@@ -98,7 +99,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
             func turnEnded() { order.append("end") }
         }
         try await withLoop { loop in
-            let order = await loop.run {
+            let order = try await loop.run {
                 let recorder = Recorder()
                 loop.notifyAtEndOfTurn(recorder)
                 recorder.order.append("job")
