@@ -43,6 +43,13 @@ static inline long saltern_SSL_CTX_set_min_proto_version(SSL_CTX *context, int v
 static inline long saltern_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_max_proto_version(context, version);
 }
+// The SSL_OP_ names expand to a function-like macro.
+static inline void saltern_SSL_CTX_disable_renegotiation_and_compression(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+}
+static inline void saltern_SSL_CTX_prefer_server_ciphers(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+}
 static inline long saltern_SSL_CTX_set_mode(SSL_CTX *context, long mode) { return SSL_CTX_set_mode(context, mode); }
 static inline long saltern_SSL_CTX_set_groups_list(SSL_CTX *context, const char *groups) {
     return SSL_CTX_set1_groups_list(context, groups);
@@ -80,8 +87,8 @@ static inline int saltern_GENERAL_NAMES_count(const GENERAL_NAMES *names) { retu
 static inline const GENERAL_NAME *saltern_GENERAL_NAMES_value(const GENERAL_NAMES *names, int index) {
     return sk_GENERAL_NAME_value(names, index);
 }
-static inline int saltern_GENERAL_NAMES_push(GENERAL_NAMES *names, GENERAL_NAME *name) {
-    return sk_GENERAL_NAME_push(names, name);
+static inline int saltern_X509_NAME_print_RFC2253(BIO *bio, const X509_NAME *name) {
+    return X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253);
 }
 
 #endif
