@@ -122,7 +122,8 @@ extension HTTPConnection {
     private func replyFinished() {
         if case .closed = phase { return }
         phase = .idle
-        setDeadline(after: hasPendingOutput ? listener.configuration.writeDeadline : listener.configuration.idleDeadline)
+        setDeadline(
+            after: hasPendingOutput ? listener.configuration.writeDeadline : listener.configuration.idleDeadline)
     }
 
     private func send(_ response: Response, to head: RequestHead, closing: Bool) {

@@ -54,7 +54,8 @@ struct ListeningSocket: ~Copyable {
         while true {
             let raw = withUnsafeMutablePointer(to: &peer) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    accept4(descriptor.rawValue, $0, &length, CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue))
+                    accept4(
+                        descriptor.rawValue, $0, &length, CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue))
                 }
             }
             if raw >= 0, let connection = try? OwnedDescriptor(takingOwnershipOf: raw) {

@@ -15,7 +15,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses `host:port`; an IPv6 address stands in brackets. Nil when either part is missing or wrong.
     public init?(_ text: String) {
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
         var host = text[..<colon]
         if host.hasPrefix("[") {
             guard host.hasSuffix("]") else { return nil }
@@ -83,7 +85,8 @@ extension sockaddr_storage {
             return pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
                 inet_ntop(AF_INET6, &address.pointee.sin6_addr, &text, socklen_t(text.count))
                 let numeric = text.asString
-                let plain = numeric.hasPrefix("::ffff:") && numeric.contains(".") ? String(numeric.dropFirst(7)) : numeric
+                let plain =
+                    numeric.hasPrefix("::ffff:") && numeric.contains(".") ? String(numeric.dropFirst(7)) : numeric
                 return ClientAddress(address: plain, port: UInt16(bigEndian: address.pointee.sin6_port))
             }
         }
