@@ -1,4 +1,4 @@
-public import HTTPCore
+internal import HTTPCore
 internal import Synchronization
 
 /// Counts finished requests by route and status class, and their durations. One for each loop.
