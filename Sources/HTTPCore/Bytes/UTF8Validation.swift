@@ -17,7 +17,9 @@ enum UTF8Validation {
         default: return 0
         }
         guard position + length <= bytes.count, second.contains(bytes[position + 1]) else { return 0 }
-        for index in (position + 2)..<max(position + 2, position + length) where bytes[index] & 0xC0 != 0x80 { return 0 }
+        for index in (position + 2)..<max(position + 2, position + length) where bytes[index] & 0xC0 != 0x80 {
+            return 0
+        }
         return length
     }
 

@@ -74,6 +74,8 @@ public struct JSONMembers {
     ///   - name: The member.
     ///   - count: How many elements there may be; outside of it 422 `wrong_count`.
     ///   - convert: Makes a value of an element, given also the element's path.
+    /// - Returns: The values in order.
+    /// - Throws: 422 `missing_member`, `wrong_type` or `wrong_count`, or what `convert` throws with the element's path.
     public mutating func array<Value>(
         _ name: String, count: ClosedRange<Int>, _ convert: (JSONValue, _ path: String) throws -> Value
     ) throws -> [Value] {
@@ -81,7 +83,8 @@ public struct JSONMembers {
         let elements = try required(name) { (value) throws(Problem) in try value.array() }
         guard count.contains(elements.count) else {
             throw Problem(
-                .unprocessableContent, "wrong_count", detail: "The array has too few or too many elements.", field: path,
+                .unprocessableContent, "wrong_count", detail: "The array has too few or too many elements.",
+                field: path,
                 limit: elements.count > count.upperBound ? count.upperBound : count.lowerBound)
         }
         return try elements.enumerated().map { index, element in
@@ -133,6 +136,7 @@ public struct JSONMembers {
 
     static func wrongType(expected: String, _ field: String? = nil) -> Problem {
         Problem(
-            .unprocessableContent, "wrong_type", detail: "This must be a JSON value of the type \(expected).", field: field)
+            .unprocessableContent, "wrong_type", detail: "This must be a JSON value of the type \(expected).",
+            field: field)
     }
 }

@@ -51,7 +51,8 @@ extension JSONReader {
             var scalar = try fourHexDigits()
             if (0xDC00..<0xE000).contains(scalar) { throw JSONError(.loneSurrogate, at: start) }
             if (0xD800..<0xDC00).contains(scalar) {
-                guard next == ASCII.backslash, position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "u") else {
+                guard next == ASCII.backslash, position + 1 < bytes.count, bytes[position + 1] == UInt8(ascii: "u")
+                else {
                     throw JSONError(.loneSurrogate, at: start)
                 }
                 position += 2

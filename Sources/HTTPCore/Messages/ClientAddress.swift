@@ -9,5 +9,7 @@ public struct ClientAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    public var description: String { address.utf8.contains(ASCII.colon) ? "[\(address)]:\(port)" : "\(address):\(port)" }
+    public var description: String {
+        address.utf8.contains(ASCII.colon) ? "[\(address)]:\(port)" : "\(address):\(port)"
+    }
 }

@@ -30,7 +30,8 @@ public struct QueryParameters: Sendable, Equatable {
                 let value = PercentDecoding.decode(part[(equals + 1)...])
             else { throw Self.invalid("A parameter is not percent-encoded UTF-8.") }
             guard self[name] == nil else {
-                throw Problem(.badRequest, "duplicate_parameter", detail: "A query parameter is given twice.", field: name)
+                throw Problem(
+                    .badRequest, "duplicate_parameter", detail: "A query parameter is given twice.", field: name)
             }
             pairs.append(Pair(name: name, value: value))
         }

@@ -39,6 +39,7 @@ public struct Problem: Error, Sendable {
     /// The problem as a response with an `application/problem+json` body.
     ///
     /// - Parameter requestID: The identifier to name in the body; nil when the request never got one.
+    /// - Returns: A response with the problem's status and ``responseFields``.
     public func response(requestID: RequestID? = nil) -> Response {
         var writer = JSONWriter(capacity: 320)
         writer.object { writer in

@@ -41,10 +41,12 @@ extension Refusal: ProblemConvertible {
             Problem(.expectationFailed, "expectation_failed", detail: "The only expectation known is 100-continue.")
         case .headerTooLarge(let limit):
             Problem(
-                .requestHeaderFieldsTooLarge, "header_too_large", detail: "The header block is too large.", limit: limit)
+                .requestHeaderFieldsTooLarge, "header_too_large", detail: "The header block is too large.", limit: limit
+            )
         case .transferCodingNotImplemented:
             Problem(
-                .notImplemented, "transfer_coding_not_implemented", detail: "The only transfer coding known is chunked.")
+                .notImplemented, "transfer_coding_not_implemented", detail: "The only transfer coding known is chunked."
+            )
         case .handlerTimeout:
             Problem(
                 .serviceUnavailable, "handler_timeout", detail: "The reply took too long.",

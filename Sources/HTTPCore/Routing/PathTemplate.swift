@@ -22,7 +22,8 @@ public struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
         }
         parameterNames = segments.compactMap { if case .parameter(let name) = $0 { name } else { nil } }
         precondition(
-            segments.count == 1 || !segments.contains(.literal([])), "a path template has no empty segment: \(template)")
+            segments.count == 1 || !segments.contains(.literal([])), "a path template has no empty segment: \(template)"
+        )
         precondition(Set(parameterNames).count == parameterNames.count, "a path parameter is named once: \(template)")
         precondition(!parameterNames.contains(""), "a path parameter has a name: \(template)")
     }
