@@ -64,6 +64,7 @@ extension HTTPConnection {
             send(response, to: head, closing: hasBody)
             if !hasBody { replyFinished() }
         case .accept(let plan):
+            parser.bodyLimit = plan.bodyLimit
             phase = .readingBody(IncomingRequest(head: head, plan: plan))
             guard head.framing != .none else { return }
             setDeadline(after: plan.bodyDeadline)
@@ -81,11 +82,11 @@ extension HTTPConnection {
             case .head: preconditionFailure("the parser ends a body before it begins a head")
             case .end: return true
             case .body(let bytes):
-                guard request.body.count + bytes.count <= request.plan.bodyLimit else {
-                    refuse(.bodyTooLarge(limit: request.plan.bodyLimit))
-                    return false
+                if request.body.isEmpty {
+                    request.body = bytes
+                } else {
+                    request.body.append(contentsOf: bytes)
                 }
-                request.body.append(contentsOf: bytes)
             }
         }
         return false
@@ -127,9 +128,9 @@ extension HTTPConnection {
     }
 
     private func send(_ response: Response, to head: RequestHead, closing: Bool) {
-        HTTP1ResponseSerializer.serialize(
-            response, isHead: head.method == .head, closing: closing, date: listener.dateCache.value,
-            into: &listener.writeBuffer)
+        let serializer = HTTP1ResponseSerializer(
+            answersHead: head.method == .head, closes: closing, versionMinor: head.versionMinor)
+        serializer.append(response, date: listener.date, to: &listener.writeBuffer)
         sendWriteBuffer()
         if closing { finish(lingers: head.framing != .none) }
     }
@@ -138,8 +139,7 @@ extension HTTPConnection {
     private func refuse(_ refusal: Refusal) {
         cancelTask()
         let response = listener.responder.refusal(refusal, from: client)
-        HTTP1ResponseSerializer.serialize(
-            response, isHead: false, closing: true, date: listener.dateCache.value, into: &listener.writeBuffer)
+        HTTP1ResponseSerializer(closes: true).append(response, date: listener.date, to: &listener.writeBuffer)
         sendWriteBuffer()
         finish(lingers: true)
     }

@@ -1,5 +1,6 @@
 internal import EventLoop
 internal import HTTPCore
+internal import Synchronization
 
 /// One client's connection, on its loop's thread from the accepted socket to the closed one.
 ///

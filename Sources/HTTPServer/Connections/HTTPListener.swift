@@ -1,6 +1,7 @@
 internal import EventLoop
 internal import Glibc
 internal import HTTPCore
+internal import Synchronization
 internal import TransportSecurity
 
 /// One loop's share of a server: its listening socket and its connections. Lives on the loop's thread.
@@ -20,7 +21,8 @@ final class HTTPListener {
     /// Where every connection of the loop reads and writes first, so that an idle one holds no buffer.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1_024, alignment: 16)
     var writeBuffer: [UInt8] = []
-    let dateCache = HTTPDateCache()
+    private var dateSecond = -1
+    private var dateValue = HTTPDate(secondsSinceEpoch: 0)
 
     private var socket: ListeningSocket?
     private var watch: DescriptorWatch?
@@ -74,6 +76,16 @@ final class HTTPListener {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         quota.close(from: connection.client)
         if connections.isEmpty, let drained = drained.take() { drained.resume() }
+    }
+
+    /// The `Date` of replies, made once a second.
+    var date: HTTPDate {
+        let second = time(nil)
+        if second != dateSecond {
+            dateSecond = second
+            dateValue = HTTPDate(secondsSinceEpoch: second)
+        }
+        return dateValue
     }
 
     private func stopAccepting() {

@@ -54,11 +54,11 @@ struct ListeningSocket: ~Copyable {
         while true {
             let raw = withUnsafeMutablePointer(to: &peer) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    accept4(
-                        descriptor.rawValue, $0, &length, CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue))
+                    Glibc.accept(descriptor.rawValue, $0, &length)
                 }
             }
             if raw >= 0, let connection = try? OwnedDescriptor(takingOwnershipOf: raw) {
+                guard fcntl(raw, F_SETFL, O_NONBLOCK) == 0, fcntl(raw, F_SETFD, FD_CLOEXEC) == 0 else { continue }
                 return .connection(connection, peer.clientAddress)
             }
             switch errno {

@@ -1,5 +1,5 @@
 internal import Glibc
-public import HTTPCore
+internal import HTTPCore
 
 /// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443` or `localhost:8443`.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {

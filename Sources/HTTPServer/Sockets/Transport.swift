@@ -61,7 +61,7 @@ struct Transport: ~Copyable {
 
     func write(_ buffer: UnsafeRawBufferPointer) -> Outcome {
         guard let tls else {
-            let count = send(descriptor.rawValue, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL.rawValue))
+            let count = send(descriptor.rawValue, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL))
             return Self.outcome(of: count, wait: .wantsWrite)
         }
         do throws(TLSError) {
