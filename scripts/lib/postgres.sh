@@ -85,7 +85,7 @@ initialise_cluster() {
     as_postgres_owner "$initdb" --pgdata "$unfinished" --username postgres --auth peer --encoding UTF8 \
         --locale C.UTF-8 --data-checksums --no-instructions >/dev/null || die "initdb failed"
     mv --no-target-directory -- "$unfinished" "$place"
-    postgres_data=$place
+    postgres_data=$(realpath -- "$place")
 }
 
 # postgres_start LOG [-c NAME=VALUE]…: ends a server that a killed script left behind, starts one, waits for it.
@@ -95,16 +95,18 @@ postgres_start() {
     postgres_end_leftover
     postgres_write_authentication
     postgres_sockets=$(mktemp --directory /tmp/saltern-XXXXXXXX)
+    as_postgres_owner tee "$postgres_data/saltern-sockets" >/dev/null <<<"$postgres_sockets"
     chown -- "$postgres_owner:$(id -g "$postgres_owner")" "$postgres_sockets"
     server=$(postgres_tool postgres)
     # A session of its own, so that Ctrl-C does not reach it before the server has drained; the death signal, so that
-    # it ends (SIGINT: fast shutdown) even when this script is killed outright.
-    local identity=()
+    # it ends (SIGINT: fast shutdown) even when this script is killed outright. Changing the user clears that signal, so
+    # a second setpriv asks for it.
+    local become=()
     if [[ $(id -u) != "$postgres_owner" ]]; then
-        identity=(--reuid "$postgres_owner" --regid "$(id -g "$postgres_owner")" --clear-groups)
+        become=(setpriv --reuid "$postgres_owner" --regid "$(id -g "$postgres_owner")" --clear-groups)
     fi
     (
-        cd / && exec setsid setpriv "${identity[@]}" --pdeathsig INT "$server" -D "$postgres_data" \
+        cd / && exec setsid "${become[@]}" setpriv --pdeathsig INT "$server" -D "$postgres_data" \
             -c listen_addresses= -c unix_socket_directories="$postgres_sockets" -c unix_socket_permissions=0700 \
             -c hba_file="$postgres_data/pg_hba.conf" -c ident_file="$postgres_data/pg_ident.conf" \
             -c logging_collector=off "$@"
@@ -122,11 +124,17 @@ postgres_answers_or_died() {
 
 # The caller's lock is free (or this cluster is brand-new), so a server that still runs here has lost its script.
 postgres_end_leftover() {
-    local pid
-    pid=$(as_postgres_owner head -n 1 "$postgres_data/postmaster.pid" 2>/dev/null) || return 0
-    [[ $(readlink "/proc/$pid/exe" 2>/dev/null) == */postgres ]] || return 0
-    say "ending the PostgreSQL (process $pid) that an earlier call left behind"
-    end_process "$pid" INT 30
+    local pid sockets
+    pid=$(as_postgres_owner head -n 1 "$postgres_data/postmaster.pid" 2>/dev/null) || pid=
+    # A number alone proves nothing; a PostgreSQL server works in its data folder.
+    if [[ -n $pid && $(readlink "/proc/$pid/cwd" 2>/dev/null) == "$postgres_data" ]]; then
+        say "ending the PostgreSQL (process $pid) that an earlier call left behind"
+        end_process "$pid" INT 30
+    fi
+    sockets=$(as_postgres_owner cat "$postgres_data/saltern-sockets" 2>/dev/null) || sockets=
+    if [[ $sockets =~ ^/tmp/saltern-[A-Za-z0-9]{8}$ ]]; then
+        as_postgres_owner rm -rf -- "$sockets"
+    fi
 }
 
 postgres_write_authentication() {
