@@ -13,6 +13,7 @@ settle_home() {
         mkdir --parents -- "$home"
         chmod 0711 -- "$home"
     fi
+    [[ -w $home ]] || die "you may not write to $home, which belongs to $(stat --format %U -- "$home")"
     umask 077
     exec 9>>"$home/lock"
     flock --nonblock 9 || die "another scripts/run serves from $home"

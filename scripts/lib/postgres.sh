@@ -51,6 +51,8 @@ postgres_open() {
         postgres_owner=$(stat --format %u -- "$postgres_data")
         is_root || [[ $postgres_owner == "$(id -u)" ]] ||
             die "$place belongs to $(id -un "$postgres_owner"), who is not you: call this as root, or remove it (and its data)"
+    elif [[ -L $place ]]; then
+        die "$place leads to $(readlink -- "$place"), which is gone; to start with an empty database, remove the link"
     else
         postgres_create "$place"
     fi
