@@ -13,6 +13,7 @@ postgres_pid=
 postgres_data=
 postgres_owner=
 postgres_sockets=
+postgres_authentication='peer map=saltern'
 
 # What would lead our libpq clients somewhere else.
 forget_libpq_environment() {
@@ -143,7 +144,7 @@ postgres_write_authentication() {
     local caller owner role
     caller=$(id -un)
     owner=$(id -un "$postgres_owner")
-    as_postgres_owner tee "$postgres_data/pg_hba.conf" >/dev/null <<<'local all all peer map=saltern'
+    as_postgres_owner tee "$postgres_data/pg_hba.conf" >/dev/null <<<"local all all $postgres_authentication"
     for role in postgres saltern_owner saltern_app; do
         printf 'saltern "%s" %s\n' "$caller" "$role"
         [[ $caller == "$owner" ]] || printf 'saltern "%s" %s\n' "$owner" "$role"
