@@ -148,5 +148,7 @@ log_in() {
 saltern() (
     # shellcheck source=/dev/null
     source "$SALTERN_TEST_HOME/run.env"
+    # The command refuses settings that it does not know.
+    unset "${!SALTERN_TEST_@}"
     command saltern "$@"
 )

@@ -6,8 +6,12 @@ server_pid=
 
 # settle_home: SALTERN_HOME becomes absolute, exists, and is this script's alone until it ends.
 settle_home() {
+    local name
     home=$(absolute_path "${SALTERN_HOME:-$repository/.saltern}")
-    export -n SALTERN_HOME
+    # The server refuses settings that it does not know, and these are for scripts.
+    for name in SALTERN_HOME "${!SALTERN_TEST_@}"; do
+        export -n "${name?}"
+    done
     # Others may pass through the folder (PostgreSQL's system user has to), and read nothing that is in it.
     if [[ ! -d $home ]]; then
         mkdir --parents -- "$home"
@@ -19,9 +23,19 @@ settle_home() {
     flock --nonblock 9 || die "another scripts/run serves from $home"
 }
 
+# default_setting NAME VALUE: NAME as the caller gave it, else what is in the file NAME_FILE, else VALUE; exported.
+default_setting() {
+    local name=$1 file=$1_FILE
+    if [[ -z ${!name:-} && -n ${!file:-} ]]; then
+        printf -v "$name" '%s' "$(<"${!file}")"
+        unset "$file"
+    fi
+    export "$name=${!name:-$2}"
+}
+
 # settle_listen: where to serve, and the URL that leads there.
 settle_listen() {
-    export SALTERN_LISTEN=${SALTERN_LISTEN:-127.0.0.1:8443}
+    default_setting SALTERN_LISTEN 127.0.0.1:8443
     listen_host=${SALTERN_LISTEN%:*}
     listen_port=${SALTERN_LISTEN##*:}
     [[ $SALTERN_LISTEN =~ :[1-9][0-9]{0,4}$ ]] ||
@@ -47,7 +61,8 @@ settle_database() {
 }
 
 settle_certificate() {
-    export SALTERN_TLS_DIRECTORY=${SALTERN_TLS_DIRECTORY:-$home/tls}
+    default_setting SALTERN_TLS_DIRECTORY "$home/tls"
+    SALTERN_TLS_DIRECTORY=$(absolute_path "$SALTERN_TLS_DIRECTORY")
     certificate=$SALTERN_TLS_DIRECTORY/certificate.pem
     if [[ ! -e $certificate ]]; then
         local names=(--host localhost)
@@ -65,7 +80,7 @@ write_environment() {
     {
         printf '# Source this, and saltern commands talk to %s. Made anew by every scripts/run.\n' "$base_url"
         for name in "${!SALTERN_@}"; do
-            [[ $name == SALTERN_HOME ]] || printf 'export %s=%q\n' "$name" "${!name}"
+            [[ $(declare -p "$name") != declare\ -*x* ]] || printf 'export %s=%q\n' "$name" "${!name}"
         done
         printf 'export PATH=%q:"$%s"\n' "$(dirname -- "$executable")" PATH
     } >"$home/run.env.new"
