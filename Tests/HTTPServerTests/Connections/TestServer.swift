@@ -35,7 +35,7 @@ final class TestServer: Sendable {
 
     func stop() async throws {
         responder.release()
-        try await server.drain(deadline: .milliseconds(1))
+        await server.drain(deadline: .milliseconds(1))
         for loop in loops { loop.stop() }
     }
 }

@@ -80,7 +80,7 @@ import TransportSecurity
             let reply = try busy.reply()
             #expect(reply.text == "waited")
             #expect(reply.field("Connection") == "close")
-            try await drained
+            await drained
             #expect(server.server.connectionCount == 0)
         }
     }
