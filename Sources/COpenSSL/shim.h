@@ -1,8 +1,87 @@
+#ifndef COPENSSL_SHIM_H
+#define COPENSSL_SHIM_H
+
+#include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+
+// Swift cannot call function-like macros, and cannot see names that OpenSSL 3 defines as aliases.
+// Each function below is one of those, under its own name with the prefix `saltern_`.
+
+static inline void saltern_free(void *pointer) { OPENSSL_free(pointer); }
+static inline EVP_PKEY *saltern_EVP_EC_gen_P256(void) { return EVP_EC_gen("P-256"); }
+static inline int saltern_EVP_MD_CTX_get_size_max(void) { return EVP_MAX_MD_SIZE; }
+
+static inline int saltern_ERR_get_lib(unsigned long code) { return ERR_GET_LIB(code); }
+static inline int saltern_ERR_get_reason(unsigned long code) { return ERR_GET_REASON(code); }
+
+static inline int saltern_EVP_CIPHER_CTX_set_iv_length(EVP_CIPHER_CTX *context, int length) {
+    return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, length, NULL);
+}
+static inline int saltern_EVP_CIPHER_CTX_get_tag(EVP_CIPHER_CTX *context, int length, void *tag) {
+    return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, length, tag);
+}
+static inline int saltern_EVP_CIPHER_CTX_set_tag(EVP_CIPHER_CTX *context, int length, const void *tag) {
+    // OpenSSL only reads the tag; the parameter of the control function has no const.
+    return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, length, (void *)tag);
+}
+
+static inline long saltern_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }
+
+static inline long saltern_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_min_proto_version(context, version);
+}
+static inline long saltern_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
+    return SSL_CTX_set_max_proto_version(context, version);
+}
+static inline long saltern_SSL_CTX_set_mode(SSL_CTX *context, long mode) { return SSL_CTX_set_mode(context, mode); }
+static inline long saltern_SSL_CTX_set_groups_list(SSL_CTX *context, const char *groups) {
+    return SSL_CTX_set1_groups_list(context, groups);
+}
+static inline long saltern_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_session_cache_mode(context, mode);
+}
+static inline long saltern_SSL_CTX_set_chain(SSL_CTX *context, STACK_OF(X509) * chain) {
+    return SSL_CTX_set1_chain(context, chain);
+}
+static inline long saltern_SSL_CTX_set_read_ahead(SSL_CTX *context, int enabled) {
+    return SSL_CTX_set_read_ahead(context, enabled);
+}
+static inline long saltern_SSL_CTX_set_max_cert_list(SSL_CTX *context, long bytes) {
+    return SSL_CTX_set_max_cert_list(context, bytes);
+}
+static inline long saltern_SSL_CTX_get_ticket_keys_length(SSL_CTX *context) {
+    return SSL_CTX_get_tlsext_ticket_keys(context, NULL, 0);
+}
+static inline long saltern_SSL_CTX_get_ticket_keys(SSL_CTX *context, void *keys, long length) {
+    return SSL_CTX_get_tlsext_ticket_keys(context, keys, length);
+}
+static inline long saltern_SSL_CTX_set_ticket_keys(SSL_CTX *context, void *keys, long length) {
+    return SSL_CTX_set_tlsext_ticket_keys(context, keys, length);
+}
+static inline long saltern_SSL_set_host_name(SSL *ssl, const char *name) { return SSL_set_tlsext_host_name(ssl, name); }
+
+static inline STACK_OF(X509) * saltern_X509_stack_new(void) { return sk_X509_new_null(); }
+static inline int saltern_X509_stack_push(STACK_OF(X509) * stack, X509 *certificate) {
+    return sk_X509_push(stack, certificate);
+}
+static inline void saltern_X509_stack_free(STACK_OF(X509) * stack) { sk_X509_free(stack); }
+
+static inline int saltern_GENERAL_NAMES_count(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }
+static inline const GENERAL_NAME *saltern_GENERAL_NAMES_value(const GENERAL_NAMES *names, int index) {
+    return sk_GENERAL_NAME_value(names, index);
+}
+static inline int saltern_GENERAL_NAMES_push(GENERAL_NAMES *names, GENERAL_NAME *name) {
+    return sk_GENERAL_NAME_push(names, name);
+}
+
+#endif

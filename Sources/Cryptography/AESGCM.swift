@@ -1,0 +1,91 @@
+internal import COpenSSL
+
+/// AES-256-GCM (NIST SP 800-38D): encrypts and authenticates.
+///
+/// The combined form is `nonce || ciphertext || tag`, with a tag of 16 bytes.
+public enum AESGCM {
+    /// The size of a key, in bytes.
+    public static let keyByteCount = 32
+    /// The size of the authentication tag, in bytes.
+    public static let tagByteCount = 16
+
+    /// The nonce lengths in use, in bytes.
+    public enum NonceLength: Int, Sendable {
+        /// The length that SP 800-38D recommends.
+        case twelve = 12
+        /// The length that some older applications use.
+        case sixteen = 16
+    }
+
+    /// Why nothing was sealed or opened.
+    public enum Failure: Error, Hashable, Sendable {
+        /// The key is not 32 bytes.
+        case wrongKeyLength
+        /// The nonce is neither 12 nor 16 bytes.
+        case wrongNonceLength
+        /// The sealed bytes are shorter than nonce and tag, or longer than OpenSSL can take.
+        case wrongLength
+        /// The tag does not fit: another key, other authenticated data, or changed bytes.
+        case authenticationFailed
+        /// OpenSSL failed.
+        case openSSL(OpenSSLError)
+    }
+
+    /// Seals `plaintext` under a fresh random nonce.
+    /// - Returns: `nonce || ciphertext || tag`.
+    public static func seal(
+        _ plaintext: some ByteSource, using key: SecureBytes, nonceLength: NonceLength = .twelve,
+        authenticating authenticatedData: some ByteSource = [UInt8]()
+    ) throws(Failure) -> [UInt8] {
+        try seal(
+            plaintext, using: key, uniqueNonce: SecureRandom.bytes(nonceLength.rawValue),
+            authenticating: authenticatedData)
+    }
+
+    /// Seals `plaintext` under a nonce of the caller, which must never be used twice with one key: repeating it
+    /// gives away the authentication key.
+    /// - Returns: `nonce || ciphertext || tag`.
+    public static func seal(
+        _ plaintext: some ByteSource, using key: SecureBytes, uniqueNonce nonce: [UInt8],
+        authenticating authenticatedData: some ByteSource = [UInt8]()
+    ) throws(Failure) -> [UInt8] {
+        let cipher = AESGCMCipher()
+        try cipher.begin(.seal, key: key, nonce: nonce.span.bytes)
+        try authenticatedData.withContiguousBytes { bytes throws(Failure) in try cipher.authenticate(bytes) }
+        return try plaintext.withContiguousBytes { plaintext throws(Failure) in
+            let total = nonce.count + plaintext.count + tagByteCount
+            var sealed = [UInt8](repeating: 0, count: total)
+            sealed.replaceSubrange(..<nonce.count, with: nonce)
+            var span = sealed.mutableSpan
+            try span.withUnsafeMutableBytes { buffer throws(Failure) in
+                let ciphertext = UnsafeMutableRawBufferPointer(rebasing: buffer[nonce.count..<total - tagByteCount])
+                try cipher.process(plaintext, into: ciphertext)
+                try cipher.finishSealing(
+                    tag: UnsafeMutableRawBufferPointer(rebasing: buffer[(total - tagByteCount)...]))
+            }
+            return sealed
+        }
+    }
+
+    /// Opens `nonce || ciphertext || tag`. Nothing is returned unless the tag fits.
+    public static func open(
+        _ sealed: some ByteSource, using key: SecureBytes, nonceLength: NonceLength = .twelve,
+        authenticating authenticatedData: some ByteSource = [UInt8]()
+    ) throws(Failure) -> SecureBytes {
+        try sealed.withContiguousBytes { sealed throws(Failure) in
+            let length = sealed.count - nonceLength.rawValue - tagByteCount
+            guard length >= 0 else { throw .wrongLength }
+            let nonce = UnsafeRawBufferPointer(rebasing: sealed[..<nonceLength.rawValue])
+            let ciphertext = UnsafeRawBufferPointer(rebasing: sealed[nonceLength.rawValue..<sealed.count - tagByteCount])
+            let tag = UnsafeRawBufferPointer(rebasing: sealed[(sealed.count - tagByteCount)...])
+
+            let cipher = AESGCMCipher()
+            try cipher.begin(.open, key: key, nonce: nonce.bytes)
+            try authenticatedData.withContiguousBytes { bytes throws(Failure) in try cipher.authenticate(bytes) }
+            return try SecureBytes(count: length) { plaintext throws(Failure) in
+                try cipher.process(ciphertext, into: plaintext)
+                try cipher.finishOpening(tag: tag)
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+/// The decoding loop, for both alphabets.
+enum Base64Decoder {
+    /// `text` without its padding, which must be exactly what its length asks for.
+    static func withoutPadding(_ text: UnsafeRawBufferPointer) throws(Base64.Failure) -> UnsafeRawBufferPointer {
+        guard text.count.isMultiple(of: 4) else { throw .invalidLength }
+        let padding = UInt8(ascii: "=")
+        guard let last = text.last, last == padding else { return text }
+        let isDouble = text[text.count - 2] == padding
+        return UnsafeRawBufferPointer(rebasing: text.dropLast(isDouble ? 2 : 1))
+    }
+
+    /// The number of bytes that `count` characters without padding encode.
+    static func decodedCount(_ count: Int) throws(Base64.Failure) -> Int {
+        guard count % 4 != 1 else { throw .invalidLength }
+        return count / 4 * 3 + max(count % 4 - 1, 0)
+    }
+
+    /// Decodes `text`, which has no padding, into exactly as many bytes as ``decodedCount(_:)`` says.
+    static func decode(
+        _ text: UnsafeRawBufferPointer, into bytes: UnsafeMutableRawBufferPointer, _ alphabet: Base64Alphabet
+    ) throws(Base64.Failure) {
+        guard let source = text.baseAddress, let target = bytes.baseAddress, !text.isEmpty else { return }
+        precondition(bytes.count == text.count / 4 * 3 + max(text.count % 4 - 1, 0), "the bytes do not fit")
+        let fullGroups = text.count / 4
+        try alphabet.values.span.withUnsafeBufferPointer { values throws(Base64.Failure) in
+            guard let table = values.baseAddress else { return }
+            // Every index is a byte plus a multiple of 256 below 1024, the size of the table. Invalid
+            // characters set the top byte; looking once at the end keeps the loop free of branches.
+            var seen: UInt32 = 0
+            for group in 0..<fullGroups {
+                let input = source + group * 4
+                let bits =
+                    table[Int(input.load(as: UInt8.self))]
+                    | table[256 + Int(input.load(fromByteOffset: 1, as: UInt8.self))]
+                    | table[512 + Int(input.load(fromByteOffset: 2, as: UInt8.self))]
+                    | table[768 + Int(input.load(fromByteOffset: 3, as: UInt8.self))]
+                seen |= bits
+                let output = target + group * 3
+                output.storeBytes(of: UInt8(truncatingIfNeeded: bits >> 16), as: UInt8.self)
+                output.storeBytes(of: UInt8(truncatingIfNeeded: bits >> 8), toByteOffset: 1, as: UInt8.self)
+                output.storeBytes(of: UInt8(truncatingIfNeeded: bits), toByteOffset: 2, as: UInt8.self)
+            }
+            guard seen < Base64Alphabet.invalid else { throw .invalidCharacter }
+            try decodeRest(text, fullGroups, into: target + fullGroups * 3, table)
+        }
+    }
+
+    /// The last two or three characters.
+    private static func decodeRest(
+        _ text: UnsafeRawBufferPointer, _ fullGroups: Int, into output: UnsafeMutableRawPointer,
+        _ table: UnsafePointer<UInt32>
+    ) throws(Base64.Failure) {
+        let rest = text.count - fullGroups * 4
+        guard rest > 0 else { return }
+        let start = fullGroups * 4
+        var bits = table[Int(text[start])] | table[256 + Int(text[start + 1])]
+        if rest == 3 { bits |= table[512 + Int(text[start + 2])] }
+        guard bits < Base64Alphabet.invalid else { throw .invalidCharacter }
+        let unusedBits: UInt32 = rest == 2 ? 0xFFFF : 0xFF
+        guard bits & unusedBits == 0 else { throw .nonZeroTrailingBits }
+        output.storeBytes(of: UInt8(truncatingIfNeeded: bits >> 16), as: UInt8.self)
+        if rest == 3 { output.storeBytes(of: UInt8(truncatingIfNeeded: bits >> 8), toByteOffset: 1, as: UInt8.self) }
+    }
+}
+
+extension [UInt8] {
+    /// An array of `decodedCount` bytes that `decode` fills.
+    init(
+        decodedCount count: Int,
+        filledBy decode: (UnsafeMutableRawBufferPointer) throws(Base64.Failure) -> Void
+    ) throws(Base64.Failure) {
+        var failure: Base64.Failure?
+        self.init(unsafeUninitializedCapacity: count) { buffer, initialized in
+            do throws(Base64.Failure) {
+                // The capacity may be larger than what was asked for.
+                try decode(UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count]))
+                initialized = count
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+    }
+}

@@ -1,0 +1,40 @@
+/// Base64 with the URL alphabet and without padding (RFC 4648 section 5), canonical only.
+public enum Base64URL {
+    /// The text of `source`, as ASCII.
+    public static func encode(_ source: some ByteSource) -> [UInt8] {
+        source.withContiguousBytes { bytes in
+            [UInt8](unsafeUninitializedCapacity: Base64.encodedCount(bytes.count)) { text, initialized in
+                initialized = Base64Encoder.encode(bytes, into: UnsafeMutableRawBufferPointer(text), .url)
+            }
+        }
+    }
+
+    /// The text of `source`.
+    public static func encodeToString(_ source: some ByteSource) -> String {
+        source.withContiguousBytes { bytes in
+            String(unsafeUninitializedCapacity: Base64.encodedCount(bytes.count)) { text in
+                Base64Encoder.encode(bytes, into: UnsafeMutableRawBufferPointer(text), .url)
+            }
+        }
+    }
+
+    /// The bytes that the canonical `text` (ASCII) encodes.
+    public static func decode(_ text: some ByteSource) throws(Base64.Failure) -> [UInt8] {
+        try text.withContiguousBytes { text throws(Base64.Failure) in
+            let count = try Base64Decoder.decodedCount(text.count)
+            return try [UInt8](decodedCount: count) { bytes throws(Base64.Failure) in
+                try Base64Decoder.decode(text, into: bytes, .url)
+            }
+        }
+    }
+
+    /// The secret bytes that the canonical `text` (ASCII) encodes; no copy is left outside the result.
+    public static func decodeSecure(_ text: some ByteSource) throws(Base64.Failure) -> SecureBytes {
+        try text.withContiguousBytes { text throws(Base64.Failure) in
+            let count = try Base64Decoder.decodedCount(text.count)
+            return try SecureBytes(count: count) { bytes throws(Base64.Failure) in
+                try Base64Decoder.decode(text, into: bytes, .url)
+            }
+        }
+    }
+}

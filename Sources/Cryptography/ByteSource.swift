@@ -1,0 +1,46 @@
+/// Anything that can lend its bytes as one contiguous region, without a copy.
+///
+/// The functions of this module take `some ByteSource`, so that a caller can pass `[UInt8]`, a slice, a raw
+/// buffer, ``SecureBytes`` or a ``SHA256Digest`` without converting it.
+public protocol ByteSource {
+    /// Calls `body` with the bytes; the buffer is valid only until `body` returns.
+    func withContiguousBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result
+}
+
+extension Array: ByteSource where Element == UInt8 {
+    @inlinable
+    public func withContiguousBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try span.bytes.withUnsafeBytes(body)
+    }
+}
+
+extension ArraySlice: ByteSource where Element == UInt8 {
+    @inlinable
+    public func withContiguousBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try span.bytes.withUnsafeBytes(body)
+    }
+}
+
+extension UnsafeRawBufferPointer: ByteSource {
+    @inlinable
+    public func withContiguousBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(self)
+    }
+}
+
+extension String.UTF8View: ByteSource {
+    @inlinable
+    public func withContiguousBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try span.bytes.withUnsafeBytes(body)
+    }
+}

@@ -1,0 +1,15 @@
+internal import COpenSSL
+
+/// Compares two byte strings in time that depends on their lengths only, not on their contents.
+///
+/// Different lengths are unequal at once: the length of a secret is not the secret.
+public func constantTimeEquals(_ left: some ByteSource, _ right: some ByteSource) -> Bool {
+    left.withContiguousBytes { left in
+        right.withContiguousBytes { right in
+            guard left.count == right.count else { return false }
+            // An empty buffer may have no base address, which CRYPTO_memcmp must not be given.
+            guard let leftBase = left.baseAddress, let rightBase = right.baseAddress else { return true }
+            return CRYPTO_memcmp(leftBase, rightBase, left.count) == 0
+        }
+    }
+}

@@ -1,0 +1,69 @@
+internal import COpenSSL
+
+/// Algorithms looked up once for the life of the process.
+///
+/// OpenSSL 3 otherwise walks its providers by name at every use, under a lock, which costs more than hashing
+/// a short message.
+///
+/// Each owner is immutable and never freed. Sharing it is safe: OpenSSL's fetched objects are constant and
+/// reference-counted atomically, and every function they are passed to takes them as `const`.
+enum FetchedAlgorithm {
+    static let sha256 = Digest("SHA256")
+    static let sha1 = Digest("SHA1")
+    static let aes256GCM = Cipher("AES-256-GCM")
+    static let hmac = MAC("HMAC")
+
+    /// Owns an `EVP_MD *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    final class Digest: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init(_ name: String) {
+            pointer = FetchedAlgorithm.require(EVP_MD_fetch(nil, name, nil), name)
+        }
+
+        deinit { EVP_MD_free(pointer) }
+    }
+
+    /// Owns an `EVP_CIPHER *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    final class Cipher: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init(_ name: String) {
+            pointer = FetchedAlgorithm.require(EVP_CIPHER_fetch(nil, name, nil), name)
+        }
+
+        deinit { EVP_CIPHER_free(pointer) }
+    }
+
+    /// Owns an `EVP_MAC *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    final class MAC: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init(_ name: String) {
+            pointer = FetchedAlgorithm.require(EVP_MAC_fetch(nil, name, nil), name)
+        }
+
+        deinit { EVP_MAC_free(pointer) }
+    }
+
+    /// Every OpenSSL 3 has these algorithms; without them (a broken openssl.cnf) no request could be served.
+    private static func require(_ pointer: OpaquePointer?, _ name: String) -> OpaquePointer {
+        guard let pointer else {
+            preconditionFailure("\(OpenSSLError(draining: "OpenSSL does not offer \(name)"))")
+        }
+        return pointer
+    }
+}
+
+/// Stops the process when a call failed that can fail only for want of memory.
+///
+/// Swift itself stops when memory runs out; this says so with OpenSSL's own reason.
+func requireSuccess(_ status: Int32, _ operation: StaticString) {
+    precondition(status == 1, "\(OpenSSLError(draining: "\(operation)"))")
+}
+
+/// The same for a call that returns a new object.
+func requireAllocated(_ pointer: OpaquePointer?, _ operation: StaticString) -> OpaquePointer {
+    guard let pointer else { preconditionFailure("\(OpenSSLError(draining: "\(operation)"))") }
+    return pointer
+}

@@ -1,0 +1,95 @@
+internal import COpenSSL
+
+/// Secret bytes: zeroed when the last reference to them goes, compared in constant time, never printed.
+///
+/// The contents never change after initialisation, so copies share one allocation and the type is `Sendable`.
+/// It is not `Codable` and not `Hashable` on purpose: a secret leaves this type only where somebody wrote
+/// ``withUnsafeBytes(_:)``.
+public struct SecureBytes: Sendable {
+    private let storage: Storage
+
+    /// Copies `source`. The caller still owns, and may want to wipe, the original.
+    public init(copying source: some ByteSource) {
+        self = source.withContiguousBytes { bytes in
+            SecureBytes(count: bytes.count) { $0.copyMemory(from: bytes) }
+        }
+    }
+
+    /// Allocates `count` zeroed bytes and lets `initialize` fill them in place, so that no copy is left behind.
+    public init<Failure: Error>(
+        count: Int,
+        initializingWith initialize: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        try self.init(count: count, release: { $0.deallocate() }, initializingWith: initialize)
+    }
+
+    /// The seam through which a test sees the memory at the moment it is given back.
+    init<Failure: Error>(
+        count: Int,
+        release: @escaping @Sendable (UnsafeMutableRawBufferPointer) -> Void,
+        initializingWith initialize: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
+        // The storage owns the memory before `initialize` can throw.
+        let storage = Storage(count: count, release: release)
+        try initialize(storage.memory)
+        self.storage = storage
+    }
+
+    /// The number of bytes.
+    public var count: Int { storage.memory.count }
+
+    /// True when there are no bytes.
+    public var isEmpty: Bool { storage.memory.isEmpty }
+
+    /// Calls `body` with the bytes; the buffer is valid only until `body` returns.
+    public func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(UnsafeRawBufferPointer(storage.memory))
+    }
+}
+
+extension SecureBytes: ByteSource {
+    public func withContiguousBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withUnsafeBytes(body)
+    }
+}
+
+extension SecureBytes: Equatable {
+    /// Compares in time that depends on the lengths only.
+    public static func == (left: SecureBytes, right: SecureBytes) -> Bool {
+        constantTimeEquals(left, right)
+    }
+}
+
+extension SecureBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "SecureBytes(redacted)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension SecureBytes {
+    /// Owns the allocation.
+    ///
+    /// `@unchecked Sendable` is safe: the memory is written only between `init` and the end of
+    /// `SecureBytes.init`, when one thread holds the only reference; after that it is only read, until
+    /// `deinit`, which runs once and alone.
+    private final class Storage: @unchecked Sendable {
+        let memory: UnsafeMutableRawBufferPointer
+        private let release: @Sendable (UnsafeMutableRawBufferPointer) -> Void
+
+        init(count: Int, release: @escaping @Sendable (UnsafeMutableRawBufferPointer) -> Void) {
+            precondition(count >= 0, "a number of bytes is not negative")
+            memory = .allocate(byteCount: count, alignment: 16)
+            memory.initializeMemory(as: UInt8.self, repeating: 0)
+            self.release = release
+        }
+
+        deinit {
+            OPENSSL_cleanse(memory.baseAddress, memory.count)
+            release(memory)
+        }
+    }
+}
