@@ -1,0 +1,96 @@
+/// Bytes that HTTP and JSON give a meaning to, and the character classes of RFC 9110 §5.6.
+package enum ASCII {
+    package static let tab: UInt8 = 0x09
+    package static let lineFeed: UInt8 = 0x0A
+    package static let carriageReturn: UInt8 = 0x0D
+    package static let space: UInt8 = 0x20
+    package static let doubleQuote: UInt8 = 0x22
+    package static let percent: UInt8 = 0x25
+    package static let plus: UInt8 = 0x2B
+    package static let comma: UInt8 = 0x2C
+    package static let minus: UInt8 = 0x2D
+    package static let dot: UInt8 = 0x2E
+    package static let slash: UInt8 = 0x2F
+    package static let zero: UInt8 = 0x30
+    package static let nine: UInt8 = 0x39
+    package static let colon: UInt8 = 0x3A
+    package static let semicolon: UInt8 = 0x3B
+    package static let equals: UInt8 = 0x3D
+    package static let questionMark: UInt8 = 0x3F
+    package static let openBracket: UInt8 = 0x5B
+    package static let backslash: UInt8 = 0x5C
+    package static let closeBracket: UInt8 = 0x5D
+    package static let openBrace: UInt8 = 0x7B
+    package static let closeBrace: UInt8 = 0x7D
+
+    /// The byte with A-Z folded to a-z; every other byte unchanged.
+    @inline(__always)
+    package static func lowercased(_ byte: UInt8) -> UInt8 {
+        byte &- 0x41 < 26 ? byte | 0x20 : byte
+    }
+
+    @inline(__always)
+    package static func isDigit(_ byte: UInt8) -> Bool {
+        byte &- 0x30 < 10
+    }
+
+    @inline(__always)
+    package static func isLetter(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26
+    }
+
+    /// The value of a hexadecimal digit in either case, or nil.
+    @inline(__always)
+    package static func hexValue(_ byte: UInt8) -> UInt8? {
+        let digit = byte &- 0x30
+        if digit < 10 { return digit }
+        let letter = (byte | 0x20) &- 0x61
+        return letter < 6 ? letter + 10 : nil
+    }
+
+    /// Whether the byte is a `tchar` (RFC 9110 §5.6.2), the alphabet of methods and field names.
+    @inline(__always)
+    package static func isTokenCharacter(_ byte: UInt8) -> Bool {
+        // One bit a character: ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~.
+        let low: UInt64 = 0x03FF_6CFA_0000_0000
+        let high: UInt64 = 0x57FF_FFFF_C7FF_FFFE
+        if byte < 64 { return (low >> UInt64(byte)) & 1 == 1 }
+        return byte < 128 && (high >> UInt64(byte & 63)) & 1 == 1
+    }
+
+    /// Whether `bytes` is a non-empty `token`.
+    package static func isToken(_ bytes: some Sequence<UInt8>) -> Bool {
+        var isEmpty = true
+        for byte in bytes {
+            guard isTokenCharacter(byte) else { return false }
+            isEmpty = false
+        }
+        return !isEmpty
+    }
+
+    /// Whether two byte strings are equal when A-Z and a-z are the same.
+    package static func equalsIgnoringCase(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>)
+        -> Bool
+    {
+        guard left.count == right.count else { return false }
+        for index in left.indices where lowercased(left[index]) != lowercased(right[index]) { return false }
+        return true
+    }
+
+    /// Whether `bytes` equals `literal`, which is in lower case, when A-Z and a-z are the same.
+    package static func equalsIgnoringCase(_ bytes: UnsafeBufferPointer<UInt8>, _ literal: StaticString) -> Bool {
+        guard bytes.count == literal.utf8CodeUnitCount else { return false }
+        let start = literal.utf8Start
+        for index in bytes.indices where lowercased(bytes[index]) != start[index] { return false }
+        return true
+    }
+
+    /// The part of `bytes` without leading and trailing spaces and tabs (`OWS`, RFC 9110 §5.6.3).
+    package static func trimmed(_ bytes: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        var start = 0
+        var end = bytes.count
+        while start < end, bytes[start] == space || bytes[start] == tab { start += 1 }
+        while end > start, bytes[end - 1] == space || bytes[end - 1] == tab { end -= 1 }
+        return UnsafeBufferPointer(rebasing: bytes[start..<end])
+    }
+}

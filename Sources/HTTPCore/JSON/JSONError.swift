@@ -1,0 +1,43 @@
+/// Why bytes are not the JSON that this server takes, and where.
+public struct JSONError: Error, Sendable, Equatable {
+    /// Stable names of the reasons.
+    public enum Code: String, Sendable, CaseIterable {
+        case malformed = "malformed_json"
+        case notUTF8 = "not_utf8"
+        case duplicateMember = "duplicate_member"
+        case tooDeep = "json_too_deep"
+        case tooManyMembers = "json_too_many_members"
+        case numberOutOfRange = "number_out_of_range"
+        case loneSurrogate = "lone_surrogate"
+    }
+
+    public let code: Code
+    /// The position in bytes from the start of the document.
+    public let offset: Int
+    /// The name of the member that came twice.
+    public let member: String?
+
+    package init(_ code: Code, at offset: Int, member: String? = nil) {
+        self.code = code
+        self.offset = offset
+        self.member = member
+    }
+}
+
+extension JSONError: ProblemConvertible {
+    public var problem: Problem {
+        let detail =
+            switch code {
+            case .malformed: "The body is not JSON (RFC 8259)."
+            case .notUTF8: "The body is not UTF-8."
+            case .duplicateMember: "A member comes twice in the same object."
+            case .tooDeep: "Arrays and objects are nested too deeply."
+            case .tooManyMembers: "An object has too many members."
+            case .numberOutOfRange: "A number is too large or too long."
+            case .loneSurrogate: "A string has half of a surrogate pair."
+            }
+        return Problem(
+            .badRequest, code.rawValue, detail: detail, field: member,
+            members: [(name: "offset", value: .integer(Int64(offset)))])
+    }
+}

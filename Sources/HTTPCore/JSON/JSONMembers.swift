@@ -1,0 +1,142 @@
+/// Reads the members of one object strictly: each that the endpoint knows is taken out, and `finish()` refuses the
+/// rest.
+///
+/// ```swift
+/// var members = try JSONMembers(value)
+/// let userid = try members.required("userid", Userid.init(json:))
+/// let iterations = try members.object("kdf") { try $0.integer("iterations", in: 10_000...10_000_000) }
+/// try members.finish()
+/// ```
+///
+/// For an optional member `null` is the same as absence. For a required one it has the wrong type. An error that a
+/// conversion throws gets the member's path as its `field`, unless it has one already that begins with it.
+public struct JSONMembers {
+    private let members: [JSONObject.Member]
+    private let path: String
+    /// One bit for each member that was asked for. Objects here have far fewer than 64 members that anybody knows;
+    /// those after the 64th count as unknown.
+    private var taken: UInt64 = 0
+
+    /// Opens an object.
+    ///
+    /// - Throws: A 422 `wrong_type` when the value is something else.
+    public init(_ value: JSONValue, at path: String = "") throws(Problem) {
+        guard case .object(let object) = value else {
+            throw JSONMembers.wrongType(expected: "object", path.isEmpty ? nil : path)
+        }
+        members = object.members
+        self.path = path
+    }
+
+    /// Takes a member that must be there and converts it.
+    ///
+    /// - Throws: A 422 `missing_member`, or what `convert` throws with the field's path.
+    public mutating func required<Value>(
+        _ name: String, _ convert: (JSONValue) throws -> Value
+    ) throws -> Value {
+        guard let value = take(name) else {
+            throw Problem(
+                .unprocessableContent, "missing_member", detail: "A member is missing.",
+                field: JSONPath.member(name, of: path))
+        }
+        return try convertNamingField(value, at: JSONPath.member(name, of: path), convert)
+    }
+
+    /// Takes a member that may be absent or null, and converts it.
+    ///
+    /// - Throws: What `convert` throws, with the field's path.
+    public mutating func optional<Value>(
+        _ name: String, _ convert: (JSONValue) throws -> Value
+    ) throws -> Value? {
+        guard let value = take(name), value != .null else { return nil }
+        return try convertNamingField(value, at: JSONPath.member(name, of: path), convert)
+    }
+
+    /// Takes a member that must be an object, reads its members and finishes it.
+    public mutating func object<Value>(
+        _ name: String, _ read: (inout JSONMembers) throws -> Value
+    ) throws -> Value {
+        let path = JSONPath.member(name, of: path)
+        return try required(name) { try JSONMembers.read($0, at: path, read) }
+    }
+
+    /// Takes a member that may be absent or null and otherwise must be an object; reads its members, finishes it.
+    public mutating func optionalObject<Value>(
+        _ name: String, _ read: (inout JSONMembers) throws -> Value
+    ) throws -> Value? {
+        let path = JSONPath.member(name, of: path)
+        return try optional(name) { try JSONMembers.read($0, at: path, read) }
+    }
+
+    /// Takes a member that must be an array and converts each element.
+    ///
+    /// - Parameters:
+    ///   - name: The member.
+    ///   - count: How many elements there may be; outside of it 422 `wrong_count`.
+    ///   - convert: Makes a value of an element, given also the element's path.
+    /// - Returns: The values in order.
+    /// - Throws: 422 `missing_member`, `wrong_type` or `wrong_count`, or what `convert` throws with the element's path.
+    public mutating func array<Value>(
+        _ name: String, count: ClosedRange<Int>, _ convert: (JSONValue, _ path: String) throws -> Value
+    ) throws -> [Value] {
+        let path = JSONPath.member(name, of: path)
+        let elements = try required(name) { (value) throws(Problem) in try value.array() }
+        guard count.contains(elements.count) else {
+            throw Problem(
+                .unprocessableContent, "wrong_count", detail: "The array has too few or too many elements.",
+                field: path,
+                limit: elements.count > count.upperBound ? count.upperBound : count.lowerBound)
+        }
+        return try elements.enumerated().map { index, element in
+            let path = JSONPath.element(index, of: path)
+            return try convertNamingField(element, at: path) { try convert($0, path) }
+        }
+    }
+
+    /// Ends the reading.
+    ///
+    /// - Throws: A 422 `unknown_member` that names the first member nobody asked for.
+    public func finish() throws(Problem) {
+        for (index, member) in members.enumerated() where index >= 64 || taken & (1 << UInt64(index)) == 0 {
+            throw Problem(
+                .unprocessableContent, "unknown_member", detail: "There is no such member here.",
+                field: JSONPath.member(JSONPath.abbreviated(member.name.string), of: path))
+        }
+    }
+
+    /// Opens the object, lets `read` take its members, and finishes it.
+    public static func read<Value>(
+        _ value: JSONValue, at path: String = "", _ read: (inout JSONMembers) throws -> Value
+    ) throws -> Value {
+        var members = try JSONMembers(value, at: path)
+        let result = try read(&members)
+        try members.finish()
+        return result
+    }
+
+    private mutating func take(_ name: String) -> JSONValue? {
+        guard let index = members.firstIndex(where: { $0.name == name }) else { return nil }
+        if index < 64 { taken |= 1 << UInt64(index) }
+        return members[index].value
+    }
+
+    private func convertNamingField<Value>(
+        _ value: JSONValue, at path: String, _ convert: (JSONValue) throws -> Value
+    ) throws -> Value {
+        do {
+            return try convert(value)
+        } catch let error as any ProblemConvertible {
+            var problem = error.problem
+            if !(problem.field?.hasPrefix(path) ?? false) {
+                problem.field = problem.field.map { JSONPath.member($0, of: path) } ?? path
+            }
+            throw problem
+        }
+    }
+
+    static func wrongType(expected: String, _ field: String? = nil) -> Problem {
+        Problem(
+            .unprocessableContent, "wrong_type", detail: "This must be a JSON value of the type \(expected).",
+            field: field)
+    }
+}

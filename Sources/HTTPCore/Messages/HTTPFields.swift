@@ -1,0 +1,81 @@
+/// The header fields of a response, in order, with names that are compared without regard to case.
+///
+/// Response splitting is impossible by construction: no name that is not a token and no control character in a value
+/// ever gets in.
+public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
+    /// One field line.
+    public struct Field: Sendable, Equatable {
+        /// The name as it was given.
+        public let name: String
+        /// The value, without control characters.
+        public let value: String
+    }
+
+    private var fields: [Field] = []
+
+    public init() {}
+
+    public init(dictionaryLiteral elements: (String, String)...) {
+        fields.reserveCapacity(elements.count + 6)
+        for (name, value) in elements { append(name, value) }
+    }
+
+    /// Adds a field line after those that are there.
+    ///
+    /// - Parameters:
+    ///   - name: A token (RFC 9110 §5.6.2). Names are chosen by the program, so anything else is a programming error.
+    ///   - value: Control characters in it, CR, LF and NUL above all, are replaced by spaces (RFC 9110 §5.5).
+    public mutating func append(_ name: String, _ value: String) {
+        precondition(ASCII.isToken(name.utf8), "a field name is a token")
+        fields.append(Field(name: name, value: Self.withoutControlCharacters(value)))
+    }
+
+    /// Replaces every line named `name` by one.
+    public mutating func set(_ name: String, _ value: String) {
+        remove(name)
+        append(name, value)
+    }
+
+    /// Removes every line named `name`.
+    public mutating func remove(_ name: String) {
+        fields.removeAll { Self.isSame($0.name, name) }
+    }
+
+    /// The value of the field; several lines are joined by a comma and a space (RFC 9110 §5.3).
+    public subscript(name: String) -> String? {
+        var combined: String?
+        for field in fields where Self.isSame(field.name, name) {
+            combined = combined.map { $0 + ", " + field.value } ?? field.value
+        }
+        return combined
+    }
+
+    /// The value of each line named `name`, in order.
+    public func all(named name: String) -> [String] {
+        fields.filter { Self.isSame($0.name, name) }.map(\.value)
+    }
+
+    public func contains(_ name: String) -> Bool {
+        fields.contains { Self.isSame($0.name, name) }
+    }
+
+    /// Compares two field names without regard to the case of A-Z.
+    package static func isSame(_ left: String, _ right: String) -> Bool {
+        let left = left.utf8
+        let right = right.utf8
+        guard left.count == right.count else { return false }
+        return zip(left, right).allSatisfy { ASCII.lowercased($0) == ASCII.lowercased($1) }
+    }
+
+    private static func withoutControlCharacters(_ value: String) -> String {
+        func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != ASCII.tab || byte == 0x7F }
+        guard value.utf8.contains(where: isControl) else { return value }
+        return String(decoding: value.utf8.map { isControl($0) ? ASCII.space : $0 }, as: UTF8.self)
+    }
+}
+
+extension HTTPFields: RandomAccessCollection {
+    public var startIndex: Int { fields.startIndex }
+    public var endIndex: Int { fields.endIndex }
+    public subscript(position: Int) -> Field { fields[position] }
+}

@@ -1,0 +1,28 @@
+/// A whole request, routed and with its body.
+public struct Request: Sendable {
+    public let id: RequestID
+    public var head: RequestHead
+    /// Who asks; middleware may replace the peer by what a trusted proxy says.
+    public var client: ClientAddress
+    public var parameters: PathParameters
+    public var query: QueryParameters
+    public var body: [UInt8]
+
+    public init(
+        id: RequestID, head: RequestHead, client: ClientAddress, parameters: PathParameters = PathParameters(),
+        query: QueryParameters = QueryParameters(), body: [UInt8] = []
+    ) {
+        self.id = id
+        self.head = head
+        self.client = client
+        self.parameters = parameters
+        self.query = query
+        self.body = body
+    }
+}
+
+extension Request: CustomStringConvertible, CustomReflectable {
+    /// Identifier and method: everything else can hold secrets.
+    public var description: String { "Request(\(id) \(head.method))" }
+    public var customMirror: Mirror { Mirror(self, children: ["id": id, "method": head.method]) }
+}

@@ -1,0 +1,92 @@
+/// The header fields of a request: one byte buffer that holds the whole head, and where in it each field is.
+///
+/// Names are compared without regard to case. Values are bytes; as a `String`, bytes that are not UTF-8 (`obs-text`)
+/// become U+FFFD. Nothing here is printed by `description`: a field can be a credential.
+public struct RequestFields: Sendable {
+    /// Where one field line is in the storage.
+    package struct Entry: Sendable {
+        package var nameStart: UInt32
+        package var nameEnd: UInt32
+        package var valueStart: UInt32
+        package var valueEnd: UInt32
+
+        package init(name: Range<Int>, value: Range<Int>) {
+            nameStart = UInt32(truncatingIfNeeded: name.lowerBound)
+            nameEnd = UInt32(truncatingIfNeeded: name.upperBound)
+            valueStart = UInt32(truncatingIfNeeded: value.lowerBound)
+            valueEnd = UInt32(truncatingIfNeeded: value.upperBound)
+        }
+
+        package var name: Range<Int> { Int(nameStart)..<Int(nameEnd) }
+        package var value: Range<Int> { Int(valueStart)..<Int(valueEnd) }
+    }
+
+    package let storage: [UInt8]
+    package let entries: [Entry]
+
+    /// Takes a parsed head. Every range must lie within `storage`.
+    package init(storage: [UInt8], entries: [Entry]) {
+        self.storage = storage
+        self.entries = entries
+    }
+
+    /// The number of field lines.
+    public var count: Int { entries.count }
+
+    /// The value of the field; several lines are joined by a comma and a space (RFC 9110 §5.3), so that a doubled
+    /// field that must be single is not valid instead of one of the two being chosen.
+    public subscript(name: String) -> String? {
+        withValue(named: name) { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The value of each line named `name`, in order.
+    public func all(named name: String) -> [String] {
+        entries.filter { isNamed(name, $0) }.map { String(decoding: storage[$0.value], as: UTF8.self) }
+    }
+
+    public func contains(_ name: String) -> Bool {
+        entries.contains { isNamed(name, $0) }
+    }
+
+    /// Calls `body` with the bytes of the field's value, joined as in the subscript; nil when there is no such field.
+    public func withValue<Result>(
+        named name: String, _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
+    ) rethrows -> Result? {
+        guard let first = entries.firstIndex(where: { isNamed(name, $0) }) else { return nil }
+        let others = entries[(first + 1)...].filter { isNamed(name, $0) }
+        if others.isEmpty {
+            return try storage.withUnsafeBufferPointer {
+                try body(UnsafeBufferPointer(rebasing: $0[entries[first].value]))
+            }
+        }
+        var combined = Array(storage[entries[first].value])
+        for other in others {
+            combined += [ASCII.comma, ASCII.space]
+            combined += storage[other.value]
+        }
+        return try combined.withUnsafeBufferPointer(body)
+    }
+
+    /// Every field line as text, in order. Field values can be credentials: for tests and exports, never for logs.
+    public var lines: [(name: String, value: String)] {
+        entries.map {
+            (String(decoding: storage[$0.name], as: UTF8.self), String(decoding: storage[$0.value], as: UTF8.self))
+        }
+    }
+
+    private func isNamed(_ name: String, _ entry: Entry) -> Bool {
+        let utf8 = name.utf8
+        guard utf8.count == Int(entry.nameEnd - entry.nameStart) else { return false }
+        var position = Int(entry.nameStart)
+        for byte in utf8 {
+            guard ASCII.lowercased(byte) == ASCII.lowercased(storage[position]) else { return false }
+            position += 1
+        }
+        return true
+    }
+}
+
+extension RequestFields: CustomStringConvertible, CustomReflectable {
+    public var description: String { "RequestFields(\(count) fields)" }
+    public var customMirror: Mirror { Mirror(self, children: ["count": count]) }
+}

@@ -1,0 +1,87 @@
+/// How the body of a request is delimited (RFC 9112 §6).
+public enum BodyFraming: Hashable, Sendable {
+    /// No body, which includes `Content-Length: 0`.
+    case none
+    /// Exactly so many bytes, at least 1.
+    case length(Int)
+    /// `Transfer-Encoding: chunked`; the length is not known.
+    case chunked
+}
+
+/// The head of a request: request line and fields, checked, not yet routed.
+///
+/// Path and query stay as they came: the router decodes the path once, segment by segment.
+public struct RequestHead: Sendable {
+    public var method: HTTPMethod
+    public let fields: RequestFields
+    /// 1 for HTTP/1.1, 0 for HTTP/1.0.
+    public let versionMinor: Int
+    /// Whether the client lets the connection stay open after the reply (RFC 9112 §9.3).
+    public let wantsKeepAlive: Bool
+    public let framing: BodyFraming
+    /// Whether the client waits for `100 Continue` before it sends its body.
+    public let expectsContinue: Bool
+
+    private let pathRange: Range<Int>
+    private let queryRange: Range<Int>?
+
+    /// Takes what a parser found. The ranges must lie within the storage of `fields`.
+    package init(
+        method: HTTPMethod, fields: RequestFields, path: Range<Int>, query: Range<Int>?, versionMinor: Int,
+        wantsKeepAlive: Bool, framing: BodyFraming, expectsContinue: Bool
+    ) {
+        self.method = method
+        self.fields = fields
+        pathRange = path
+        queryRange = query
+        self.versionMinor = versionMinor
+        self.wantsKeepAlive = wantsKeepAlive
+        self.framing = framing
+        self.expectsContinue = expectsContinue
+    }
+
+    /// Creates a head without a connection, for requests made in the same process.
+    ///
+    /// - Parameters:
+    ///   - method: The method.
+    ///   - target: Path and query, percent-encoded, for example `/v1/changes?limit=10`.
+    ///   - fields: Names and values as a client would send them.
+    ///   - framing: How long the body is.
+    public init(
+        method: HTTPMethod, target: String, fields: [(name: String, value: String)] = [], framing: BodyFraming = .none
+    ) {
+        var storage = Array(target.utf8)
+        let mark = storage.firstIndex(of: ASCII.questionMark)
+        let targetEnd = storage.count
+        var entries: [RequestFields.Entry] = []
+        for (name, value) in fields {
+            let nameStart = storage.count
+            storage += name.utf8
+            let valueStart = storage.count
+            storage += value.utf8
+            entries.append(RequestFields.Entry(name: nameStart..<valueStart, value: valueStart..<storage.count))
+        }
+        self.init(
+            method: method, fields: RequestFields(storage: storage, entries: entries), path: 0..<(mark ?? targetEnd),
+            query: mark.map { ($0 + 1)..<targetEnd }, versionMinor: 1, wantsKeepAlive: true, framing: framing,
+            expectsContinue: false)
+    }
+
+    /// The path as it was sent, percent-encoded, beginning with `/` (or `*` for `OPTIONS *`).
+    public var path: String { String(decoding: pathBytes, as: UTF8.self) }
+
+    /// The bytes of ``path``, without a copy.
+    public var pathBytes: ArraySlice<UInt8> { fields.storage[pathRange] }
+
+    /// What follows the first `?`, percent-encoded, or nil when there is none.
+    public var query: String? { queryBytes.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The bytes of ``query``, without a copy.
+    public var queryBytes: ArraySlice<UInt8>? { queryRange.map { fields.storage[$0] } }
+}
+
+extension RequestHead: CustomStringConvertible, CustomReflectable {
+    /// The method and nothing else: paths, queries and fields can hold secrets.
+    public var description: String { "RequestHead(\(method))" }
+    public var customMirror: Mirror { Mirror(self, children: ["method": method]) }
+}

@@ -1,0 +1,64 @@
+/// A type that can be read from one segment of a path or one query parameter.
+public protocol PathParameterConvertible {
+    /// Creates a value from decoded text, or nil when the text does not have the type's form.
+    init?(pathParameter text: String)
+}
+
+extension String: PathParameterConvertible {
+    public init?(pathParameter text: String) {
+        self = text
+    }
+}
+
+extension Int: PathParameterConvertible {
+    /// Reads decimal digits, without sign for zero and above, without leading zeros.
+    public init?(pathParameter text: String) {
+        guard let value = Int(text), String(value) == text else { return nil }
+        self = value
+    }
+}
+
+extension Bool: PathParameterConvertible {
+    /// Reads `true` or `false`.
+    public init?(pathParameter text: String) {
+        switch text {
+        case "true": self = true
+        case "false": self = false
+        default: return nil
+        }
+    }
+}
+
+/// What the parameters of a route's template stand for in one request, decoded.
+public struct PathParameters: Sendable, Equatable {
+    private let names: [String]
+    private let values: [String]
+
+    /// No parameters.
+    public init() {
+        self.init(names: [], values: [])
+    }
+
+    /// Names and values of the same number, in the same order.
+    public init(names: [String], values: [String]) {
+        precondition(names.count == values.count, "every parameter has a value")
+        self.names = names
+        self.values = values
+    }
+
+    public subscript(name: String) -> String? {
+        names.firstIndex(of: name).map { values[$0] }
+    }
+
+    /// The parameter as a value of the wanted type.
+    ///
+    /// - Throws: A 400 `invalid_parameter` with `field` when the text does not have the type's form.
+    public func require<Value: PathParameterConvertible>(
+        _ name: String, as type: Value.Type = Value.self
+    ) throws(Problem) -> Value {
+        guard let text = self[name], let value = Value(pathParameter: text) else {
+            throw Problem(.badRequest, "invalid_parameter", detail: "A part of the path has a wrong form.", field: name)
+        }
+        return value
+    }
+}

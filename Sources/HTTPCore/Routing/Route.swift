@@ -1,0 +1,25 @@
+/// One line of the table of routes.
+public struct Route<Metadata: Sendable>: Sendable {
+    public let method: HTTPMethod
+    public let template: PathTemplate
+    public let body: BodyRule
+    /// What the application wants to know about the route before it calls the handler.
+    public let metadata: Metadata
+    public let handler: Handler
+
+    public init(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, metadata: Metadata, handler: @escaping Handler
+    ) {
+        self.method = method
+        self.template = PathTemplate(template)
+        self.body = body
+        self.metadata = metadata
+        self.handler = handler
+    }
+}
+
+extension Route where Metadata == Void {
+    public init(_ method: HTTPMethod, _ template: String, body: BodyRule = .none, handler: @escaping Handler) {
+        self.init(method, template, body: body, metadata: (), handler: handler)
+    }
+}

@@ -1,0 +1,76 @@
+import HTTPCore
+
+/// What the fields of one head say to the connection: host, length of the body, persistence, expectation.
+struct HTTP1FieldSemantics: Sendable {
+    enum Expectation: Sendable {
+        case none, `continue`, unknown
+    }
+
+    /// Where the value of `Host` is.
+    private(set) var host: Range<Int>?
+    private(set) var closes = false
+    private(set) var keepsAlive = false
+    private(set) var expectation = Expectation.none
+    private var contentLength: Int?
+    private var transferCodings = 0
+    private var isChunked = false
+
+    /// Takes note of one field.
+    mutating func read(
+        name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>, at range: Range<Int>
+    ) throws(HTTP1Error) {
+        switch name.count {
+        case 4 where ASCII.equalsIgnoringCase(name, "host"):
+            guard host == nil else { throw .syntax(.duplicateHost) }
+            guard HTTP1Host.isValid(value) else { throw .syntax(.malformedHost) }
+            host = range
+        case 6 where ASCII.equalsIgnoringCase(name, "expect"):
+            let isContinue = expectation == .none && ASCII.equalsIgnoringCase(value, "100-continue")
+            expectation = isContinue ? .continue : .unknown
+        case 10 where ASCII.equalsIgnoringCase(name, "connection"):
+            try readConnection(value)
+        case 14 where ASCII.equalsIgnoringCase(name, "content-length"):
+            guard contentLength == nil else { throw .syntax(.duplicateContentLength) }
+            contentLength = try Self.contentLength(value)
+        case 17 where ASCII.equalsIgnoringCase(name, "transfer-encoding"):
+            transferCodings += 1
+            isChunked = ASCII.equalsIgnoringCase(value, "chunked")
+            guard isChunked || ASCII.isToken(value) else { throw .syntax(.malformedTransferEncoding) }
+        default:
+            break
+        }
+    }
+
+    /// How the body is delimited (RFC 9112 §6.3), when that is certain.
+    func framing(isVersion11: Bool) throws(HTTP1Error) -> BodyFraming {
+        guard transferCodings > 0 else { return contentLength.map { $0 == 0 ? .none : .length($0) } ?? .none }
+        guard isVersion11, contentLength == nil else { throw .syntax(.conflictingFraming) }
+        guard transferCodings == 1 else { throw .syntax(.malformedTransferEncoding) }
+        guard isChunked else { throw .transferCodingNotImplemented }
+        return .chunked
+    }
+
+    private static func contentLength(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Error) -> Int {
+        // 18 digits always fit into an Int, and nobody sends an exabyte.
+        guard (1...18).contains(value.count), value.allSatisfy(ASCII.isDigit) else {
+            throw .syntax(.malformedContentLength)
+        }
+        return value.reduce(0) { $0 * 10 + Int($1 - ASCII.zero) }
+    }
+
+    private mutating func readConnection(_ value: UnsafeBufferPointer<UInt8>) throws(HTTP1Error) {
+        var rest = value[...]
+        while true {
+            let end = rest.firstIndex(of: ASCII.comma) ?? rest.endIndex
+            let option = ASCII.trimmed(UnsafeBufferPointer(rebasing: rest[..<end]))
+            // Empty list elements are allowed (RFC 9110 §5.6.1).
+            if !option.isEmpty {
+                guard ASCII.isToken(option) else { throw .syntax(.malformedConnection) }
+                if ASCII.equalsIgnoringCase(option, "close") { closes = true }
+                if ASCII.equalsIgnoringCase(option, "keep-alive") { keepsAlive = true }
+            }
+            guard end < rest.endIndex else { return }
+            rest = rest[(end + 1)...]
+        }
+    }
+}

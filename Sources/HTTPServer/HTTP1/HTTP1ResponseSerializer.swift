@@ -1,0 +1,81 @@
+public import HTTPCore
+
+/// Writes responses as HTTP/1.1 (RFC 9112).
+///
+/// What belongs to the connection is written here and nowhere else: `Content-Length` is always the length of what
+/// follows, and `Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`, `Upgrade`, `Trailer` and `Date` of
+/// the response itself are left out. No field can break out of its line: `HTTPFields` holds no control characters.
+public struct HTTP1ResponseSerializer: Sendable {
+    /// The request's method was HEAD: the head is that of a GET, and no body follows.
+    public var answersHead: Bool
+    /// The connection closes after this response.
+    public var closes: Bool
+    /// The minor version of the request; a client of HTTP/1.0 is told when the connection stays open.
+    public var versionMinor: Int
+
+    public init(answersHead: Bool = false, closes: Bool = false, versionMinor: Int = 1) {
+        self.answersHead = answersHead
+        self.closes = closes
+        self.versionMinor = versionMinor
+    }
+
+    /// The interim response that lets a client send its body.
+    public static let continueResponse = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
+
+    /// Appends the whole response.
+    public func append(_ response: Response, date: HTTPDate, to output: inout [UInt8]) {
+        appendHead(of: response, date: date, to: &output)
+        if let body = body(of: response) { output += body }
+    }
+
+    /// The bytes that follow the head, for connections that send them without copying them behind it.
+    public func body(of response: Response) -> [UInt8]? {
+        guard !answersHead, !response.status.forbidsBody, case .bytes(let bytes) = response.body else { return nil }
+        return bytes
+    }
+
+    /// Appends status line, fields and the empty line after them.
+    public func appendHead(of response: Response, date: HTTPDate, to output: inout [UInt8]) {
+        output.append("HTTP/1.1 ")
+        DecimalDigits.append(Int(response.status.code), digits: 3, to: &output)
+        output.append(ASCII.space)
+        output += response.status.reason.utf8
+        output.append("\r\nDate: ")
+        output += date.bytes
+        output.append("\r\n")
+        for field in response.fields where !Self.belongsToConnection(field.name) {
+            output += field.name.utf8
+            output.append(": ")
+            output += field.value.utf8
+            output.append("\r\n")
+        }
+        if !response.status.forbidsBody {
+            output.append("Content-Length: ")
+            DecimalDigits.append(Int64(response.body.count), to: &output)
+            output.append("\r\n")
+        }
+        if closes {
+            output.append("Connection: close\r\n")
+        } else if versionMinor == 0 {
+            output.append("Connection: keep-alive\r\n")
+        }
+        output.append("\r\n")
+    }
+
+    private static func belongsToConnection(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 4: HTTPFields.isSame(name, "date")
+        case 7: HTTPFields.isSame(name, "upgrade") || HTTPFields.isSame(name, "trailer")
+        case 10: HTTPFields.isSame(name, "connection") || HTTPFields.isSame(name, "keep-alive")
+        case 14: HTTPFields.isSame(name, "content-length")
+        case 17: HTTPFields.isSame(name, "transfer-encoding")
+        default: false
+        }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(_ text: StaticString) {
+        append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+}
