@@ -19,7 +19,6 @@
 
 static inline void saltern_free(void *pointer) { OPENSSL_free(pointer); }
 static inline EVP_PKEY *saltern_EVP_EC_gen_P256(void) { return EVP_EC_gen("P-256"); }
-static inline int saltern_EVP_MD_CTX_get_size_max(void) { return EVP_MAX_MD_SIZE; }
 
 static inline int saltern_ERR_get_lib(unsigned long code) { return ERR_GET_LIB(code); }
 static inline int saltern_ERR_get_reason(unsigned long code) { return ERR_GET_REASON(code); }
@@ -43,9 +42,19 @@ static inline long saltern_SSL_CTX_set_min_proto_version(SSL_CTX *context, int v
 static inline long saltern_SSL_CTX_set_max_proto_version(SSL_CTX *context, int version) {
     return SSL_CTX_set_max_proto_version(context, version);
 }
+// The SSL_OP_ names expand to a function-like macro.
+static inline void saltern_SSL_CTX_disable_renegotiation_and_compression(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+}
+static inline void saltern_SSL_CTX_prefer_server_ciphers(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+}
 static inline long saltern_SSL_CTX_set_mode(SSL_CTX *context, long mode) { return SSL_CTX_set_mode(context, mode); }
 static inline long saltern_SSL_CTX_set_groups_list(SSL_CTX *context, const char *groups) {
     return SSL_CTX_set1_groups_list(context, groups);
+}
+static inline long saltern_SSL_CTX_set_sigalgs_list(SSL_CTX *context, const char *algorithms) {
+    return SSL_CTX_set1_sigalgs_list(context, algorithms);
 }
 static inline long saltern_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_session_cache_mode(context, mode);
@@ -55,18 +64,6 @@ static inline long saltern_SSL_CTX_set_chain(SSL_CTX *context, STACK_OF(X509) * 
 }
 static inline long saltern_SSL_CTX_set_read_ahead(SSL_CTX *context, int enabled) {
     return SSL_CTX_set_read_ahead(context, enabled);
-}
-static inline long saltern_SSL_CTX_set_max_cert_list(SSL_CTX *context, long bytes) {
-    return SSL_CTX_set_max_cert_list(context, bytes);
-}
-static inline long saltern_SSL_CTX_get_ticket_keys_length(SSL_CTX *context) {
-    return SSL_CTX_get_tlsext_ticket_keys(context, NULL, 0);
-}
-static inline long saltern_SSL_CTX_get_ticket_keys(SSL_CTX *context, void *keys, long length) {
-    return SSL_CTX_get_tlsext_ticket_keys(context, keys, length);
-}
-static inline long saltern_SSL_CTX_set_ticket_keys(SSL_CTX *context, void *keys, long length) {
-    return SSL_CTX_set_tlsext_ticket_keys(context, keys, length);
 }
 static inline long saltern_SSL_set_host_name(SSL *ssl, const char *name) { return SSL_set_tlsext_host_name(ssl, name); }
 
@@ -80,8 +77,8 @@ static inline int saltern_GENERAL_NAMES_count(const GENERAL_NAMES *names) { retu
 static inline const GENERAL_NAME *saltern_GENERAL_NAMES_value(const GENERAL_NAMES *names, int index) {
     return sk_GENERAL_NAME_value(names, index);
 }
-static inline int saltern_GENERAL_NAMES_push(GENERAL_NAMES *names, GENERAL_NAME *name) {
-    return sk_GENERAL_NAME_push(names, name);
+static inline int saltern_X509_NAME_print_RFC2253(BIO *bio, const X509_NAME *name) {
+    return X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253);
 }
 
 #endif

@@ -76,7 +76,8 @@ public enum AESGCM {
             let length = sealed.count - nonceLength.rawValue - tagByteCount
             guard length >= 0 else { throw .wrongLength }
             let nonce = UnsafeRawBufferPointer(rebasing: sealed[..<nonceLength.rawValue])
-            let ciphertext = UnsafeRawBufferPointer(rebasing: sealed[nonceLength.rawValue..<sealed.count - tagByteCount])
+            let ciphertext = UnsafeRawBufferPointer(
+                rebasing: sealed[nonceLength.rawValue..<sealed.count - tagByteCount])
             let tag = UnsafeRawBufferPointer(rebasing: sealed[(sealed.count - tagByteCount)...])
 
             let cipher = AESGCMCipher()

@@ -1,11 +1,11 @@
 internal import COpenSSL
 
 #if canImport(Glibc)
-internal import Glibc
+    internal import Glibc
 #elseif canImport(Musl)
-internal import Musl
+    internal import Musl
 #else
-internal import Darwin
+    internal import Darwin
 #endif
 
 /// One digest context for each thread, so that hashing a token costs no allocation.

@@ -1,0 +1,53 @@
+internal import HTTPCore
+internal import Synchronization
+
+/// Counts the connections of all loops, in all and by address.
+final class ConnectionQuota: Sendable {
+    /// What becomes of a new connection.
+    enum Decision {
+        case serve
+        /// Over the limit, but few enough to be told so.
+        case refusePolitely
+        /// Close it at once; it is not counted.
+        case drop
+    }
+
+    private struct Counts {
+        var total = 0
+        var byAddress: [String: Int] = [:]
+    }
+
+    private let counts = Mutex(Counts())
+    private let maximum: Int
+    private let refusalAllowance: Int
+    private let maximumPerAddress: Int
+
+    init(_ configuration: HTTPServerConfiguration) {
+        maximum = configuration.maximumConnections
+        refusalAllowance = configuration.refusalAllowance
+        maximumPerAddress = configuration.maximumConnectionsPerAddress
+    }
+
+    /// Connections that are open now.
+    var total: Int { counts.withLock { $0.total } }
+
+    /// Counts a new connection, unless it is dropped.
+    func open(from client: ClientAddress) -> Decision {
+        counts.withLock { counts in
+            guard counts.total < maximum + refusalAllowance else { return .drop }
+            guard counts.byAddress[client.address, default: 0] < maximumPerAddress else { return .drop }
+            counts.total += 1
+            counts.byAddress[client.address, default: 0] += 1
+            return counts.total <= maximum ? .serve : .refusePolitely
+        }
+    }
+
+    /// Forgets a connection that was counted.
+    func close(from client: ClientAddress) {
+        counts.withLock { counts in
+            counts.total -= 1
+            let left = counts.byAddress[client.address, default: 1] - 1
+            counts.byAddress[client.address] = left > 0 ? left : nil
+        }
+    }
+}

@@ -1,0 +1,156 @@
+internal import EventLoop
+internal import HTTPCore
+
+/// A request whose head has been admitted and whose body is arriving.
+struct IncomingRequest {
+    let head: RequestHead
+    let plan: Plan
+    var body: [UInt8] = []
+}
+
+extension HTTPConnection {
+    /// Takes from the parser whatever can be taken now.
+    func processInput() {
+        while true {
+            switch phase {
+            case .idle, .readingHead:
+                // A client that does not read its replies gets no further ones.
+                guard !hasPendingOutput else { return }
+                guard let event = nextEvent() else { return waitForHead() }
+                guard case .head(let head) = event else { continue }
+                admit(head)
+            case .readingBody(var request):
+                // Taken out of `phase` so that the body is appended in place.
+                phase = .readingHead
+                let isComplete = collect(&request)
+                guard case .readingHead = phase else { return }
+                guard isComplete else {
+                    phase = .readingBody(request)
+                    return
+                }
+                run(request)
+            case .handshaking, .responding, .finishing, .lingering, .closed:
+                return
+            }
+        }
+    }
+
+    private func nextEvent() -> HTTP1Event? {
+        do throws(HTTP1Error) {
+            return try parser.next()
+        } catch {
+            refuse(error.refusal)
+            return nil
+        }
+    }
+
+    private func waitForHead() {
+        switch phase {
+        case .idle where parser.bufferedByteCount > 0:
+            phase = .readingHead
+            setDeadline(after: listener.configuration.headerDeadline)
+        default: break
+        }
+    }
+
+    private func admit(_ head: RequestHead) {
+        let configuration = listener.configuration
+        guard !isOverLimit, listener.requestsInFlight < configuration.maximumConcurrentRequestsPerLoop else {
+            return refuse(.overloaded(retryAfter: configuration.retryAfterOverload))
+        }
+        switch listener.responder.admit(head, from: client) {
+        case .refuse(let response):
+            let hasBody = head.framing != .none
+            send(response, to: head, closing: hasBody)
+            if !hasBody { replyFinished() }
+        case .accept(let plan):
+            parser.bodyLimit = plan.bodyLimit
+            phase = .readingBody(IncomingRequest(head: head, plan: plan))
+            guard head.framing != .none else { return }
+            setDeadline(after: plan.bodyDeadline)
+            if head.expectsContinue, parser.bufferedByteCount == 0 {
+                listener.writeBuffer.append(contentsOf: HTTP1ResponseSerializer.continueResponse)
+                sendWriteBuffer()
+            }
+        }
+    }
+
+    /// Takes the body's bytes that have come. Returns whether the body is complete.
+    private func collect(_ request: inout IncomingRequest) -> Bool {
+        while let event = nextEvent() {
+            switch event {
+            case .head: preconditionFailure("the parser ends a body before it begins a head")
+            case .end: return true
+            case .body(let bytes):
+                if request.body.isEmpty {
+                    request.body = bytes
+                } else {
+                    request.body.append(contentsOf: bytes)
+                }
+            }
+        }
+        return false
+    }
+
+    private func run(_ request: IncomingRequest) {
+        phase = .responding
+        requestNumber += 1
+        listener.requestsInFlight += 1
+        setDeadline(after: request.plan.handlerDeadline)
+        let number = requestNumber
+        let respond = request.plan.respond
+        let body = request.body
+        let head = request.head
+        let connection = LoopBound(self, loop: listener.loop)
+        task = Task(executorPreference: listener.loop) {
+            let response = await respond(body)
+            connection.value.taskFinished(number, response, head)
+        }
+    }
+
+    private func taskFinished(_ number: Int, _ response: Response, _ head: RequestHead) {
+        guard number == requestNumber, case .responding = phase else { return }
+        task = nil
+        listener.requestsInFlight -= 1
+        let closing = !head.wantsKeepAlive || listener.isDraining
+        send(response, to: head, closing: closing)
+        guard !closing else { return }
+        replyFinished()
+        resumeReading()
+        processInput()
+    }
+
+    private func replyFinished() {
+        if case .closed = phase { return }
+        phase = .idle
+        setDeadline(
+            after: hasPendingOutput ? listener.configuration.writeDeadline : listener.configuration.idleDeadline)
+    }
+
+    private func send(_ response: Response, to head: RequestHead, closing: Bool) {
+        let serializer = HTTP1ResponseSerializer(
+            answersHead: head.method == .head, closes: closing, versionMinor: head.versionMinor)
+        serializer.append(response, date: listener.date, to: &listener.writeBuffer)
+        sendWriteBuffer()
+        if closing { finish(lingers: head.framing != .none) }
+    }
+
+    /// Answers something that is no request, or one that could not be finished, and closes.
+    private func refuse(_ refusal: Refusal) {
+        cancelTask()
+        let response = listener.responder.refusal(refusal, from: client)
+        HTTP1ResponseSerializer(closes: true).append(response, date: listener.date, to: &listener.writeBuffer)
+        sendWriteBuffer()
+        finish(lingers: true)
+    }
+
+    func deadlinePassed() {
+        switch phase {
+        case .readingHead: refuse(.headerTimeout)
+        case .readingBody: refuse(.bodyTimeout)
+        case .responding: refuse(.handlerTimeout)
+        case .handshaking, .idle, .finishing, .lingering: close()
+        case .closed: break
+        }
+    }
+}

@@ -1,0 +1,257 @@
+internal import EventLoop
+internal import HTTPCore
+internal import Synchronization
+
+/// One client's connection, on its loop's thread from the accepted socket to the closed one.
+///
+/// It reads a request, asks the responder for a plan before it reads the body, runs the plan in a task on the
+/// same loop, writes the reply, and only then looks at the next request, so replies leave in order.
+final class HTTPConnection {
+    enum Phase {
+        case handshaking
+        /// Nothing of a next request has come.
+        case idle
+        case readingHead
+        case readingBody(IncomingRequest)
+        case responding
+        /// The last reply is being written; then the connection closes.
+        case finishing
+        /// Nothing more is sent; what still comes is thrown away so that the client can read the reply.
+        case lingering
+        case closed
+    }
+
+    let client: ClientAddress
+    let listener: HTTPListener
+    let isOverLimit: Bool
+    var transport: Transport
+    var parser = HTTP1RequestParser()
+    var phase = Phase.handshaking
+    /// The task that answers the current request, while phase is `responding`.
+    var task: Task<Void, Never>?
+    /// Counts the requests, so that a reply which comes too late is not taken for the next one's.
+    var requestNumber = 0
+
+    /// What the socket did not take yet.
+    private var output: [UInt8] = []
+    private var outputStart = 0
+    private var lingersAfterOutput = false
+
+    private var watch: DescriptorWatch?
+    private var timer: LoopTimer?
+    private var deadline: ContinuousClock.Instant?
+    private var timerTime: ContinuousClock.Instant?
+
+    /// Bytes of pipelined requests that are read ahead of their turn; beyond it the socket has to wait.
+    private static let readAheadLimit = 16 * 1_024
+    private static let readsPerTurn = 8
+    private static let lingerLimit = 256 * 1_024
+
+    init(transport: consuming Transport, client: ClientAddress, listener: HTTPListener, isOverLimit: Bool) {
+        self.transport = transport
+        self.client = client
+        self.listener = listener
+        self.isOverLimit = isOverLimit
+    }
+
+    func start() {
+        let watch = DescriptorWatch(loop: listener.loop, descriptor: transport.rawValue) { [unowned self] readiness in
+            switch readiness {
+            case .readable: becameReadable()
+            case .writable: becameWritable()
+            }
+        }
+        self.watch = watch
+        timer = LoopTimer(loop: listener.loop) { [unowned self] in timerFired() }
+        watch.setReading(true)
+        setDeadline(after: listener.configuration.handshakeDeadline)
+        if !transport.needsHandshake { handshakeFinished() }
+    }
+
+    /// Closes after the current reply, at once when there is none.
+    func drain() {
+        switch phase {
+        case .idle, .handshaking: close()
+        default: break
+        }
+    }
+
+    /// Ends the connection without regard to what is under way.
+    func close() {
+        if case .closed = phase { return }
+        cancelTask()
+        phase = .closed
+        watch?.cancel()
+        watch = nil
+        timer?.cancel()
+        timer = nil
+        listener.remove(self)
+    }
+
+    // MARK: Readiness
+
+    private func becameReadable() {
+        switch phase {
+        case .handshaking: continueHandshake()
+        case .lingering:
+            if !transport.discardInput(limit: Self.lingerLimit, using: listener.readBuffer) { close() }
+        case .finishing, .closed: watch?.setReading(false)
+        case .idle, .readingHead, .readingBody, .responding: readAndProcess()
+        }
+    }
+
+    private func becameWritable() {
+        if case .handshaking = phase { return continueHandshake() }
+        flush()
+        processInput()
+    }
+
+    private func continueHandshake() {
+        switch transport.handshake() {
+        case .done:
+            listener.statistics.completedHandshakes.add(1, ordering: .relaxed)
+            watch?.setWriting(false)
+            handshakeFinished()
+            // The first request may have come in the same flight.
+            readAndProcess()
+        case .wantsRead: watch?.setWriting(false)
+        case .wantsWrite: watch?.setWriting(true)
+        case .closed:
+            listener.statistics.failedHandshakes.add(1, ordering: .relaxed)
+            close()
+        }
+    }
+
+    private func handshakeFinished() {
+        phase = .idle
+        setDeadline(after: listener.configuration.idleDeadline)
+    }
+
+    private func readAndProcess() {
+        for _ in 0..<Self.readsPerTurn {
+            if case .responding = phase, parser.bufferedByteCount >= Self.readAheadLimit {
+                watch?.setReading(false)
+                return
+            }
+            switch transport.read(into: listener.readBuffer) {
+            case .done(let count): parser.append(UnsafeRawBufferPointer(rebasing: listener.readBuffer[..<count]))
+            case .wantsRead, .wantsWrite: return processInput()
+            case .closed: return peerClosed()
+            }
+            processInput()
+            if case .closed = phase { return }
+            if !transport.hasPendingBytes { return }
+        }
+        // Bytes that wait inside TLS do not make the socket readable: come back after the others' turn.
+        listener.loop.notifyAtEndOfTurn(self)
+    }
+
+    private func peerClosed() {
+        // A client that has gone does not want its reply: what has not reached the database is not started.
+        close()
+    }
+
+    // MARK: Output
+
+    /// Sends the bytes of `listener.writeBuffer`, keeps what the socket does not take, and empties the buffer.
+    func sendWriteBuffer() {
+        if outputStart < output.count {
+            output.append(contentsOf: listener.writeBuffer)
+        } else {
+            let sent = listener.writeBuffer.withUnsafeBytes { write($0) }
+            if sent < listener.writeBuffer.count {
+                output = Array(listener.writeBuffer[sent...])
+                outputStart = 0
+            }
+        }
+        listener.writeBuffer.removeAll(keepingCapacity: listener.writeBuffer.capacity <= 256 * 1_024)
+    }
+
+    var hasPendingOutput: Bool { outputStart < output.count }
+
+    private func flush() {
+        guard hasPendingOutput else { return }
+        outputStart += output.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[outputStart...])) }
+        guard !hasPendingOutput else { return }
+        output = []
+        outputStart = 0
+        watch?.setWriting(false)
+        if case .finishing = phase { outputFinished() }
+    }
+
+    /// Writes until everything is taken or the socket is full. Returns how many bytes were taken.
+    private func write(_ bytes: UnsafeRawBufferPointer) -> Int {
+        var sent = 0
+        while sent < bytes.count {
+            switch transport.write(UnsafeRawBufferPointer(rebasing: bytes[sent...])) {
+            case .done(let count): sent += count
+            case .wantsRead: return sent
+            case .wantsWrite:
+                watch?.setWriting(true)
+                return sent
+            case .closed:
+                close()
+                return bytes.count
+            }
+        }
+        return sent
+    }
+
+    /// Closes once everything has been written.
+    /// - Parameter lingers: Whether the client may still be sending, so that closing at once could take back the reply.
+    func finish(lingers: Bool) {
+        if case .closed = phase { return }
+        phase = .finishing
+        lingersAfterOutput = lingers
+        setDeadline(after: listener.configuration.writeDeadline)
+        if !hasPendingOutput { outputFinished() }
+    }
+
+    private func outputFinished() {
+        transport.finishWriting()
+        guard lingersAfterOutput else { return close() }
+        phase = .lingering
+        watch?.setReading(true)
+        setDeadline(after: listener.configuration.lingerDeadline)
+        if !transport.discardInput(limit: Self.lingerLimit, using: listener.readBuffer) { close() }
+    }
+
+    // MARK: Deadlines
+
+    /// Sets the time by which the current phase must be over.
+    func setDeadline(after duration: Duration) {
+        let time = listener.loop.now + duration
+        deadline = time
+        // Deadlines move with every request; the timer is only moved when it would come too late.
+        if let timerTime, timerTime <= time { return }
+        timerTime = time
+        timer?.schedule(after: duration)
+    }
+
+    private func timerFired() {
+        timerTime = nil
+        guard let deadline else { return }
+        let now = listener.loop.now
+        if now < deadline { return setDeadline(after: deadline - now) }
+        deadlinePassed()
+    }
+
+    /// Lets the socket be read again after a pause.
+    func resumeReading() { watch?.setReading(true) }
+
+    func cancelTask() {
+        guard let task = task.take() else { return }
+        task.cancel()
+        listener.requestsInFlight -= 1
+        requestNumber += 1
+    }
+}
+
+extension HTTPConnection: TurnEndObserver {
+    func turnEnded() {
+        switch phase {
+        case .idle, .readingHead, .readingBody, .responding: readAndProcess()
+        case .handshaking, .finishing, .lingering, .closed: break
+        }
+    }
+}

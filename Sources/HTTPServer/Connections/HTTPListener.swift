@@ -1,0 +1,130 @@
+internal import EventLoop
+internal import Glibc
+internal import HTTPCore
+internal import Synchronization
+internal import TransportSecurity
+
+/// One loop's share of a server: its listening socket and its connections. Lives on the loop's thread.
+final class HTTPListener {
+    let loop: EventLoop
+    let responder: any Responder
+    let configuration: HTTPServerConfiguration
+    let quota: ConnectionQuota
+    let statistics: HTTPServerStatistics
+    /// The TLS context of new connections; nil for plain HTTP.
+    var context: TLSServerContext?
+    /// Requests that are being answered now.
+    var requestsInFlight = 0
+    /// Whether the server is going away: connections close after their current reply.
+    private(set) var isDraining = false
+
+    /// Where every connection of the loop reads and writes first, so that an idle one holds no buffer.
+    let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1_024, alignment: 16)
+    var writeBuffer: [UInt8] = []
+    private var dateSecond = -1
+    private var dateValue = HTTPDate(secondsSinceEpoch: 0)
+
+    private var socket: ListeningSocket?
+    private var watch: DescriptorWatch?
+    private var retryTimer: LoopTimer?
+    private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+    private var drained: CheckedContinuation<Void, Never>?
+
+    /// How many connections are accepted before the loop looks at the others again.
+    private static let acceptsPerTurn = 64
+    private static let exhaustionPause: Duration = .milliseconds(100)
+
+    init(
+        loop: EventLoop, responder: any Responder, configuration: HTTPServerConfiguration, quota: ConnectionQuota,
+        statistics: HTTPServerStatistics, context: TLSServerContext?
+    ) {
+        self.loop = loop
+        self.responder = responder
+        self.configuration = configuration
+        self.quota = quota
+        self.statistics = statistics
+        self.context = context
+        writeBuffer.reserveCapacity(16 * 1_024)
+    }
+
+    deinit { readBuffer.deallocate() }
+
+    func start(_ socket: consuming ListeningSocket) {
+        let watch = DescriptorWatch(loop: loop, descriptor: socket.rawValue) { [unowned self] _ in acceptWaiting() }
+        self.socket = consume socket
+        self.watch = watch
+        retryTimer = LoopTimer(loop: loop) { [unowned self] in self.watch?.setReading(true) }
+        watch.setReading(true)
+    }
+
+    /// Stops accepting and returns when every connection has had its reply and is closed.
+    func drain() async {
+        isDraining = true
+        stopAccepting()
+        for connection in connections.values { connection.drain() }
+        guard !connections.isEmpty else { return }
+        await withCheckedContinuation { drained = $0 }
+    }
+
+    /// Closes what is still open.
+    func closeAll() {
+        stopAccepting()
+        for connection in connections.values { connection.close() }
+    }
+
+    func remove(_ connection: HTTPConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        quota.close(from: connection.client)
+        if connections.isEmpty, let drained = drained.take() { drained.resume() }
+    }
+
+    /// The `Date` of replies, made once a second.
+    var date: HTTPDate {
+        let second = time(nil)
+        if second != dateSecond {
+            dateSecond = second
+            dateValue = HTTPDate(secondsSinceEpoch: second)
+        }
+        return dateValue
+    }
+
+    private func stopAccepting() {
+        watch?.cancel()
+        watch = nil
+        retryTimer?.cancel()
+        retryTimer = nil
+        socket = nil
+    }
+
+    private func acceptWaiting() {
+        for _ in 0..<Self.acceptsPerTurn {
+            guard let accepted = socket?.accept() else { return }
+            switch consume accepted {
+            case .connection(let descriptor, let client): open(descriptor, client)
+            case .none: return
+            case .exhausted:
+                // The waiting connection stays readable: without a pause the loop would spin.
+                watch?.setReading(false)
+                retryTimer?.schedule(after: Self.exhaustionPause)
+                return
+            }
+        }
+    }
+
+    private func open(_ descriptor: consuming OwnedDescriptor, _ client: ClientAddress) {
+        let decision = quota.open(from: client)
+        guard decision != .drop else {
+            statistics.droppedConnections.add(1, ordering: .relaxed)
+            return
+        }
+        guard let transport = try? Transport(takingOwnershipOf: descriptor, context: context) else {
+            quota.close(from: client)
+            return
+        }
+        statistics.acceptedConnections.add(1, ordering: .relaxed)
+        let connection = HTTPConnection(
+            transport: transport, client: client, listener: self, isOverLimit: decision == .refusePolitely)
+        connections[ObjectIdentifier(connection)] = connection
+        connection.start()
+    }
+}

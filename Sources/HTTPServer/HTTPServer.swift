@@ -1,0 +1,81 @@
+public import EventLoop
+public import HTTPCore
+internal import Synchronization
+public import TransportSecurity
+
+/// An HTTP/1.1 server over TLS on one or more event loops, each with its own listener and its own responder.
+public final class HTTPServer: Sendable {
+    /// The address that is served, with the port that the system chose when 0 was asked for.
+    public let address: SocketAddress
+    /// Counters for metrics.
+    public let statistics: HTTPServerStatistics
+
+    private let listeners: [LoopBound<HTTPListener>]
+    private let quota: ConnectionQuota
+
+    /// Binds and begins to accept.
+    /// - Parameters:
+    ///   - address: Where to listen.
+    ///   - context: The TLS context of new connections; nil speaks plain HTTP, which is for a loopback listener only.
+    ///   - configuration: Limits and deadlines.
+    ///   - loops: Running loops, each with the responder of its requests. At least one.
+    /// - Throws: ``ListenError``.
+    public init(
+        address: SocketAddress, context: TLSServerContext?, configuration: HTTPServerConfiguration = .init(),
+        loops: [(loop: EventLoop, responder: any Responder)]
+    ) async throws {
+        precondition(context != nil || address.isLoopback, "plain HTTP is for loopback addresses only")
+        let quota = ConnectionQuota(configuration)
+        let statistics = HTTPServerStatistics()
+        var listeners: [LoopBound<HTTPListener>] = []
+        var bound = address
+        do {
+            for (loop, responder) in loops {
+                let target = bound
+                let (listener, port) = try await loop.run {
+                    let socket = try ListeningSocket(binding: target)
+                    let port = socket.port
+                    let listener = HTTPListener(
+                        loop: loop, responder: responder, configuration: configuration, quota: quota,
+                        statistics: statistics, context: context)
+                    listener.start(socket)
+                    return (LoopBound(listener, loop: loop), port)
+                }
+                listeners.append(listener)
+                bound = SocketAddress(host: address.host, port: port)
+            }
+        } catch {
+            for listener in listeners { try await listener.loop.run { listener.value.closeAll() } }
+            throw error
+        }
+        self.address = bound
+        self.statistics = statistics
+        self.quota = quota
+        self.listeners = listeners
+    }
+
+    /// Connections that are open now.
+    public var connectionCount: Int { quota.total }
+
+    /// Uses `context` for new connections; the others keep theirs.
+    public func replaceContext(_ context: TLSServerContext) {
+        for listener in listeners {
+            listener.loop.schedule { listener.value.context = context }
+        }
+    }
+
+    /// Accepts nothing more, lets requests that are under way finish, and closes what is left after `deadline`.
+    public func drain(deadline: Duration) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for listener in listeners {
+                group.addTask { try await listener.loop.run { await listener.value.drain() } }
+            }
+            let closing = Task {
+                try await Task.sleep(for: deadline)
+                for listener in self.listeners { listener.loop.schedule { listener.value.closeAll() } }
+            }
+            try await group.waitForAll()
+            closing.cancel()
+        }
+    }
+}

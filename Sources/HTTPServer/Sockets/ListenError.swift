@@ -1,0 +1,17 @@
+internal import Glibc
+
+/// Why a server cannot listen.
+public enum ListenError: Error, CustomStringConvertible {
+    /// The host is not known.
+    case unresolvable(SocketAddress, reason: String)
+    /// A system call failed with this `errno`: the port is taken or not allowed, or the address is not this machine's.
+    case system(SocketAddress, operation: String, CInt)
+
+    public var description: String {
+        switch self {
+        case .unresolvable(let address, let reason): "cannot listen on \(address): \(reason)"
+        case .system(let address, let operation, let code):
+            "cannot listen on \(address): \(operation): \(String(cString: strerror(code)))"
+        }
+    }
+}

@@ -1,0 +1,76 @@
+internal import EventLoop
+internal import Glibc
+internal import HTTPCore
+
+/// A listening TCP socket, non-blocking, shared by port with the listeners of the other loops.
+struct ListeningSocket: ~Copyable {
+    private let descriptor: OwnedDescriptor
+    /// The port that the system gave, which differs from the wish when that was 0.
+    let port: UInt16
+
+    /// What `accept(2)` brought.
+    enum Accepted: ~Copyable {
+        case connection(OwnedDescriptor, ClientAddress)
+        /// Nobody waits.
+        case none
+        /// No descriptor is free; try again when others have been closed.
+        case exhausted
+    }
+
+    init(binding address: SocketAddress) throws(ListenError) {
+        let resolved = try ResolvedAddress(resolving: address)
+        func failure(_ operation: String) -> ListenError { .system(address, operation: operation, errno) }
+
+        let type = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+        let raw = socket(resolved.family, type, 0)
+        guard raw >= 0 else { throw failure("socket") }
+        // Owned before anything else can fail.
+        guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { throw failure("socket") }
+
+        // One listener a loop on the same port: the kernel spreads connections over them.
+        for option in [SO_REUSEADDR, SO_REUSEPORT] {
+            guard Self.enable(option, level: SOL_SOCKET, on: raw) else { throw failure("setsockopt") }
+        }
+        // Accepted sockets inherit it; without it the second record of a TLS reply waits for a delayed ACK.
+        guard Self.enable(TCP_NODELAY, level: CInt(IPPROTO_TCP), on: raw) else { throw failure("setsockopt") }
+        guard resolved.withPointer({ bind(raw, $0, $1) }) == 0 else { throw failure("bind") }
+        guard listen(raw, 4_096) == 0 else { throw failure("listen") }
+
+        var bound = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let named = withUnsafeMutablePointer(to: &bound) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(raw, $0, &length) }
+        }
+        guard named == 0 else { throw failure("getsockname") }
+        port = bound.clientAddress.port
+        self.descriptor = descriptor
+    }
+
+    var rawValue: CInt { descriptor.rawValue }
+
+    func accept() -> Accepted {
+        var peer = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        while true {
+            let raw = withUnsafeMutablePointer(to: &peer) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.accept(descriptor.rawValue, $0, &length)
+                }
+            }
+            if raw >= 0, let connection = try? OwnedDescriptor(takingOwnershipOf: raw) {
+                guard fcntl(raw, F_SETFL, O_NONBLOCK) == 0, fcntl(raw, F_SETFD, FD_CLOEXEC) == 0 else { continue }
+                return .connection(connection, peer.clientAddress)
+            }
+            switch errno {
+            case EINTR, ECONNABORTED: continue
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+            default: return .none
+            }
+        }
+    }
+
+    private static func enable(_ option: CInt, level: CInt, on descriptor: CInt) -> Bool {
+        var one: CInt = 1
+        return setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<CInt>.size)) == 0
+    }
+}

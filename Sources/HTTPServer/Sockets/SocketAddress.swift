@@ -1,0 +1,101 @@
+internal import Glibc
+internal import HTTPCore
+
+/// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443` or `localhost:8443`.
+public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
+    /// The host without brackets: a numeric address or a name.
+    public let host: String
+    /// The port; 0 lets the system choose.
+    public let port: UInt16
+
+    public init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Parses `host:port`; an IPv6 address stands in brackets. Nil when either part is missing or wrong.
+    public init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+            return nil
+        }
+        var host = text[..<colon]
+        if host.hasPrefix("[") {
+            guard host.hasSuffix("]") else { return nil }
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            return nil
+        }
+        guard !host.isEmpty else { return nil }
+        self.init(host: String(host), port: port)
+    }
+
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// Whether only this machine can reach the address.
+    public var isLoopback: Bool {
+        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.split(separator: ".").count == 4)
+    }
+}
+
+/// A resolved address in the form that system calls take.
+struct ResolvedAddress: Sendable {
+    let family: CInt
+    let storage: sockaddr_storage
+    let length: socklen_t
+
+    /// Looks `address` up; numeric addresses need no name service.
+    init(resolving address: SocketAddress) throws(ListenError) {
+        var hints = addrinfo()
+        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(address.host, String(address.port), &hints, &list)
+        defer { if let list { freeaddrinfo(list) } }
+        guard code == 0, let first = list?.pointee, let bytes = first.ai_addr else {
+            throw .unresolvable(address, reason: String(cString: gai_strerror(code)))
+        }
+        var storage = sockaddr_storage()
+        withUnsafeMutableBytes(of: &storage) {
+            $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: Int(first.ai_addrlen)))
+        }
+        family = first.ai_family
+        length = first.ai_addrlen
+        self.storage = storage
+    }
+
+    func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        withUnsafePointer(to: storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+        }
+    }
+}
+
+extension sockaddr_storage {
+    /// The peer that `accept(2)` told of, in numeric form; an IPv4 address mapped into IPv6 is told as IPv4.
+    var clientAddress: ClientAddress {
+        var copy = self
+        return withUnsafeMutablePointer(to: &copy) { pointer in
+            var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+            if CInt(pointer.pointee.ss_family) == AF_INET {
+                return pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
+                    inet_ntop(AF_INET, &address.pointee.sin_addr, &text, socklen_t(text.count))
+                    return ClientAddress(address: text.asString, port: UInt16(bigEndian: address.pointee.sin_port))
+                }
+            }
+            return pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
+                inet_ntop(AF_INET6, &address.pointee.sin6_addr, &text, socklen_t(text.count))
+                let numeric = text.asString
+                let plain =
+                    numeric.hasPrefix("::ffff:") && numeric.contains(".") ? String(numeric.dropFirst(7)) : numeric
+                return ClientAddress(address: plain, port: UInt16(bigEndian: address.pointee.sin6_port))
+            }
+        }
+    }
+}
+
+extension [CChar] {
+    /// The bytes before the first NUL.
+    fileprivate var asString: String {
+        String(decoding: prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,100 @@
+internal import EventLoop
+internal import Glibc
+internal import TransportSecurity
+
+/// The bytes of one connection: TLS, or plain TCP for the loopback listener of the metrics.
+struct Transport: ~Copyable {
+    private let descriptor: OwnedDescriptor
+    private let tls: TLSConnection?
+
+    /// What became of a read, a write or a step of the handshake.
+    enum Outcome {
+        /// So many bytes, at least one; for a handshake: it is finished.
+        case done(Int)
+        case wantsRead
+        case wantsWrite
+        /// The peer has gone, or what it sends is not TLS.
+        case closed
+    }
+
+    /// Speaks plain TCP when `context` is nil.
+    init(takingOwnershipOf descriptor: consuming OwnedDescriptor, context: TLSServerContext?) throws(TLSError) {
+        if let context {
+            tls = try TLSConnection(context: context, descriptor: descriptor.rawValue)
+        } else {
+            tls = nil
+        }
+        self.descriptor = descriptor
+    }
+
+    var rawValue: CInt { descriptor.rawValue }
+
+    /// Whether bytes wait that will not make the socket readable again.
+    var hasPendingBytes: Bool { tls?.hasPendingBytes ?? false }
+
+    var needsHandshake: Bool { tls != nil }
+
+    func handshake() -> Outcome {
+        guard let tls else { return .done(0) }
+        do throws(TLSError) {
+            switch try tls.handshake() {
+            case .finished: return .done(0)
+            case .wantsRead: return .wantsRead
+            case .wantsWrite: return .wantsWrite
+            }
+        } catch { return .closed }
+    }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Outcome {
+        guard let tls else {
+            return Self.outcome(of: Glibc.read(descriptor.rawValue, buffer.baseAddress, buffer.count), wait: .wantsRead)
+        }
+        do throws(TLSError) {
+            switch try tls.read(into: buffer) {
+            case .bytes(let count): return .done(count)
+            case .wantsRead: return .wantsRead
+            case .wantsWrite: return .wantsWrite
+            case .closed: return .closed
+            }
+        } catch { return .closed }
+    }
+
+    func write(_ buffer: UnsafeRawBufferPointer) -> Outcome {
+        guard let tls else {
+            let count = send(descriptor.rawValue, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL))
+            return Self.outcome(of: count, wait: .wantsWrite)
+        }
+        do throws(TLSError) {
+            switch try tls.write(buffer) {
+            case .bytes(let count): return .done(count)
+            case .wantsRead: return .wantsRead
+            case .wantsWrite: return .wantsWrite
+            }
+        } catch { return .closed }
+    }
+
+    /// Says that nothing more will be sent; what the peer still sends can be read and thrown away.
+    func finishWriting() {
+        tls?.shutdown()
+        _ = Glibc.shutdown(descriptor.rawValue, CInt(SHUT_WR))
+    }
+
+    /// Throws away up to `limit` bytes that wait on the socket. Returns whether more may come.
+    func discardInput(limit: Int, using buffer: UnsafeMutableRawBufferPointer) -> Bool {
+        var discarded = 0
+        while discarded < limit {
+            let count = Glibc.read(descriptor.rawValue, buffer.baseAddress, buffer.count)
+            if count > 0 {
+                discarded += count
+            } else {
+                return count < 0 && (errno == EAGAIN || errno == EINTR)
+            }
+        }
+        return true
+    }
+
+    private static func outcome(of count: Int, wait: Outcome) -> Outcome {
+        if count > 0 { return .done(count) }
+        return count < 0 && (errno == EAGAIN || errno == EINTR) ? wait : .closed
+    }
+}

@@ -1,0 +1,69 @@
+/// Why a statement has no result. Nothing in it, and nothing it prints, holds a value of a row or a parameter.
+public enum PostgresError: Error, Sendable {
+    /// The server refused the statement; the whole group or transaction that it belongs to changed nothing.
+    case server(ServerError)
+    /// The connection ended while the statement was under way: it may or may not have taken effect.
+    case connectionLost
+    /// The statement was not sent: no connection could be had in time, the queue is full, or the client shuts down.
+    /// The duration is a good time to wait before the next attempt.
+    case unavailable(retryAfter: Duration)
+    /// The server did not answer in time, and the connection was given up: the statement may have taken effect.
+    case timedOut
+    /// The row is not what the statement's type expects.
+    case decoding(DecodingFailure)
+    /// The task was cancelled. A statement that was already under way may have taken effect.
+    case cancelled
+    /// The connection string or another setting is not usable.
+    case configuration(String)
+
+    /// The server's code, when the server refused.
+    public var sqlState: SQLState? {
+        if case .server(let error) = self { return error.state }
+        return nil
+    }
+
+    /// The violated constraint, when the server names one.
+    public var constraint: String? {
+        if case .server(let error) = self { return error.constraint }
+        return nil
+    }
+
+    /// Whether the same request may succeed when it is sent again a little later.
+    public var isTransient: Bool {
+        switch self {
+        case .server(let error): error.state.isTransient
+        case .connectionLost, .unavailable, .timedOut: true
+        case .decoding, .cancelled, .configuration: false
+        }
+    }
+}
+
+extension PostgresError {
+    /// The same error with the name of the statement it happened in.
+    func naming(_ statement: String) -> PostgresError {
+        switch self {
+        case .server(var error):
+            error.statement = statement
+            return .server(error)
+        case .decoding(var failure):
+            failure.statement = statement
+            return .decoding(failure)
+        default:
+            return self
+        }
+    }
+}
+
+extension PostgresError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .server(let error): error.description
+        case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
+        case .unavailable(let delay): "no connection to PostgreSQL was available; try again in \(delay)"
+        case .timedOut: "PostgreSQL did not answer in time"
+        case .decoding(let failure): failure.description
+        case .cancelled: "the statement's task was cancelled"
+        case .configuration(let message): message
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/// An error report of the server, without its detail, hint and context, which quote values of rows.
+public struct ServerError: Error, Sendable {
+    /// The error's code.
+    public let state: SQLState
+    /// The type of the statement that failed.
+    public internal(set) var statement: String
+    /// The names that the server gives with some errors.
+    public let schema: String?
+    public let table: String?
+    public let column: String?
+    public let constraint: String?
+    /// The server's primary message. It can quote a value (`invalid input syntax for type uuid: "…"`), so it never
+    /// is part of ``description``; show it to developers only.
+    public let unredactedMessage: String
+
+    init(
+        state: SQLState, statement: String = "", schema: String? = nil, table: String? = nil, column: String? = nil,
+        constraint: String? = nil, unredactedMessage: String = ""
+    ) {
+        self.state = state
+        self.statement = statement
+        self.schema = schema
+        self.table = table
+        self.column = column
+        self.constraint = constraint
+        self.unredactedMessage = unredactedMessage
+    }
+}
+
+extension ServerError: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String {
+        var text = "SQLSTATE \(state)"
+        if !statement.isEmpty { text += " in \(statement)" }
+        for (label, name) in [("table", table), ("column", column), ("constraint", constraint)] {
+            if let name { text += ", \(label) \(name)" }
+        }
+        return text
+    }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["state": state.code, "statement": statement]) }
+}

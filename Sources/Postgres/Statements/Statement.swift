@@ -1,0 +1,33 @@
+/// One SQL statement: its text, its bindings and the decoding of its rows, in one type.
+///
+/// The type's stored properties are the parameters. A statement is prepared once a connection, under a name
+/// made from the type, on its way to its first execution.
+public protocol Statement: Sendable {
+    /// What one row of the result means; `Void` for a statement that returns none.
+    associatedtype Row: Sendable
+
+    /// The SQL with `$1`, `$2`, … for parameters. Read once; it cannot depend on a value.
+    static var sql: String { get }
+
+    /// Whether the statement only reads, and may therefore be sent again by the client without anybody noticing.
+    ///
+    /// Read-only statements of several requests share one sync and one implicit transaction of the server. When
+    /// one of them fails, the ones behind it are sent again. Never say `true` of a statement that writes, locks
+    /// or calls a function that does.
+    static var isReadOnly: Bool { get }
+
+    /// Appends the parameters in the order of their numbers.
+    func bind(to parameters: inout Parameters)
+
+    /// Reads one row, column by column.
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row
+}
+
+extension Statement {
+    public static var isReadOnly: Bool { false }
+    public func bind(to parameters: inout Parameters) {}
+}
+
+extension Statement where Row == Void {
+    public static func decode(_ row: inout RowReader) throws(PostgresError) {}
+}

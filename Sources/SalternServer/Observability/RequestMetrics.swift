@@ -1,0 +1,48 @@
+internal import HTTPCore
+internal import Synchronization
+
+/// Counts finished requests by route and status class, and their durations. One for each loop.
+public final class RequestMetrics: Sendable {
+    /// Upper bounds of the duration buckets, in microseconds.
+    static let bucketBounds: [Int64] = [
+        250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 10_000_000,
+    ]
+
+    /// What one route has seen.
+    struct RouteCounts: Sendable {
+        /// Requests by the first digit of their status, from 1 to 5.
+        var byStatusClass = [Int](repeating: 0, count: 5)
+        /// Requests by bucket; the last has no bound.
+        var byBucket = [Int](repeating: 0, count: RequestMetrics.bucketBounds.count + 1)
+        var totalMicroseconds: Int64 = 0
+
+        mutating func count(_ statusClass: Int, _ bucket: Int, _ microseconds: Int64) {
+            byStatusClass[statusClass] += 1
+            byBucket[bucket] += 1
+            totalMicroseconds += microseconds
+        }
+
+        mutating func add(_ other: RouteCounts) {
+            for index in byStatusClass.indices { byStatusClass[index] += other.byStatusClass[index] }
+            for index in byBucket.indices { byBucket[index] += other.byBucket[index] }
+            totalMicroseconds += other.totalMicroseconds
+        }
+    }
+
+    private let counts = Mutex<[String: RouteCounts]>([:])
+
+    public init() {}
+
+    /// Counts one request. Routes are templates, so their number is fixed.
+    public func count(_ record: RequestRecord) {
+        let (seconds, attoseconds) = record.duration.components
+        let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
+        let bucket = Self.bucketBounds.firstIndex { microseconds <= $0 } ?? Self.bucketBounds.count
+        let statusClass = min(max(Int(record.status.code) / 100, 1), 5) - 1
+        counts.withLock { counts in
+            counts[record.route, default: RouteCounts()].count(statusClass, bucket, microseconds)
+        }
+    }
+
+    func snapshot() -> [String: RouteCounts] { counts.withLock { $0 } }
+}

@@ -1,0 +1,27 @@
+public import HTTPCore
+public import Postgres
+
+/// What log and metrics keep of a finished request.
+public struct RequestRecord: Sendable {
+    public var requestID: RequestID
+    /// Method and route template, for example `PUT /v1/items/{id}`; `unmatched` when no route matched. Never the path.
+    public var route: String
+    public var status: HTTPStatus
+    public var duration: Duration
+    /// Whose session it was.
+    public var accountID: Postgres.UUID?
+    /// The stable code of the problem that was answered.
+    public var problemCode: String?
+
+    public init(
+        requestID: RequestID, route: String, status: HTTPStatus, duration: Duration, accountID: Postgres.UUID? = nil,
+        problemCode: String? = nil
+    ) {
+        self.requestID = requestID
+        self.route = route
+        self.status = status
+        self.duration = duration
+        self.accountID = accountID
+        self.problemCode = problemCode
+    }
+}

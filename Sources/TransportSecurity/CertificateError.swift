@@ -1,0 +1,80 @@
+public import Cryptography
+
+/// Why a key, a certificate or a directory of them cannot be used.
+public enum CertificateError: Error, Hashable, Sendable {
+    /// A file or directory cannot be opened or read; `reason` is the system's wording.
+    case cannotRead(path: String, reason: String)
+    /// A file or directory cannot be written; `reason` is the system's wording.
+    case cannotWrite(path: String, reason: String)
+    /// A file is larger than any certificate chain or key.
+    case fileTooLarge(path: String)
+    /// A key file that its group or others can read or write; `mode` holds its permission bits.
+    case keyFileNotPrivate(path: String, mode: UInt32)
+    /// A file exists already and would have been overwritten.
+    case alreadyExists(path: String)
+    /// The bytes are not a certificate.
+    case invalidCertificate(OpenSSLError)
+    /// The bytes are not a private key without a passphrase.
+    case invalidKey(OpenSSLError)
+    /// There is no certificate in the chain.
+    case noCertificate
+    /// The private key belongs to another certificate.
+    case keyDoesNotMatchCertificate(OpenSSLError)
+    /// A certificate needs a host name or address, and each must be one that clients can match.
+    case invalidHost(String)
+    /// Rotation makes a self-signed certificate; this one was issued by an authority, which has to issue the next.
+    case issuedByAuthority
+    /// OpenSSL failed.
+    case openSSL(OpenSSLError)
+}
+
+extension CertificateError {
+    /// A stable name of the error, for programs.
+    public var code: String {
+        switch self {
+        case .cannotRead: "cannot_read"
+        case .cannotWrite: "cannot_write"
+        case .fileTooLarge: "file_too_large"
+        case .keyFileNotPrivate: "key_file_not_private"
+        case .alreadyExists: "already_exists"
+        case .invalidCertificate: "invalid_certificate"
+        case .invalidKey: "invalid_key"
+        case .noCertificate: "no_certificate"
+        case .keyDoesNotMatchCertificate: "key_does_not_match_certificate"
+        case .invalidHost: "invalid_host"
+        case .issuedByAuthority: "issued_by_authority"
+        case .openSSL: "openssl"
+        }
+    }
+}
+
+extension CertificateError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .cannotRead(let path, let reason):
+            "cannot read \(path): \(reason)"
+        case .cannotWrite(let path, let reason):
+            "cannot write \(path): \(reason)"
+        case .fileTooLarge(let path):
+            "\(path) is too large to be a certificate chain or a key"
+        case .keyFileNotPrivate(let path, let mode):
+            "others can read the key file \(path) (mode 0\(String(mode, radix: 8))): run chmod 600 on it"
+        case .alreadyExists(let path):
+            "\(path) exists already and is not overwritten"
+        case .invalidCertificate(let error):
+            "not a certificate: \(error)"
+        case .invalidKey(let error):
+            "not a private key without a passphrase: \(error)"
+        case .noCertificate:
+            "there is no certificate in the chain"
+        case .keyDoesNotMatchCertificate(let error):
+            "the key does not match the certificate: \(error)"
+        case .invalidHost(let host):
+            "not a host name or an IP address: \(host.isEmpty ? "(empty)" : host)"
+        case .issuedByAuthority:
+            "the certificate was issued by an authority: ask it for a new one for the backup key"
+        case .openSSL(let error):
+            "\(error)"
+        }
+    }
+}

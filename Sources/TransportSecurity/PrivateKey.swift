@@ -1,0 +1,86 @@
+internal import COpenSSL
+public import Cryptography
+
+/// A private key that a TLS server signs its handshakes with.
+public struct PrivateKey: Sendable {
+    let owner: Owner
+
+    /// Makes a new ECDSA key on P-256, the fastest that every client understands.
+    public static func generate() throws(CertificateError) -> PrivateKey {
+        guard let key = saltern_EVP_EC_gen_P256() else {
+            throw .openSSL(OpenSSLError(draining: "make a P-256 key"))
+        }
+        return PrivateKey(owner: Owner(takingOwnershipOf: key))
+    }
+
+    /// Reads a PEM key of any type that OpenSSL can serve. A key under a passphrase is refused: a server starts
+    /// without anybody at the keyboard.
+    public init(pem: some ByteSource) throws(CertificateError) {
+        OpenSSLError.clearQueue()
+        let key = MemoryBIO.withReader(of: pem) { bio in
+            // Without a callback OpenSSL would ask for the passphrase on the terminal.
+            PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
+        }
+        guard let key else { throw .invalidKey(OpenSSLError(draining: "read a PEM key")) }
+        owner = Owner(takingOwnershipOf: key)
+    }
+
+    /// Reads a PEM file, and refuses one that its group or others can read or write.
+    public init(contentsOf path: String) throws(CertificateError) {
+        try self.init(pem: ProtectedFile.read(path, access: .owner))
+    }
+
+    private init(owner: Owner) {
+        self.owner = owner
+    }
+
+    /// The key as PKCS #8 in PEM, without a passphrase.
+    public func pem() throws(CertificateError) -> SecureBytes {
+        let bio = MemoryBIO()
+        guard PEM_write_bio_PKCS8PrivateKey(bio.pointer, owner.pointer, nil, nil, 0, nil, nil) == 1 else {
+            throw .openSSL(OpenSSLError(draining: "write a PEM key"))
+        }
+        return bio.withWrittenBytes { SecureBytes(copying: $0) }
+    }
+
+    /// The public half as SubjectPublicKeyInfo in DER (RFC 5280 section 4.1).
+    public func subjectPublicKeyInfo() throws(CertificateError) -> [UInt8] {
+        var der: UnsafeMutablePointer<UInt8>?
+        let count = i2d_PUBKEY(owner.pointer, &der)
+        guard count > 0, let der else { throw .openSSL(OpenSSLError(draining: "encode a public key")) }
+        defer { saltern_free(der) }
+        return [UInt8](UnsafeBufferPointer(start: der, count: Int(count)))
+    }
+
+    /// The pin that clients compare with the server's certificate.
+    public func pin() throws(CertificateError) -> SPKIPin {
+        try SPKIPin(subjectPublicKeyInfo: subjectPublicKeyInfo())
+    }
+
+    /// Writes the key to a new file that only its owner can read.
+    func write(to path: String, existing: ProtectedFile.ExistingFile) throws(CertificateError) {
+        try ProtectedFile.write(pem(), to: path, access: .owner, existing: existing)
+    }
+}
+
+extension PrivateKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "PrivateKey(redacted)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension PrivateKey {
+    /// Owns an `EVP_PKEY *`, which OpenSSL wipes when it frees it.
+    ///
+    /// `@unchecked Sendable` is safe: the key is never changed after it was made, and OpenSSL guards what it
+    /// caches inside a key with a lock of its own.
+    final class Owner: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init(takingOwnershipOf pointer: OpaquePointer) {
+            self.pointer = pointer
+        }
+
+        deinit { EVP_PKEY_free(pointer) }
+    }
+}

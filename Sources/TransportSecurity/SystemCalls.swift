@@ -1,0 +1,37 @@
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// The system's words for its error numbers.
+enum SystemError {
+    static func text(_ number: Int32) -> String {
+        var text = [CChar](repeating: 0, count: 128)
+        guard strerror_r(number, &text, text.count) == 0 else { return "error \(number)" }
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+}
+
+/// `read(2)`, again when a signal interrupted it.
+func readRetrying(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+    while true {
+        let count = read(descriptor, buffer.baseAddress, buffer.count)
+        if count >= 0 || errno != EINTR { return count }
+    }
+}
+
+/// `write(2)`, again when a signal interrupted it.
+func writeRetrying(_ descriptor: Int32, _ buffer: UnsafeRawBufferPointer) -> Int {
+    while true {
+        let count = write(descriptor, buffer.baseAddress, buffer.count)
+        if count >= 0 || errno != EINTR { return count }
+    }
+}
+
+/// The time, in seconds since 1970 (UTC).
+func systemTime() -> Int64 {
+    Int64(time(nil))
+}

@@ -1,0 +1,182 @@
+internal import COpenSSL
+internal import Cryptography
+
+#if canImport(Glibc)
+    internal import Glibc
+#elseif canImport(Musl)
+    internal import Musl
+#else
+    internal import Darwin
+#endif
+
+/// TLS on one non-blocking socket.
+///
+/// It does not own the descriptor: close it after ``shutdown()``, and do not use the connection afterwards. One
+/// thread at a time may use a connection, which is why it is not `Sendable`.
+///
+/// OpenSSL writes to the socket with `write(2)`, so a peer that has gone raises SIGPIPE: the executable that
+/// serves or connects has to ignore that signal once, at its start (`signal(SIGPIPE, SIG_IGN)`).
+public final class TLSConnection {
+    /// Where a handshake stands.
+    public enum HandshakeProgress: Hashable, Sendable {
+        case finished
+        case wantsRead
+        case wantsWrite
+    }
+
+    /// What a read brought.
+    public enum ReadResult: Hashable, Sendable {
+        /// So many bytes, at least one.
+        case bytes(Int)
+        case wantsRead
+        case wantsWrite
+        /// The peer said that it will send nothing more.
+        case closed
+    }
+
+    /// What a write took.
+    public enum WriteResult: Hashable, Sendable {
+        /// So many bytes, at least one, perhaps fewer than offered.
+        case bytes(Int)
+        case wantsRead
+        case wantsWrite
+    }
+
+    /// `SSL *`, owned. It holds a reference of its own to its context.
+    let ssl: OpaquePointer
+    private let pins: Set<SPKIPin>
+    private var hasFailed = false
+
+    /// The server's side of a connection.
+    public init(context: TLSServerContext, descriptor: Int32) throws(TLSError) {
+        ssl = try Self.make(context.context, descriptor)
+        pins = []
+        SSL_set_accept_state(ssl)
+    }
+
+    /// The client's side of a connection.
+    /// - Parameter hostName: The server's name (SNI); with the system's authorities its certificate must bear it.
+    public init(context: TLSClientContext, descriptor: Int32, hostName: String?) throws(TLSError) {
+        ssl = try Self.make(context.context, descriptor)
+        switch context.trust {
+        case .pins(let pins): self.pins = pins
+        case .systemAuthorities: self.pins = []
+        }
+        SSL_set_connect_state(ssl)
+        if let hostName { try expect(hostName, context.trust) }
+    }
+
+    deinit { SSL_free(ssl) }
+
+    private static func make(_ context: TLSContext, _ descriptor: Int32) throws(TLSError) -> OpaquePointer {
+        OpenSSLError.clearQueue()
+        guard let ssl = SSL_new(context.pointer) else {
+            throw .protocolViolation(OpenSSLError(draining: "make a TLS connection"))
+        }
+        guard SSL_set_fd(ssl, descriptor) == 1 else {
+            let error = OpenSSLError(draining: "attach a socket to TLS")
+            SSL_free(ssl)
+            throw .protocolViolation(error)
+        }
+        return ssl
+    }
+
+    /// Goes on with the handshake; to be called again when the socket is ready for what it wants.
+    public func handshake() throws(TLSError) -> HandshakeProgress {
+        try prepare()
+        let status = SSL_do_handshake(ssl)
+        guard status != 1 else {
+            try checkPins()
+            return .finished
+        }
+        switch try outcome(status, of: "TLS handshake") {
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .closed: throw fail(.closedWithoutNotification)
+        }
+    }
+
+    /// Reads what is there into `buffer`, which must not be empty.
+    public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
+        precondition(!buffer.isEmpty, "nothing can be read into an empty buffer")
+        try prepare()
+        var count = 0
+        let status = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
+        guard status != 1 else { return .bytes(count) }
+        switch try outcome(status, of: "read from TLS") {
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .closed: return .closed
+        }
+    }
+
+    /// Writes as much of `bytes`, which must not be empty, as the socket takes.
+    ///
+    /// After `.wantsRead` or `.wantsWrite` the next write has to start with the same bytes (they may have moved
+    /// in memory, and more may follow): part of them may be in an encrypted record already.
+    public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
+        precondition(!bytes.isEmpty, "there is nothing to write")
+        try prepare()
+        var count = 0
+        let status = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
+        guard status != 1 else { return .bytes(count) }
+        switch try outcome(status, of: "write to TLS") {
+        case .wantsRead: return .wantsRead
+        case .wantsWrite: return .wantsWrite
+        case .closed: throw fail(.closedWithoutNotification)
+        }
+    }
+
+    /// Tells the peer that nothing more will be sent. Best effort: it does not wait, and it cannot fail.
+    public func shutdown() {
+        guard !hasFailed, SSL_is_init_finished(ssl) == 1 else { return }
+        OpenSSLError.clearQueue()
+        SSL_shutdown(ssl)
+        OpenSSLError.clearQueue()
+    }
+
+    /// True when bytes were received that a read returns without asking the socket, so that its readiness would
+    /// not be reported.
+    public var hasPendingBytes: Bool { SSL_has_pending(ssl) == 1 }
+
+    private enum Outcome {
+        case wantsRead
+        case wantsWrite
+        case closed
+    }
+
+    private func prepare() throws(TLSError) {
+        guard !hasFailed else { throw .failedBefore }
+        // SSL_get_error looks at the thread's whole queue: an old entry would pass for an error of this call.
+        OpenSSLError.clearQueue()
+    }
+
+    /// What a call that did not succeed means.
+    private func outcome(_ status: Int32, of operation: String) throws(TLSError) -> Outcome {
+        let systemError = errno
+        switch SSL_get_error(ssl, status) {
+        case SSL_ERROR_WANT_READ: return .wantsRead
+        case SSL_ERROR_WANT_WRITE: return .wantsWrite
+        case SSL_ERROR_ZERO_RETURN: return .closed
+        case SSL_ERROR_SYSCALL:
+            OpenSSLError.clearQueue()
+            throw fail(systemError == 0 ? .closedWithoutNotification : .socket(errno: systemError))
+        default:
+            let error = OpenSSLError(draining: operation)
+            let isEnd = error.stack.contains {
+                $0.library == ERR_LIB_SSL && $0.reason == SSL_R_UNEXPECTED_EOF_WHILE_READING
+            }
+            throw fail(isEnd ? .closedWithoutNotification : .protocolViolation(error))
+        }
+    }
+
+    private func fail(_ error: TLSError) -> TLSError {
+        hasFailed = true
+        return error
+    }
+
+    private func checkPins() throws(TLSError) {
+        guard !pins.isEmpty else { return }
+        guard let certificate = peerCertificate, pins.contains(certificate.pin) else { throw fail(.pinMismatch) }
+    }
+}

@@ -1,0 +1,53 @@
+internal import COpenSSL
+internal import Cryptography
+
+extension TLSContext {
+    /// Installs chain and key.
+    func serve(_ identity: TLSIdentity) throws(CertificateError) {
+        try require(
+            SSL_CTX_use_certificate(pointer, identity.certificate.owner.pointer) == 1, "install the certificate")
+        // The context takes a reference of its own to everything it is given here.
+        guard let rest = saltern_X509_stack_new() else { throw .openSSL(OpenSSLError(draining: "allocate a chain")) }
+        defer { saltern_X509_stack_free(rest) }
+        for certificate in identity.chain.dropFirst() {
+            try require(saltern_X509_stack_push(rest, certificate.owner.pointer) > 0, "install the chain")
+        }
+        try require(saltern_SSL_CTX_set_chain(pointer, rest) == 1, "install the chain")
+        try require(SSL_CTX_use_PrivateKey(pointer, identity.key.owner.pointer) == 1, "install the key")
+        try require(SSL_CTX_check_private_key(pointer) == 1, "compare key and certificate")
+        // Our order puts the suite first that costs least on both sides, except that a client which asks for
+        // ChaCha20 first (a phone without AES instructions) gets it.
+        saltern_SSL_CTX_prefer_server_ciphers(pointer)
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
+    }
+
+    /// Resumption by tickets that the client keeps: no memory here, and good on every loop.
+    func resumeWithTickets() throws(CertificateError) {
+        _ = saltern_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
+        let name = Array("saltern".utf8)
+        try require(SSL_CTX_set_session_id_context(pointer, name, UInt32(name.count)) == 1, "name the sessions")
+        // One instead of OpenSSL's two: a second ticket costs its encryption and a quarter of a kilobyte in
+        // every handshake, and only a client that opens several connections at once could use it.
+        try require(SSL_CTX_set_num_tickets(pointer, 1) == 1, "limit the tickets")
+        // Early data could be replayed; a credential server takes none.
+        try require(SSL_CTX_set_max_early_data(pointer, 0) == 1, "refuse early data")
+        try require(SSL_CTX_set_recv_max_early_data(pointer, 0) == 1, "refuse early data")
+    }
+
+    /// ALPN (RFC 7301): `http/1.1`, or an alert when the client offers only other protocols. A client that does
+    /// not use ALPN is served.
+    func selectApplicationProtocol() {
+        SSL_CTX_set_alpn_select_cb(
+            pointer,
+            { _, selected, selectedLength, offered, offeredLength, _ in
+                let list = UnsafeBufferPointer(start: offered, count: Int(offeredLength))
+                guard let offset = ApplicationProtocol.offset(ofHTTP1In: list) else {
+                    return SSL_TLSEXT_ERR_ALERT_FATAL
+                }
+                // The result may point into the client's list, which outlives the callback.
+                selected?.pointee = offered.map { $0 + offset }
+                selectedLength?.pointee = UInt8(ApplicationProtocol.http1.utf8CodeUnitCount)
+                return SSL_TLSEXT_ERR_OK
+            }, nil)
+    }
+}

@@ -1,0 +1,31 @@
+internal import COpenSSL
+internal import Cryptography
+
+/// A certificate chain and the private key of its first certificate.
+public struct TLSIdentity: Sendable {
+    /// The server's certificate, then the ones that link it to an authority.
+    public let chain: [Certificate]
+    /// The key of the first certificate.
+    public let key: PrivateKey
+
+    /// The server's own certificate.
+    public let certificate: Certificate
+
+    /// Joins a chain and its key; refuses a key that belongs to another certificate.
+    public init(chain: [Certificate], key: PrivateKey) throws(CertificateError) {
+        guard let certificate = chain.first else { throw .noCertificate }
+        OpenSSLError.clearQueue()
+        guard X509_check_private_key(certificate.owner.pointer, key.owner.pointer) == 1 else {
+            throw .keyDoesNotMatchCertificate(OpenSSLError(draining: "compare key and certificate"))
+        }
+        self.certificate = certificate
+        self.chain = chain
+        self.key = key
+    }
+
+    /// Reads a PEM chain and a PEM key; refuses a key file that others can read.
+    public init(certificateFile: String, keyFile: String) throws(CertificateError) {
+        try self.init(
+            chain: Certificate.chain(contentsOf: certificateFile), key: PrivateKey(contentsOf: keyFile))
+    }
+}

@@ -1,0 +1,43 @@
+/// The words after the subcommand, taken one option at a time.
+struct Arguments {
+    private var words: [String]
+
+    init(_ words: [String]) { self.words = words }
+
+    /// Takes `--name VALUE` or `--name=VALUE`; nil when it is absent.
+    mutating func option(_ name: String) throws(UsageError) -> String? {
+        var found: [String] = []
+        while let value = try nextOption(name) { found.append(value) }
+        guard found.count <= 1 else { throw UsageError(message: "\(name) may be given once") }
+        return found.first
+    }
+
+    /// Takes every `--name VALUE`.
+    mutating func options(_ name: String) throws(UsageError) -> [String] {
+        var found: [String] = []
+        while let value = try nextOption(name) { found.append(value) }
+        return found
+    }
+
+    /// Takes `--name`; whether it was there.
+    mutating func flag(_ name: String) -> Bool {
+        guard let index = words.firstIndex(of: name) else { return false }
+        words.remove(at: index)
+        return true
+    }
+
+    /// Refuses what nobody took.
+    func finish() throws(UsageError) {
+        if let first = words.first { throw UsageError(message: "unknown argument \(first)") }
+    }
+
+    private mutating func nextOption(_ name: String) throws(UsageError) -> String? {
+        guard let index = words.firstIndex(where: { $0 == name || $0.hasPrefix(name + "=") }) else { return nil }
+        let word = words.remove(at: index)
+        if word != name { return String(word.dropFirst(name.count + 1)) }
+        guard index < words.count, !words[index].hasPrefix("--") else {
+            throw UsageError(message: "\(name) needs a value")
+        }
+        return words.remove(at: index)
+    }
+}

@@ -1,0 +1,100 @@
+import Glibc
+
+/// Reads settings from variables, and gathers every problem so that the operator sees all of them at once.
+struct Settings {
+    private let variables: [String: String]
+    /// One message for each thing that is wrong.
+    private(set) var problems: [String] = []
+
+    init(_ variables: [String: String]) { self.variables = variables }
+
+    /// Notes a problem that was found outside of the reader.
+    mutating func note(_ problem: String) { problems.append(problem) }
+
+    /// The text of `name`, or of the file that `name_FILE` names, without trailing line ends.
+    mutating func text(_ name: String) -> String? {
+        let fileVariable = name + "_FILE"
+        switch (variables[name], variables[fileVariable]) {
+        case (nil, nil): return nil
+        case (let value?, nil): return value
+        case (nil, let path?):
+            guard let contents = TextFile.contents(atPath: path, limit: 64 * 1_024) else {
+                problems.append("\(fileVariable): cannot read the file \(path)")
+                return nil
+            }
+            return contents
+        case (_?, _?):
+            problems.append("\(name) and \(fileVariable) are both set; use one")
+            return nil
+        }
+    }
+
+    /// The text of `name`, which has to be there.
+    mutating func requiredText(_ name: String, _ meaning: String) -> String {
+        let before = problems.count
+        if let value = text(name), !value.isEmpty { return value }
+        if problems.count == before { problems.append("\(name) is missing: \(meaning)") }
+        return ""
+    }
+
+    /// A whole number in `range`.
+    mutating func integer(_ name: String, in range: ClosedRange<Int>, default fallback: Int) -> Int {
+        guard let value = text(name) else { return fallback }
+        guard let number = Int(value), range.contains(number) else {
+            problems.append("\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            return fallback
+        }
+        return number
+    }
+
+    /// A time such as `90s`, `15m`, `12h` or `30d`.
+    mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
+        guard let value = text(name) else { return fallback }
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+        guard let unit = value.last.flatMap({ units[$0] }), let number = Int(value.dropLast()), number >= 0,
+            case let (seconds, overflow) = number.multipliedReportingOverflow(by: unit), !overflow,
+            range.contains(.seconds(seconds))
+        else {
+            problems.append("\(name) must be a time such as 90s, 15m, 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
+            return fallback
+        }
+        return .seconds(seconds)
+    }
+
+    /// One of a few words.
+    mutating func choice<Value>(_ name: String, _ choices: KeyValuePairs<String, Value>, default fallback: Value) -> Value {
+        guard let word = text(name) else { return fallback }
+        if let match = choices.first(where: { $0.key == word }) { return match.value }
+        problems.append("\(name) must be one of: \(choices.map(\.key).joined(separator: ", "))")
+        return fallback
+    }
+
+    /// Refuses variables that begin with `SALTERN_` and that nobody knows: a typo must not pass for a default.
+    mutating func refuseUnknown(known: Set<String>) {
+        for name in variables.keys.sorted() where name.hasPrefix("SALTERN_") {
+            let base = name.hasSuffix("_FILE") ? String(name.dropLast(5)) : name
+            if !known.contains(name), !known.contains(base) { problems.append("\(name) is not a setting") }
+        }
+    }
+
+    /// Ends the reading.
+    /// - Throws: ``CommandFailure`` with every problem.
+    func finish() throws(CommandFailure) {
+        if !problems.isEmpty { throw CommandFailure(problems) }
+    }
+}
+
+/// Small text files: secrets that are handed over as files.
+enum TextFile {
+    /// The contents without trailing line ends; nil when the file cannot be read, is longer than `limit` or not UTF-8.
+    static func contents(atPath path: String, limit: Int) -> String? {
+        guard let file = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes = [UInt8](repeating: 0, count: limit + 1)
+        let count = fread(&bytes, 1, bytes.count, file)
+        guard ferror(file) == 0, count <= limit else { return nil }
+        return String(validating: bytes[..<count], as: UTF8.self).map { text in
+            String(text.reversed().drop { $0.isNewline }.reversed())
+        }
+    }
+}
