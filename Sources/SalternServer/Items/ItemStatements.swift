@@ -57,42 +57,6 @@ struct FindItems: AccountRead {
     }
 }
 
-/// What became of a change of an item, as the statements name it.
-enum ItemOutcome: String, Sendable {
-    case created
-    case updated
-    case deleted
-    case unchanged
-    case notFound = "not_found"
-    case preconditionFailed = "precondition_failed"
-    case itemQuota = "items"
-    case itemByteQuota = "itemBytes"
-    case byteQuota = "bytes"
-}
-
-/// The result of a change: what was decided, and the item after it (or, for a failed precondition, as it is).
-struct ItemChange: Sendable {
-    let outcome: ItemOutcome
-    /// The limit that was hit, and how much of it is used.
-    let allowed: Int64
-    let used: Int64
-    /// Nil when there never was such an item.
-    let item: Item?
-
-    /// Reads outcome, allowed, used, whether there is an item, and ``Item/columns``.
-    init(row: inout RowReader) throws(PostgresError) {
-        let name: String = try row.next()
-        guard let outcome = ItemOutcome(rawValue: name) else {
-            throw .decoding(DecodingFailure(column: 0, reason: .malformed))
-        }
-        self.outcome = outcome
-        allowed = try row.next()
-        used = try row.next()
-        let hasItem: Bool = try row.next()
-        item = hasItem ? try Item(row: &row) : nil
-    }
-}
-
 /// The account row that a change of an item works on, when the caller may; after its lock was taken.
 private let callersAccount = """
     SELECT a.account_id, a.revision, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes
@@ -184,12 +148,8 @@ struct WriteItem: AccountWrite {
         parameters.append(collection.name)
         parameters.append(format.rawValue)
         parameters.append(iterations)
-        if let title {
-            title.bytes.withUnsafeBytes { parameters.append(bytes: $0) }
-        } else {
-            parameters.append(String?.none)
-        }
-        body.bytes.withUnsafeBytes { parameters.append(bytes: $0) }
+        parameters.append(title?.bytes)
+        parameters.append(body.bytes)
     }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemChange { try ItemChange(row: &row) }
