@@ -91,7 +91,7 @@ public struct Migrator: Sendable {
     }
 
     private func withConnection<Result: Sendable>(
-        _ body: @Sendable (ScriptConnection) async throws(MigrationError) -> Result
+        _ body: @escaping @Sendable (ScriptConnection) async throws(MigrationError) -> Result
     ) async throws(MigrationError) -> Result {
         @Sendable func outcome() async -> Swift.Result<Result, MigrationError> {
             do throws(MigrationError) {
@@ -104,8 +104,7 @@ public struct Migrator: Sendable {
                 return .failure(error)
             }
         }
-        let result = await loop.run(outcome)
-        return try result.get()
+        return try await loop.running(cancelled: .database(.cancelled), outcome).get()
     }
 
     private func asking<Result>(
