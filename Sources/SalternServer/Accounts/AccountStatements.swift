@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import Postgres
 
 /// Registration, first of three: takes the userid. Fails with a unique violation when somebody has it.
@@ -15,7 +14,7 @@ struct InsertLogin: Statement {
     func bind(to parameters: inout Parameters) {
         parameters.append(userid.string)
         parameters.append(accountID)
-        verifier.digest.withUnsafeBytes { parameters.append(bytes: $0) }
+        parameters.append(verifier)
         parameters.append(kdfIterations)
     }
 
@@ -63,7 +62,7 @@ struct InsertSession: Statement {
 
     func bind(to parameters: inout Parameters) {
         parameters.append(accountID)
-        tokenHash.bind(to: &parameters)
+        parameters.append(tokenHash)
         parameters.append(sessionID)
         parameters.append(deviceName?.string)
         parameters.append(now)

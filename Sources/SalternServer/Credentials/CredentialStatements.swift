@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import Postgres
 
 /// The KDF iterations of a userid and those of its decoy, in one row whether the userid is known or not.
@@ -44,10 +43,7 @@ struct FindLogin: Statement {
     func bind(to parameters: inout Parameters) { parameters.append(userid.string) }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        let accountID: AccountID = try row.next()
-        let digest = try row.nextBytes { $0.flatMap { SHA256Digest($0) } }
-        guard let digest else { throw .decoding(DecodingFailure(column: 1, reason: .malformed)) }
-        return Row(accountID: accountID, verifier: Verifier(digest), kdfIterations: try row.next())
+        Row(accountID: try row.next(), verifier: try row.next(), kdfIterations: try row.next())
     }
 }
 

@@ -14,8 +14,8 @@ public struct DecoyParameters: Sendable {
     /// The quantiles are drawn anew at most once in this time.
     static let redrawInterval = Duration.seconds(86_400)
 
-    init(secret: SecureBytes) {
-        key = HMACSHA256.Key(secret)
+    init(secret: DecoySecret) {
+        key = HMACSHA256.Key(secret.bytes)
     }
 
     /// The position of a userid's decoy, 1 to 256 as SQL counts.

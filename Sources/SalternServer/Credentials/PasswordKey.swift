@@ -1,5 +1,6 @@
 internal import Cryptography
 internal import HTTPCore
+internal import Postgres
 
 /// The client's 32-byte PBKDF2 output: all that the server ever receives of a password.
 struct PasswordKey: Sendable {
@@ -61,4 +62,14 @@ struct Verifier: Sendable, Equatable {
     /// A verifier that no key has: what the key of an unknown userid is compared with, so that the comparison takes
     /// place in any case.
     static func decoy() -> Verifier { Verifier(SHA256.hash(SecureRandom.bytes(32))) }
+}
+
+extension Verifier: PostgresValue {
+    static var postgresType: PostgresType { .bytea }
+
+    func encode(to writer: inout ByteWriter) { digest.withUnsafeBytes { writer.write($0) } }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer?) -> Verifier? {
+        bytes.flatMap { SHA256Digest($0) }.map(Verifier.init)
+    }
 }

@@ -14,6 +14,16 @@ enum ItemOutcome: String, Sendable {
     case byteQuota = "bytes"
 }
 
+extension ItemOutcome: PostgresValue {
+    static var postgresType: PostgresType { .text }
+
+    func encode(to writer: inout ByteWriter) { rawValue.encode(to: &writer) }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer?) -> ItemOutcome? {
+        String.decode(bytes).flatMap(ItemOutcome.init(rawValue:))
+    }
+}
+
 /// The result of a change: what was decided, and the item after it (or, for a failed precondition, as it is).
 struct ItemChange: Sendable {
     let outcome: ItemOutcome
@@ -25,9 +35,7 @@ struct ItemChange: Sendable {
 
     /// Reads outcome, allowed, used, whether there is an item, and ``Item/columns``.
     init(row: inout RowReader) throws(PostgresError) {
-        let name: String = try row.next()
-        guard let outcome = ItemOutcome(rawValue: name) else { throw Self.malformed }
-        self.outcome = outcome
+        outcome = try row.next()
         allowed = try row.next()
         used = try row.next()
         let hasItem: Bool = try row.next()
@@ -40,7 +48,7 @@ struct ItemChange: Sendable {
         guard let change = changes.first else { throw Unauthenticated() }
         switch change.outcome {
         case .created, .updated, .deleted, .unchanged:
-            guard let item = change.item else { throw malformed }
+            guard let item = change.item else { throw Problem.internalError }
             return (item, change.outcome)
         case .notFound:
             throw Problem.notFound
@@ -51,6 +59,4 @@ struct ItemChange: Sendable {
                 limit: change.outcome.rawValue, allowed: change.allowed, used: change.used)
         }
     }
-
-    private static var malformed: PostgresError { .decoding(DecodingFailure(column: 0, reason: .malformed)) }
 }

@@ -72,7 +72,7 @@ private let callersAccount = """
 struct WriteItem: AccountWrite {
     let id: ItemID
     let precondition: Precondition
-    let collection: Collection
+    let collection: CollectionName
     let format: SealedFormat
     let iterations: Int32?
     let title: SealedBytes?

@@ -33,7 +33,7 @@ struct PutItem: AccountEndpoint {
 /// What a client wants an item to be.
 struct ItemContent: Sendable {
     let format: SealedFormat
-    let collection: Collection
+    let collection: CollectionName
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
@@ -47,7 +47,7 @@ struct ItemContent: Sendable {
             return format
         }
         self.format = format
-        collection = try members.optional("collection", Collection.init(json:)) ?? .standard
+        collection = try members.optional("collection", CollectionName.init(json:)) ?? .standard
         iterations = try members.optional("iterations") { Int32(try $0.integer(in: 1...Int(Int32.max))) }
         title = try members.optional("title") { try SealedBytes(base64: $0.text(), format: format) }
         body = try members.required("body") { try SealedBytes(base64: $0.text(), format: format) }

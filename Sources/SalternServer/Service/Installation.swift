@@ -1,4 +1,3 @@
-internal import Cryptography
 public import Postgres
 
 /// What belongs to the database and is the same on every node: read once at start.
@@ -14,7 +13,7 @@ public struct Installation: Sendable {
         configuration: ServiceConfiguration, database: PostgresClient, clock: any WallClock = SystemWallClock()
     ) async throws -> Installation {
         let create = CreateInstallation(
-            saltPrefix: configuration.saltPrefix, decoySecret: SecureRandom.secureBytes(32),
+            saltPrefix: configuration.saltPrefix, decoySecret: .random(),
             iterations: Int32(configuration.kdf.defaultIterations), now: clock.now)
         var row = try await database.execute(ReadInstallation()).first
         if row == nil {

@@ -1,28 +1,24 @@
-internal import Cryptography
 internal import Postgres
 
 /// The installation's row.
 struct ReadInstallation: Statement {
     struct Row: Sendable {
         let saltPrefix: String
-        let decoySecret: SecureBytes
+        let decoySecret: DecoySecret
     }
 
     static let isReadOnly = true
     static let sql = "SELECT salt_prefix, decoy_secret FROM saltern.installation WHERE singleton"
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        let saltPrefix: String = try row.next()
-        let secret = try row.nextBytes { $0.map { SecureBytes(copying: $0) } }
-        guard let secret else { throw .decoding(DecodingFailure(column: 1, reason: .null)) }
-        return Row(saltPrefix: saltPrefix, decoySecret: secret)
+        Row(saltPrefix: try row.next(), decoySecret: try row.next())
     }
 }
 
 /// Makes the installation's row, unless there is one.
 struct CreateInstallation: Statement {
     let saltPrefix: String
-    let decoySecret: SecureBytes
+    let decoySecret: DecoySecret
     /// What decoys show until real accounts exist.
     let iterations: Int32
     let now: Timestamp
@@ -35,7 +31,7 @@ struct CreateInstallation: Statement {
 
     func bind(to parameters: inout Parameters) {
         parameters.append(saltPrefix)
-        decoySecret.withUnsafeBytes { parameters.append(bytes: $0) }
+        parameters.append(decoySecret)
         parameters.append(iterations)
         parameters.append(now)
     }

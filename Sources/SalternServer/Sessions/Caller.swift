@@ -19,7 +19,7 @@ struct Caller: Sendable {
     /// Appends $1 to $4.
     func bind(to parameters: inout Parameters) {
         parameters.append(accountID)
-        tokenHash.bind(to: &parameters)
+        parameters.append(tokenHash)
         parameters.append(now)
         parameters.append(idleSince)
     }
@@ -29,10 +29,4 @@ struct Caller: Sendable {
         EXISTS (SELECT FROM saltern.sessions live WHERE live.account_id = $1 AND live.token_hash = $2 \
         AND live.expires_at > $3 AND live.last_used_at > $4)
         """
-}
-
-extension TokenHash {
-    func bind(to parameters: inout Parameters) {
-        digest.withUnsafeBytes { parameters.append(bytes: $0) }
-    }
 }

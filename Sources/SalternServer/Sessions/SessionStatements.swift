@@ -113,7 +113,7 @@ struct OpenSession: Statement {
 
     func bind(to parameters: inout Parameters) {
         parameters.append(accountID)
-        tokenHash.bind(to: &parameters)
+        parameters.append(tokenHash)
         parameters.append(sessionID)
         parameters.append(deviceName?.string)
         parameters.append(now)
@@ -153,7 +153,7 @@ struct FindSessions: AccountRead {
         """
 
     func bind(to parameters: inout Parameters) {
-        tokenHash.bind(to: &parameters)
+        parameters.append(tokenHash)
         parameters.append(now)
         parameters.append(idleSince)
     }

@@ -36,6 +36,16 @@ struct TokenHash: Sendable, Hashable {
     }
 }
 
+extension TokenHash: PostgresValue {
+    static var postgresType: PostgresType { .bytea }
+
+    func encode(to writer: inout ByteWriter) { digest.withUnsafeBytes { writer.write($0) } }
+
+    static func decode(_ bytes: UnsafeRawBufferPointer?) -> TokenHash? {
+        bytes.flatMap { SHA256Digest($0) }.map(TokenHash.init)
+    }
+}
+
 /// What a request shows of its token: the account and the hash, never the secret.
 struct PresentedToken: Sendable {
     let accountID: AccountID

@@ -1,11 +1,11 @@
 internal import HTTPCore
 
 /// The name of a group of items, visible to the server: 1 to 32 of `a-z`, `0-9` and `-`.
-struct Collection: Sendable, Hashable {
+struct CollectionName: Sendable, Hashable {
     let name: String
 
     /// Where an item goes that names none.
-    static let standard = Collection(unchecked: "default")
+    static let standard = CollectionName(unchecked: "default")
 
     private init(unchecked name: String) {
         self.name = name
@@ -17,7 +17,7 @@ struct Collection: Sendable, Hashable {
     }
 
     init(json: JSONValue) throws(Problem) {
-        guard let collection = Collection(try json.string()) else {
+        guard let collection = CollectionName(try json.string()) else {
             throw Problem(
                 .unprocessableContent, "invalid_collection",
                 detail: "A collection's name has 1 to 32 of the characters a-z, 0-9 and -.")
