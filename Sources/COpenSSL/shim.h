@@ -34,6 +34,16 @@ static inline int saltern_EVP_CIPHER_CTX_set_tag(EVP_CIPHER_CTX *context, int le
     return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, length, (void *)tag);
 }
 
+// Parameters keep the address of their names, which a string that Swift passes does not have beyond the call.
+static inline int saltern_EVP_MAC_init(
+    EVP_MAC_CTX *context, const unsigned char *key, size_t key_length, const char *digest) {
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_MAC_init(context, key, key_length, parameters);
+}
+
 static inline long saltern_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }
 
 static inline long saltern_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
