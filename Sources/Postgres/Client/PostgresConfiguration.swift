@@ -1,7 +1,9 @@
+internal import CLibPQ
+
 /// Where PostgreSQL is and how a client uses it.
 public struct PostgresConfiguration: Sendable {
-    /// A URL or keyword string as libpq reads it. It can hold a password and is never printed.
-    let connectionString: String
+    /// Keywords and values as libpq reads them. One can be a password: they are never printed.
+    let options: [(keyword: String, value: String)]
 
     /// Connections that the statements of all requests share.
     public var sharedConnections = 4
@@ -13,13 +15,13 @@ public struct PostgresConfiguration: Sendable {
     public var queueLimit = 4_096
     /// How long a request waits for a connection before it is refused.
     public var acquireTimeout = Duration.seconds(2)
-    /// How long the opening of a connection may take.
+    /// How long the opening of a connection may take (`connect_timeout` in the connection string).
     public var connectTimeout = Duration.seconds(5)
-    /// `statement_timeout` of every session.
+    /// `statement_timeout` of every session; zero for none.
     public var statementTimeout = Duration.seconds(10)
-    /// `lock_timeout` of every session.
+    /// `lock_timeout` of every session; zero for none.
     public var lockTimeout = Duration.seconds(5)
-    /// `idle_in_transaction_session_timeout` of every session.
+    /// `idle_in_transaction_session_timeout` of every session; zero for none.
     public var idleInTransactionTimeout = Duration.seconds(30)
     /// How long a connection may stay silent while statements are under way, before it is given up. Longer than
     /// ``statementTimeout``, so that the server speaks first.
@@ -33,14 +35,36 @@ public struct PostgresConfiguration: Sendable {
     /// The first and the longest wait before a connection is opened again.
     public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(5))
 
-    /// Checks a connection string (`SALTERN_DATABASE_URL`).
+    /// Reads a URL or keyword string (`SALTERN_DATABASE_URL`); everything that libpq knows passes through.
     /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it.
     public init(_ connectionString: String) throws(PostgresError) {
-        self.connectionString = connectionString
+        var message: UnsafeMutablePointer<CChar>?
+        guard let parsed = PQconninfoParse(connectionString, &message) else {
+            // libpq's message quotes the string, and with it perhaps a password.
+            PQfreemem(message)
+            throw .configuration("the database URL is neither a PostgreSQL URL nor a keyword string")
+        }
+        defer { PQconninfoFree(parsed) }
+        var options: [(keyword: String, value: String)] = []
+        var option = parsed
+        while let keyword = option.pointee.keyword {
+            if let value = option.pointee.val {
+                options.append((String(cString: keyword), String(cString: value)))
+            }
+            option += 1
+        }
+        self.options = options
+        if let value = options.first(where: { $0.keyword == "connect_timeout" })?.value {
+            guard let seconds = Int(value), seconds >= 0 else {
+                throw .configuration("connect_timeout in the database URL is not a number of seconds")
+            }
+            if seconds > 0 { connectTimeout = .seconds(seconds) }
+        }
     }
 }
 
-extension PostgresConfiguration: CustomStringConvertible, CustomReflectable {
+extension PostgresConfiguration: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "PostgresConfiguration(redacted)" }
+    public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

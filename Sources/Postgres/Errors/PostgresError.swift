@@ -38,6 +38,22 @@ public enum PostgresError: Error, Sendable {
     }
 }
 
+extension PostgresError {
+    /// The same error with the name of the statement it happened in.
+    func naming(_ statement: String) -> PostgresError {
+        switch self {
+        case .server(var error):
+            error.statement = statement
+            return .server(error)
+        case .decoding(var failure):
+            failure.statement = statement
+            return .decoding(failure)
+        default:
+            return self
+        }
+    }
+}
+
 extension PostgresError: CustomStringConvertible {
     public var description: String {
         switch self {

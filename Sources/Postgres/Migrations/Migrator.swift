@@ -1,45 +1,114 @@
 public import EventLoop
 
 /// Brings a database's schema to the state that the given migrations describe.
+///
+/// Its functions may be called from any task; the work is done on the loop, on a connection of its own.
 public struct Migrator: Sendable {
-    /// Works with the owner's connection string, or with the server's for ``requireCurrent()``.
-    public init(configuration: PostgresConfiguration, migrations: [Migration], loop: EventLoop) throws(MigrationError) {}
+    private let configuration: PostgresConfiguration
+    private let migrations: [Migration]
+    private let loop: EventLoop
+
+    /// Works as the owner for ``up()``; for the other functions the server's role is enough, if it may read the history.
+    /// - Throws: ``MigrationError/invalidMigrations(_:)`` unless the versions are 1, 2, 3, ….
+    public init(
+        configuration: PostgresConfiguration, migrations: [Migration], loop: EventLoop
+    ) throws(MigrationError) {
+        for (index, migration) in migrations.enumerated() where migration.version != index + 1 {
+            throw .invalidMigrations(
+                "migration \(migration.version) (\(migration.name)) stands where \(index + 1) belongs")
+        }
+        self.configuration = configuration
+        self.migrations = migrations
+        self.loop = loop
+    }
 
     /// Applies what is missing, each migration in a transaction of its own. Several nodes may call it at once.
     /// - Returns: the migrations that this call applied.
     @discardableResult
-    public func up() async throws(MigrationError) -> [Migration] { [] }
+    public func up() async throws(MigrationError) -> [Migration] {
+        try await withConnection { connection throws(MigrationError) in
+            try await asking { () async throws(PostgresError) in
+                try await connection.run("SET statement_timeout = 0; SET lock_timeout = 0")
+                _ = try await connection.execute(MigrationStatements.Lock())
+                try await connection.run(MigrationStatements.createHistory)
+                // A migration that cannot get its lock gives up, rather than stop everybody who queues behind it.
+                try await connection.run("SET lock_timeout = '30s'")
+            }
+            let history = try await asking { () async throws(PostgresError) in
+                MigrationHistory(
+                    known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
+            }
+            guard history.obstacles.isEmpty else { throw .findings(history.obstacles) }
+            for migration in history.missing { try await apply(migration, on: connection) }
+            return history.missing
+        }
+    }
+
+    private func apply(_ migration: Migration, on connection: ScriptConnection) async throws(MigrationError) {
+        do throws(PostgresError) {
+            try await connection.run("BEGIN")
+            try await connection.run(migration.sql)
+            guard connection.isInTransaction else {
+                throw .configuration("")
+            }
+            _ = try await connection.execute(MigrationStatements.Record(migration: migration))
+            try await connection.run("COMMIT")
+        } catch .configuration {
+            throw .endedTransaction(version: migration.version, name: migration.name)
+        } catch {
+            // The connection closes next, and the transaction with it.
+            throw .failed(version: migration.version, name: migration.name, error)
+        }
+    }
 
     /// Every migration, known or applied, in order of version.
-    public func status() async throws(MigrationError) -> [MigrationStatus] { [] }
+    public func status() async throws(MigrationError) -> [MigrationStatus] {
+        try await history().status
+    }
 
     /// What is wrong with the database's schema history; empty when all is well.
-    public func verify() async throws(MigrationError) -> [MigrationFinding] { [] }
+    public func verify() async throws(MigrationError) -> [MigrationFinding] {
+        try await history().findings
+    }
 
     /// Refuses a schema that is older or newer than these migrations, or was made by other ones.
-    public func requireCurrent() async throws(MigrationError) {}
-}
+    /// - Throws: ``MigrationError/findings(_:)``, whose description says what to do.
+    public func requireCurrent() async throws(MigrationError) {
+        let findings = try await verify()
+        guard findings.isEmpty else { throw .findings(findings) }
+    }
 
-/// One migration's state in a database.
-public struct MigrationStatus: Sendable {
-    public let version: Int
-    public let name: String
-    /// When it was applied; `nil` when it was not yet.
-    public let appliedAt: Timestamp?
-}
+    private func history() async throws(MigrationError) -> MigrationHistory {
+        try await withConnection { connection throws(MigrationError) in
+            try await asking { () async throws(PostgresError) in
+                guard try await connection.execute(MigrationStatements.HistoryExists()) == [true] else {
+                    return MigrationHistory(known: migrations, applied: [])
+                }
+                return MigrationHistory(
+                    known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
+            }
+        }
+    }
 
-/// One thing that is wrong with a database's schema history.
-public enum MigrationFinding: Sendable, Equatable {
-    case notApplied(version: Int, name: String)
-    case checksumChanged(version: Int, name: String)
-    case nameChanged(version: Int, known: String, applied: String)
-    case unknown(version: Int, name: String)
-}
+    private func withConnection<Result: Sendable>(
+        _ body: @escaping @Sendable (ScriptConnection) async throws(MigrationError) -> Result
+    ) async throws(MigrationError) -> Result {
+        try await loop.run { () async throws(MigrationError) in
+            let connection = try await asking { () async throws(PostgresError) in
+                try await ScriptConnection.open(configuration, loop: loop)
+            }
+            defer { connection.close() }
+            return try await body(connection)
+        }
+    }
 
-/// Why the migrator stopped.
-public enum MigrationError: Error, Sendable {
-    case invalidMigrations(String)
-    case findings([MigrationFinding])
-    case failed(version: Int, name: String, PostgresError)
-    case database(PostgresError)
+    private func asking<Result>(
+        _ body: () async throws(PostgresError) -> Result
+    ) async throws(MigrationError) -> Result {
+        do throws(PostgresError) {
+            return try await body()
+        } catch {
+            throw .database(error)
+        }
+    }
 }

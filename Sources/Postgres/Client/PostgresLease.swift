@@ -1,0 +1,59 @@
+/// A connection that its holder has for itself; valid until the body it was given to returns.
+public final class PostgresLease {
+    private let client: PostgresClient
+    let connection: PostgresConnection
+    private var isValid = true
+
+    init(client: PostgresClient, connection: PostgresConnection) {
+        self.client = client
+        self.connection = connection
+    }
+
+    /// Sends one statement and returns its rows.
+    public func execute<S: Statement>(_ statement: S) async throws(PostgresError) -> [S.Row] {
+        let execution = try await perform { execution in connection.send(statement, for: execution) }
+        defer { client.finish(execution) }
+        return try execution.takeRows(of: S.self, at: 0)
+    }
+
+    /// Sends several statements together, closed by one sync: one round trip, all or nothing.
+    public func execute<each S: Statement>(
+        _ statement: repeat each S
+    ) async throws(PostgresError) -> (repeat [(each S).Row]) {
+        let execution = try await perform { execution in
+            repeat connection.send(each statement, for: execution)
+        }
+        defer { client.finish(execution) }
+        var index = 0
+        return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
+    }
+
+    func perform(
+        ignoringCancellation: Bool = false, _ send: (Execution) -> Void
+    ) async throws(PostgresError) -> Execution {
+        precondition(isValid, "a lease was used after its body had returned: the connection may be somebody else's")
+        return try await client.perform(on: connection, ignoringCancellation: ignoringCancellation, send: send)
+    }
+
+    func invalidate() { isValid = false }
+}
+
+extension PostgresClient {
+    /// Lends a connection of its own to `body`, without a transaction, for what belongs to a session.
+    ///
+    /// The connection is closed when `body` throws, because its session may be in any state.
+    public func withConnection<Result>(
+        _ body: (PostgresLease) async throws -> Result
+    ) async throws -> Result {
+        let lease = PostgresLease(client: self, connection: try await lease())
+        defer { lease.invalidate() }
+        do {
+            let result = try await body(lease)
+            release(lease.connection, reusable: lease.connection.isIdle)
+            return result
+        } catch {
+            release(lease.connection, reusable: false)
+            throw error
+        }
+    }
+}

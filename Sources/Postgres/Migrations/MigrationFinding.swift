@@ -1,0 +1,70 @@
+/// One thing that is wrong with a database's schema history.
+public enum MigrationFinding: Sendable, Equatable {
+    /// The database is older than the program.
+    case notApplied(version: Int, name: String)
+    /// The database is newer than the program.
+    case unknown(version: Int, name: String)
+    /// The file was changed after it had been applied.
+    case checksumChanged(version: Int, name: String)
+    /// Another migration was applied under this number.
+    case nameChanged(version: Int, known: String, applied: String)
+    /// A migration is missing between two that were applied.
+    case gap(version: Int, name: String)
+}
+
+extension MigrationFinding: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .notApplied(let version, let name):
+            "migration \(version) (\(name)) is not applied: run `saltern migrate up`"
+        case .unknown(let version, let name):
+            "migration \(version) (\(name)) is unknown to this program: install a newer one"
+        case .checksumChanged(let version, let name):
+            "migration \(version) (\(name)) was changed after it had been applied: restore the file"
+        case .nameChanged(let version, let known, let applied):
+            "migration \(version) is \(known) here, but \(applied) was applied: the database belongs to another program"
+        case .gap(let version, let name):
+            "migration \(version) (\(name)) is not applied, but later ones are: the history was tampered with"
+        }
+    }
+}
+
+/// One migration's state in a database.
+public struct MigrationStatus: Sendable {
+    public let version: Int
+    public let name: String
+    /// When it was applied; `nil` when it was not yet.
+    public let appliedAt: Timestamp?
+    /// Whether this program has it.
+    public let isKnown: Bool
+}
+
+/// Why the migrator stopped.
+public enum MigrationError: Error, Sendable {
+    /// The program's own list is not usable.
+    case invalidMigrations(String)
+    /// The history is not what it must be; nothing was changed.
+    case findings([MigrationFinding])
+    /// This migration failed and changed nothing; those before it are applied.
+    case failed(version: Int, name: String, PostgresError)
+    /// The migration ended the transaction that it runs in; what it did before may have stayed.
+    case endedTransaction(version: Int, name: String)
+    /// The database could not be asked.
+    case database(PostgresError)
+}
+
+extension MigrationError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .invalidMigrations(let message): message
+        case .findings(let findings): findings.map(\.description).joined(separator: "\n")
+        case .failed(let version, let name, .server(let error)):
+            // A migration's author needs the message, and it holds no row of a user.
+            "migration \(version) (\(name)) failed: \(error.unredactedMessage) (\(error))"
+        case .failed(let version, let name, let error): "migration \(version) (\(name)) failed: \(error)"
+        case .endedTransaction(let version, let name):
+            "migration \(version) (\(name)) must not contain COMMIT or ROLLBACK"
+        case .database(let error): error.description
+        }
+    }
+}

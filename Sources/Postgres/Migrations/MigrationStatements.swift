@@ -1,0 +1,68 @@
+internal import Cryptography
+
+/// The statements of the migrator. Every name is qualified: they do not depend on a search path.
+enum MigrationStatements {
+    /// Can run every time; the advisory lock is held meanwhile. The history is no secret, and the server reads it.
+    static let createHistory = """
+        CREATE SCHEMA IF NOT EXISTS saltern;
+        CREATE TABLE IF NOT EXISTS saltern.schema_migrations (
+            version integer PRIMARY KEY CHECK (version > 0),
+            name text NOT NULL,
+            checksum bytea NOT NULL CHECK (octet_length(checksum) = 32),
+            applied_at timestamptz NOT NULL DEFAULT now()
+        );
+        GRANT SELECT ON saltern.schema_migrations TO PUBLIC;
+        """
+
+    /// One row of the history.
+    struct Applied: Sendable {
+        let version: Int
+        let name: String
+        let checksum: [UInt8]
+        let appliedAt: Timestamp
+    }
+
+    struct HistoryExists: Statement {
+        static let sql = """
+            SELECT EXISTS (
+                SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace
+                WHERE nspname = 'saltern' AND relname = 'schema_migrations')
+            """
+
+        static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
+    }
+
+    struct ReadHistory: Statement {
+        static let sql = "SELECT version, name, checksum, applied_at FROM saltern.schema_migrations ORDER BY version"
+
+        static func decode(_ row: inout RowReader) throws(PostgresError) -> Applied {
+            Applied(
+                version: Int(try row.next(Int32.self)), name: try row.next(), checksum: try row.next(),
+                appliedAt: try row.next())
+        }
+    }
+
+    struct Record: Statement {
+        typealias Row = Void
+        static let sql = "INSERT INTO saltern.schema_migrations (version, name, checksum) VALUES ($1, $2, $3)"
+
+        let migration: Migration
+
+        func bind(to parameters: inout Parameters) {
+            parameters.append(Int32(migration.version))
+            parameters.append(migration.name)
+            migration.checksum.withUnsafeBytes { parameters.append(bytes: $0) }
+        }
+    }
+
+    /// Held by the session until it ends, so that migrations may have transactions of their own.
+    struct Lock: Statement {
+        typealias Row = Void
+        static let sql = "SELECT pg_advisory_lock($1)"
+
+        /// "saltern" in ASCII.
+        private static let key: Int64 = 0x73_616c_7465_726e
+
+        func bind(to parameters: inout Parameters) { parameters.append(Self.key) }
+    }
+}

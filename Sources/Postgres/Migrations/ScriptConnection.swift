@@ -1,0 +1,128 @@
+internal import CLibPQ
+internal import EventLoop
+
+/// A connection for migrations: one request at a time, outside pipeline mode, so that it can run a text of several
+/// statements.
+///
+/// Lives on its loop, which it never blocks. Call ``close()`` when done.
+final class ScriptConnection {
+    private let loop: EventLoop
+    private let handle: ConnectionHandle
+    private var watch: DescriptorWatch?
+    private var continuation: UnsafeContinuation<Void, Never>?
+
+    private init(loop: EventLoop, handle: ConnectionHandle) {
+        self.loop = loop
+        self.handle = handle
+    }
+
+    /// Opens a connection.
+    /// - Throws: ``PostgresError/unavailable(retryAfter:)`` when it cannot be opened within the configured time.
+    static func open(
+        _ configuration: PostgresConfiguration, loop: EventLoop
+    ) async throws(PostgresError) -> ScriptConnection {
+        loop.preconditionInLoop()
+        let unavailable = PostgresError.unavailable(retryAfter: .seconds(1))
+        guard let handle = ConnectionHandle(starting: configuration.connectionOptions) else { throw unavailable }
+        let connection = ScriptConnection(loop: loop, handle: handle)
+        let timer = LoopTimer(loop: loop) { connection.close() }
+        timer.schedule(after: configuration.connectTimeout)
+        defer { timer.cancel() }
+        var interest = DescriptorWatch.Readiness.writable
+        while PQstatus(handle.pointer) != CONNECTION_BAD, await connection.ready(interest) {
+            switch PQconnectPoll(handle.pointer) {
+            case PGRES_POLLING_READING: interest = .readable
+            case PGRES_POLLING_WRITING: interest = .writable
+            case PGRES_POLLING_OK:
+                guard PQsetnonblocking(handle.pointer, 1) == 0 else { throw unavailable }
+                return connection
+            default: throw unavailable
+            }
+        }
+        throw unavailable
+    }
+
+    /// Runs a text of one or more statements, in binary-free simple protocol; results are dropped.
+    func run(_ script: String) async throws(PostgresError) {
+        guard PQsendQuery(handle.pointer, script) == 1 else { throw .connectionLost }
+        _ = try await results()
+    }
+
+    /// Runs one statement.
+    func execute<S: Statement>(_ statement: S) async throws(PostgresError) -> [S.Row] {
+        var parameters = Parameters()
+        statement.bind(to: &parameters)
+        let isSent = parameters.withArrays { count, types, values, lengths, formats in
+            PQsendQueryParams(handle.pointer, S.sql, count, types, values, lengths, formats, 1) == 1
+        }
+        guard isSent else { throw .connectionLost }
+        let execution = try await results()
+        return try execution.takeRows(of: S.self, at: 0)
+    }
+
+    /// Whether a transaction is open and has not failed.
+    var isInTransaction: Bool { PQtransactionStatus(handle.pointer) == PQTRANS_INTRANS }
+
+    /// Ends the wait that is under way, if any. The connection itself is closed with the object.
+    func close() {
+        watch?.cancel()
+        watch = nil
+        continuation?.resume()
+        continuation = nil
+        isClosed = true
+    }
+    private var isClosed = false
+
+    /// Waits for every result of what was sent.
+    private func results() async throws(PostgresError) -> Execution {
+        let execution = Execution()
+        var failure: PostgresError?
+        while true {
+            let flushed = PQflush(handle.pointer)
+            if flushed < 0 { throw .connectionLost }
+            if flushed > 0 {
+                guard await ready(.writable) else { throw .connectionLost }
+                continue
+            }
+            while PQisBusy(handle.pointer) == 0 {
+                guard let result = PQgetResult(handle.pointer) else {
+                    if let failure { throw failure }
+                    return execution
+                }
+                switch PQresultStatus(result) {
+                case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: execution.keep(result)
+                case PGRES_FATAL_ERROR:
+                    failure = ServerError(result: result).map { .server($0) } ?? .connectionLost
+                    PQclear(result)
+                default:
+                    // COPY would wait for data that nobody sends.
+                    PQclear(result)
+                    throw .connectionLost
+                }
+            }
+            guard await ready(.readable), PQconsumeInput(handle.pointer) == 1 else { throw .connectionLost }
+        }
+    }
+
+    /// Waits for the socket.
+    /// - Returns: whether the connection is still to be used.
+    private func ready(_ readiness: DescriptorWatch.Readiness) async -> Bool {
+        let descriptor = PQsocket(handle.pointer)
+        guard descriptor >= 0, !isClosed else { return false }
+        let watch = DescriptorWatch(loop: loop, descriptor: descriptor) { [unowned self] _ in
+            self.watch?.cancel()
+            self.watch = nil
+            continuation?.resume()
+            continuation = nil
+        }
+        self.watch = watch
+        await withUnsafeContinuation { continuation in
+            self.continuation = continuation
+            switch readiness {
+            case .readable: watch.setReading(true)
+            case .writable: watch.setWriting(true)
+            }
+        }
+        return !isClosed
+    }
+}
