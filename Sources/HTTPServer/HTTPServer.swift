@@ -45,7 +45,7 @@ public final class HTTPServer: Sendable {
                 bound = SocketAddress(host: address.host, port: port)
             }
         } catch {
-            for listener in listeners { try await listener.loop.run { listener.value.closeAll() } }
+            for listener in listeners { await listener.loop.run { listener.value.closeAll() } }
             throw error
         }
         self.address = bound
@@ -57,24 +57,29 @@ public final class HTTPServer: Sendable {
     /// Connections that are open now.
     public var connectionCount: Int { quota.total }
 
-    /// Uses `context` for new connections; the others keep theirs.
-    public func replaceContext(_ context: TLSServerContext) {
-        for listener in listeners {
-            listener.loop.schedule { listener.value.context = context }
+    /// Uses `context` for new connections, and `responders`, one for each loop, for new requests. Connections that
+    /// are open keep their TLS context.
+    public func replace(_ context: TLSServerContext, responders: [any Responder]) {
+        precondition(responders.count == listeners.count, "every loop has a responder")
+        for (listener, responder) in zip(listeners, responders) {
+            listener.loop.schedule {
+                listener.value.context = context
+                listener.value.responder = responder
+            }
         }
     }
 
     /// Accepts nothing more, lets requests that are under way finish, and closes what is left after `deadline`.
-    public func drain(deadline: Duration) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
+    public func drain(deadline: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
             for listener in listeners {
-                group.addTask { try await listener.loop.run { await listener.value.drain() } }
+                group.addTask { await listener.loop.run { await listener.value.drain() } }
             }
             let closing = Task {
                 try await Task.sleep(for: deadline)
                 for listener in self.listeners { listener.loop.schedule { listener.value.closeAll() } }
             }
-            try await group.waitForAll()
+            await group.waitForAll()
             closing.cancel()
         }
     }

@@ -5,7 +5,8 @@ import Testing
 @Suite struct HTTP1ResponseSerializerTests {
     private let date = HTTPDate(secondsSinceEpoch: 784_111_777)
 
-    private func text(_ response: Response, _ serializer: HTTP1ResponseSerializer = HTTP1ResponseSerializer()) -> String {
+    private func text(_ response: Response, _ serializer: HTTP1ResponseSerializer = HTTP1ResponseSerializer()) -> String
+    {
         var output = Array("before ".utf8)
         serializer.append(response, date: date, to: &output)
         return String(String(decoding: output, as: UTF8.self).dropFirst(7))
@@ -13,7 +14,8 @@ import Testing
 
     @Test func `a response is status line, fields and body`() {
         let response = Response(
-            status: .created, fields: ["Content-Type": "application/json", "ETag": "\"7\""], body: .bytes(Array("{}".utf8)))
+            status: .created, fields: ["Content-Type": "application/json", "ETag": "\"7\""],
+            body: .bytes(Array("{}".utf8)))
         #expect(
             text(response) == """
                 HTTP/1.1 201 Created\r
@@ -50,7 +52,8 @@ import Testing
         let old = HTTP1ResponseSerializer(versionMinor: 0)
         #expect(text(response, old).contains("\r\nConnection: keep-alive\r\n"))
         #expect(
-            text(response, HTTP1ResponseSerializer(closes: true, versionMinor: 0)).contains("\r\nConnection: close\r\n"))
+            text(response, HTTP1ResponseSerializer(closes: true, versionMinor: 0)).contains("\r\nConnection: close\r\n")
+        )
     }
 
     @Test func `fields of the connection come from the connection alone`() {
@@ -72,7 +75,8 @@ import Testing
 
     @Test func `the interim response is complete`() {
         #expect(
-            String(decoding: HTTP1ResponseSerializer.continueResponse, as: UTF8.self) == "HTTP/1.1 100 Continue\r\n\r\n")
+            String(decoding: HTTP1ResponseSerializer.continueResponse, as: UTF8.self) == "HTTP/1.1 100 Continue\r\n\r\n"
+        )
     }
 
     @Test(arguments: [

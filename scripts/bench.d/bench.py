@@ -1,0 +1,222 @@
+"""Measures a running server against pgbench and nginx, in turns, and prints a table or one JSON object.
+
+Called by scripts/bench, which starts everything that this talks to.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import loads
+import processes
+from accounts import make_accounts, write_list
+from database import Database
+from statements import ENDPOINTS, Statements
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROWS = ["login", "read", "write", "health", "handshake", "memory"]
+ACCOUNTS = 1000
+IDLE_CONNECTIONS = 2000
+
+
+@dataclass
+class Sample:
+    outcome: loads.Outcome
+    cpu_per_1000: float
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        with open(os.path.join(options.home, "server.pid"), encoding="ascii") as file:
+            self.server = int(file.read())
+        self.port = int(options.url.rpartition(":")[2])
+        self.owner = Database("psql", options.owner_database)
+        self.list = os.path.join(options.work, "accounts.tsv")
+        self.runs = 0
+        self.resident = 0
+
+    def prepare(self):
+        certificate = os.path.join(self.options.home, "tls", "certificate.pem")
+        accounts = make_accounts(self.port, certificate, ACCOUNTS)
+        write_list(accounts, self.list)
+        self.owner.prepare(accounts)
+        statements = Statements(self.options.executable)
+        for row in ENDPOINTS:
+            for kind, text in [("script", statements.script(row, self.options.pipelined)), ("proof", statements.proof(row))]:
+                with open(self.path(row, kind), "w", encoding="utf-8") as file:
+                    file.write(text)
+            loads.prove(self.options.pgbench, self.options.database, self.path(row, "proof"), ACCOUNTS)
+
+    def path(self, row, kind):
+        return os.path.join(self.options.work, f"{row}.{kind}.sql")
+
+    def sample_server(self, row, seconds):
+        """One run against the server: what came of it and what it cost the server's process."""
+        self.runs += 1
+        before = processes.cpu_seconds(self.server)
+        if row in ("handshake", "resumed"):
+            kind = "resumed" if row == "resumed" else "full"
+            outcome = loads.handshakes(self.options.connections, self.port, seconds, "/v1/health/live", kind)
+        else:
+            script = os.path.join(HERE, "load.lua")
+            outcome = loads.wrk(self.options.url, seconds, script, row, self.list, self.runs)
+        used = processes.cpu_seconds(self.server) - before
+        if row in ("health", *ENDPOINTS):
+            self.resident = max(self.resident, processes.resident_kilobytes(self.server))
+        return Sample(outcome, used / outcome.done * 1000)
+
+    def sample_comparator(self, row, seconds):
+        if row in ENDPOINTS:
+            return loads.pgbench(
+                self.options.pgbench, self.options.database, seconds, self.path(row, "script"), ACCOUNTS
+            )
+        if row == "health":
+            script = os.path.join(HERE, "load.lua")
+            return loads.wrk(f"https://localhost:{self.options.nginx_port}", seconds, script, row, self.list, 0)
+        kind = "resumed" if row == "resumed" else "full"
+        return loads.handshakes(self.options.connections, self.options.nginx_port, seconds, "/v1/health/live", kind)
+
+    def with_proof(self, row, sample):
+        """Takes a sample of a changing row from settled tables, and holds it against what the database then says."""
+        self.owner.settle()
+        before = self.owner.effects(row)
+        taken = sample()
+        outcome = taken.outcome if isinstance(taken, Sample) else taken
+        if before is not None and self.owner.effects(row) - before < outcome.done:
+            raise loads.BenchmarkError(f"{row}: {outcome.done} answered, fewer done")
+        return taken
+
+    def measure(self, row):
+        """Server and comparator in turns; the medians."""
+        say(f"{row}: ", end="")
+        seconds, rounds = self.options.seconds, self.options.rounds
+        prove = self.with_proof if row in ENDPOINTS else lambda _, sample: sample()
+        prove(row, lambda: self.sample_server(row, 1))
+        server, comparator = [], []
+        for _ in range(rounds):
+            server.append(prove(row, lambda: self.sample_server(row, seconds)))
+            comparator.append(prove(row, lambda: self.sample_comparator(row, seconds)))
+            ours, theirs = server[-1].outcome.per_second, comparator[-1].per_second
+            say(f"{ours:.0f}/{theirs:.0f} ", end="")
+        say()
+        rate = statistics.median(s.outcome.per_second for s in server)
+        other = statistics.median(c.per_second for c in comparator)
+        result = {
+            "ratio": round(rate / other, 3),
+            "requestsPerSecond": round(rate, 1),
+            "p50Milliseconds": round(statistics.median(s.outcome.p50 for s in server), 3),
+            "p99Milliseconds": round(statistics.median(s.outcome.p99 for s in server), 3),
+            "cpuSecondsPer1000": round(statistics.median(s.cpu_per_1000 for s in server), 4),
+            "comparatorPerSecond": round(other, 1),
+        }
+        if row == "resumed":
+            result["resumedShare"] = round(
+                sum(s.outcome.resumed for s in server) / sum(s.outcome.done for s in server), 3
+            )
+        return result
+
+    def measure_memory(self):
+        """Resident memory under load, and what each of many idle connections adds."""
+        if self.resident == 0:
+            self.sample_server("health", self.options.seconds)
+        # Warm first, so that what the server keeps for reuse is not taken for a connection's.
+        self.sample_idle(64)
+        grown = self.sample_idle(IDLE_CONNECTIONS)
+        return {
+            "megabytesAt64Connections": round(self.resident / 1024, 1),
+            "kilobytesPerIdleConnection": round(grown / IDLE_CONNECTIONS, 2),
+        }
+
+    def sample_idle(self, count):
+        time.sleep(1)
+        before = processes.resident_kilobytes(self.server)
+        words = [self.options.connections, "idle", str(self.port), str(count), "/v1/health/live"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+            if holder.stdout.readline() != "open\n":
+                raise loads.BenchmarkError("could not hold idle connections")
+            time.sleep(1)
+            during = processes.resident_kilobytes(self.server)
+            holder.stdin.close()
+        return during - before
+
+    def run(self):
+        results = {}
+        if any(row in ENDPOINTS for row in self.options.only):
+            self.prepare()
+        for row in ROWS:
+            if row not in self.options.only:
+                continue
+            if row == "memory":
+                results[row] = self.measure_memory()
+            else:
+                results[row] = self.measure(row)
+            if row == "handshake":
+                results[row]["resumed"] = self.measure("resumed")
+        return results
+
+
+def say(text="", end="\n"):
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
+def print_table(results):
+    comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench"}
+    print(f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}   {'compared with':24}{'ratio':>6}")
+    for row, r in results.items():
+        if row == "memory":
+            continue
+        lines = [(row, r)]
+        if row == "handshake":
+            lines = [("handshake, full", r), ("handshake, resumed", r["resumed"])]
+        for name, line in lines:
+            other = f"{comparators.get(row, 'nginx')} {line['comparatorPerSecond']:,.0f}/s"
+            print(
+                f"{name:20}{line['requestsPerSecond']:>11,.0f}{line['p50Milliseconds']:>9.2f}"
+                f"{line['p99Milliseconds']:>9.2f}{line['cpuSecondsPer1000']:>12.3f}   {other:24}{line['ratio']:>6.2f}"
+            )
+    if "memory" in results:
+        memory = results["memory"]
+        print(
+            f"memory: {memory['megabytesAt64Connections']} MB at 64 busy connections, "
+            f"{memory['kilobytesPerIdleConnection']} kB for each idle one (of {IDLE_CONNECTIONS:,})"
+        )
+
+
+def rows(text):
+    chosen = text.split(",")
+    for row in chosen:
+        if row not in ROWS:
+            raise argparse.ArgumentTypeError(f"{row} is none of {', '.join(ROWS)}")
+    return chosen
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+    parser.add_argument("--only", type=rows, default=ROWS, help=f"some of {','.join(ROWS)}")
+    parser.add_argument("--seconds", type=int, default=5, help="how long each run takes (default 5)")
+    parser.add_argument("--rounds", type=int, default=3, help="how many runs of each, in turns (default 3)")
+    parser.add_argument("--pipelined", action="store_true", help="let pgbench read in one round trip, as the server does")
+    for name in ["url", "home", "executable", "database", "owner-database", "pgbench", "connections", "nginx-port", "work"]:
+        parser.add_argument(f"--{name}", required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.nginx_port = int(options.nginx_port)
+    if not 1 <= options.seconds <= 60 or not 1 <= options.rounds <= 20:
+        parser.error("--seconds goes from 1 to 60, --rounds from 1 to 20")
+    try:
+        results = Bench(options).run()
+    except loads.BenchmarkError as error:
+        raise SystemExit(f"bench: {error}") from error
+    if options.json:
+        print(json.dumps(results))
+    else:
+        print_table(results)
+
+
+main()

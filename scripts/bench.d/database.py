@@ -1,0 +1,52 @@
+"""The server's database, as its owner sees it: tables for pgbench, and proof that a load did what it claims."""
+
+import subprocess
+
+
+class Database:
+    def __init__(self, psql, url):
+        self.words = [psql, "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1", url]
+
+    def run(self, sql):
+        finished = subprocess.run(self.words, input=sql, capture_output=True, text=True, timeout=120, check=False)
+        if finished.returncode != 0:
+            raise SystemExit(f"psql: {finished.stderr}")
+        return finished.stdout.strip()
+
+    def prepare(self, accounts):
+        """Lets pgbench find the accounts, and lets them have as many sessions as a load makes."""
+        rows = ",".join(
+            f"({number},'{a.userid}','{a.account_id}','\\x{a.token_hash}','{a.item_id}')"
+            for number, a in enumerate(accounts, 1)
+        )
+        self.run(
+            f"""
+            CREATE SCHEMA bench;
+            CREATE TABLE bench.accounts (
+                number integer PRIMARY KEY, userid text, account_id uuid, token_hash bytea, item_id uuid);
+            INSERT INTO bench.accounts VALUES {rows};
+            GRANT USAGE ON SCHEMA bench TO saltern_server;
+            GRANT SELECT ON bench.accounts TO saltern_server;
+            UPDATE saltern.plans SET max_sessions = 1000000000;
+            ANALYZE bench.accounts, saltern.logins, saltern.accounts, saltern.sessions, saltern.items;
+            """
+        )
+
+    def settle(self):
+        """Brings the tables back to the size at which every run begins."""
+        self.run(
+            """
+            DELETE FROM saltern.sessions s
+            WHERE NOT EXISTS (
+                SELECT FROM bench.accounts a WHERE a.account_id = s.account_id AND a.token_hash = s.token_hash);
+            VACUUM ANALYZE saltern.sessions, saltern.items, saltern.accounts;
+            """
+        )
+
+    def effects(self, row):
+        """A number that grows by one with each request of the row; None when the row changes nothing."""
+        if row == "login":
+            return int(self.run("SELECT count(*) FROM saltern.sessions"))
+        if row == "write":
+            return int(self.run("SELECT sum(revision) FROM saltern.accounts"))
+        return None

@@ -1,0 +1,68 @@
+-- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN
+--   KIND      health, login, read or write
+--   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, with tabs between
+--   RUN       a digit that is another one in each run, so that no write repeats what an earlier run left
+
+local threads = {}
+
+function setup(thread)
+    thread:set("number", #threads)
+    table.insert(threads, thread)
+end
+
+local accounts, next_account, count, kind, run = {}, 0, 0, nil, "0"
+
+local function json(token)
+    return { ["Content-Type"] = "application/json", Authorization = token and "Bearer " .. token }
+end
+
+local make = {
+    health = function() return wrk.format("GET", "/v1/health/live") end,
+    login = function(a)
+        local body = string.format('{"userid":"%s","passwordKey":"%s"}', a.userid, a.key)
+        return wrk.format("POST", "/v1/sessions", json(), body)
+    end,
+    read = function(a) return wrk.format("GET", "/v1/items/" .. a.item, json(a.token)) end,
+}
+
+-- Everything but the first characters of the sealed bytes is made once; digits are base64 too.
+local function write_template(a)
+    local headers = json(a.token)
+    headers["If-Match"] = "*"
+    local body = '{"format":"aes-256-gcm","body":"' .. a.body .. '"}'
+    local whole = wrk.format("PUT", "/v1/items/" .. a.item, headers, body)
+    local start = whole:find(a.body, 1, true)
+    return { whole:sub(1, start - 1), whole:sub(start + 8) }
+end
+
+function init(words)
+    kind, run = words[1], words[3]
+    if kind == "health" then
+        accounts = { make.health() }
+        return
+    end
+    for line in io.lines(words[2]) do
+        local userid, key, token, item, body = line:match("^(%S+)\t(%S+)\t(%S+)\t(%S+)\t(%S+)$")
+        local a = { userid = userid, key = key, token = token, item = item, body = body }
+        table.insert(accounts, kind == "write" and write_template(a) or make[kind](a))
+    end
+    -- The threads walk through the accounts at a distance.
+    next_account = math.floor(#accounts / 2) * number
+end
+
+function request()
+    next_account = next_account % #accounts + 1
+    local made = accounts[next_account]
+    if kind ~= "write" then return made end
+    count = count + 1
+    return made[1] .. run .. number .. string.format("%06d", count % 1000000) .. made[2]
+end
+
+function done(summary, latency)
+    local errors = summary.errors
+    print(string.format(
+        'RESULT {"done":%d,"seconds":%.6f,"refused":%d,"failed":%d,"p50":%.4f,"p99":%.4f}',
+        summary.requests, summary.duration / 1e6, errors.status,
+        errors.connect + errors.read + errors.write + errors.timeout,
+        latency:percentile(50) / 1000, latency:percentile(99) / 1000))
+end

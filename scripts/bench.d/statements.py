@@ -1,0 +1,114 @@
+"""Turns the SQL that the server executes into pgbench scripts: the one place that knows statements by name.
+
+`saltern statements` prints every statement as a JSON line {"name": …, "sql": …} with $1, $2, … for its parameters. Here
+each parameter gets an expression over pgbench variables. pgbench sends a variable as a parameter of its own wherever it
+stands, so long values are computed in the database rather than sent several times: that favours pgbench.
+"""
+
+import json
+import re
+import subprocess
+
+# What a client of pgbench knows of its present account (see REFRESH).
+ACCOUNT = ":account_id::uuid"
+TOKEN_HASH = ":token_hash::bytea"
+ITEM = ":item_id::uuid"
+NOW = "now()"
+IDLE_SINCE = "(now() - interval '30 days')"
+CALLER = [ACCOUNT, TOKEN_HASH, NOW, IDLE_SINCE]
+TOUCH_DUE = "(now() - interval '1 minute')"
+
+# Sixteen digits, sixty-four times: 1,024 bytes that are others each time.
+BODY = "convert_to(repeat(lpad(:n::text, 16, '0'), 64), 'UTF8')"
+
+# Statement -> an expression for each of $1, $2, …
+PARAMETERS = {
+    "FindLogin": [":userid::text"],
+    "OpenSession": [
+        ACCOUNT,
+        "uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())",
+        "gen_random_uuid()",
+        "NULL::text",
+        NOW,
+        IDLE_SINCE,
+        "(now() + interval '365 days')",
+        "true",
+    ],
+    "Authenticate": [*CALLER, TOUCH_DUE],
+    "AuthenticateForWrite": [*CALLER, TOUCH_DUE],
+    "FindItem": [ACCOUNT, ITEM],
+    "WriteItem": [
+        *CALLER,
+        ITEM,
+        "(-1)::bigint",
+        "'default'::text",
+        "'aes-256-gcm'::text",
+        "NULL::integer",
+        "NULL::bytea",
+        BODY,
+    ],
+}
+
+# Row of the table -> what the server executes for one request, in order.
+ENDPOINTS = {
+    "login": ["FindLogin", "OpenSession"],
+    "read": ["Authenticate", "FindItem"],
+    "write": ["AuthenticateForWrite", "WriteItem"],
+}
+
+# The server sends these rows' statements in one round trip and one transaction. For a write that is part of what the
+# statements mean, so pgbench does it too; a read, pgbench may do one statement at a time.
+ONE_TRANSACTION = {"write"}
+ONE_ROUND_TRIP = {"read", "write"}
+
+# pgbench has numbers only, so a client looks up an account's identifiers now and then and keeps them.
+REFRESH = """\
+\\set n random(1000000000000, 9000000000000000)
+\\set refresh random(1, 200)
+\\if :refresh = 1 or :started = 0
+\\set number random(1, :accounts)
+SELECT userid, account_id, token_hash, item_id FROM bench.accounts WHERE number = :number \\gset
+\\set started 1
+\\endif
+"""
+
+
+class Statements:
+    """The server's own SQL, by name."""
+
+    def __init__(self, executable):
+        output = subprocess.run([executable, "statements"], check=True, capture_output=True, text=True).stdout
+        self.sql = {}
+        for line in output.splitlines():
+            statement = json.loads(line)
+            # Owned<FindItem> is FindItem with the caller's account, Guarded<WriteItem> is WriteItem with the caller.
+            name = re.sub(r"^\w+<(\w+)>$", r"\1", statement["name"])
+            self.sql[name] = statement["sql"]
+
+    def bound(self, name):
+        """The statement with an expression for each parameter, without comments."""
+        if name not in self.sql:
+            raise SystemExit(f"the server has no statement {name}; it has: {', '.join(sorted(self.sql))}")
+        expressions = PARAMETERS[name]
+
+        def expression(match):
+            number = int(match.group(1))
+            if number > len(expressions):
+                raise SystemExit(f"{name} has a parameter ${number} that statements.py does not know")
+            return expressions[number - 1]
+
+        without_comments = re.sub(r"--[^\n]*", "", self.sql[name])
+        return re.sub(r"\$(\d+)", expression, without_comments).strip().rstrip(";")
+
+    def script(self, row, pipelined):
+        """The pgbench script of a row; `pipelined`: in as few round trips as the server."""
+        statements = "".join(self.bound(name) + ";\n" for name in ENDPOINTS[row])
+        if row in (ONE_ROUND_TRIP if pipelined else ONE_TRANSACTION):
+            statements = f"\\startpipeline\n{statements}\\endpipeline\n"
+        return REFRESH + statements
+
+    def proof(self, row):
+        """A script that fails when one of a row's reading statements finds nothing."""
+        reads = [name for name in ENDPOINTS[row] if name in ("FindLogin", "Authenticate", "FindItem")]
+        checks = "".join(f"SELECT 1 / count(*) FROM ({self.bound(name)}) AS found;\n" for name in reads)
+        return REFRESH + checks
