@@ -48,10 +48,10 @@ public final class TestApplication: Sendable {
         let application = try await start(configuration, database, settings, clock, loop)
         do {
             let result = try await body(application)
-            try await application.shutdown()
+            await application.shutdown()
             return result
         } catch {
-            try? await application.shutdown()
+            await application.shutdown()
             throw error
         }
     }
@@ -62,7 +62,7 @@ public final class TestApplication: Sendable {
     ) async throws -> TestApplication {
         let log = CapturedLog()
         let metrics = RequestMetrics()
-        let postgres = try await loop.run { PostgresClient(configuration: settings, loop: loop) }
+        let postgres = await loop.run { PostgresClient(configuration: settings, loop: loop) }
         do {
             let application = try await loop.run {
                 Application(
@@ -77,7 +77,7 @@ public final class TestApplication: Sendable {
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
                 postgres: postgres, loop: loop, application: application)
         } catch {
-            try await loop.run { await postgres.shutdown() }
+            await loop.run { await postgres.shutdown() }
             throw error
         }
     }
@@ -120,9 +120,9 @@ public final class TestApplication: Sendable {
     }
 
     /// Sends one request through admission, body limit and handler, as a connection would.
-    func respond(to head: RequestHead, body: [UInt8]) async throws -> TestResponse {
+    func respond(to head: RequestHead, body: [UInt8]) async -> TestResponse {
         let application = application
-        let response = try await loop.run {
+        let response = await loop.run {
             let client = ClientAddress(address: "192.0.2.1", port: 50_000)
             switch application.admit(head, from: client) {
             case .refuse(let response): return response
@@ -136,8 +136,8 @@ public final class TestApplication: Sendable {
         return TestResponse(response)
     }
 
-    private func shutdown() async throws {
+    private func shutdown() async {
         let postgres = postgres
-        try await loop.run { await postgres.shutdown() }
+        await loop.run { await postgres.shutdown() }
     }
 }

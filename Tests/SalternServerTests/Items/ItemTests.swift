@@ -54,17 +54,19 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        ("\"1\"", 304), ("W/\"1\"", 304), ("*", 304), ("\"7\", \"1\"", 304), ("\"2\"", 200), ("1", 200), ("", 200),
-    ])
-    func `a reader that has the revision is told so`(_ tag: String, _ status: Int) async throws {
+    @Test func `a reader that has the revision is told so`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
             let path = try await ada.createItem()
-            let reply = try await ada.client.get(path, ["If-None-Match": tag])
-            #expect(reply.status == status)
-            #expect(reply.body.isEmpty == (status == 304))
-            #expect(reply.fields["ETag"] == "\"1\"")
+            let expected = [
+                ("\"1\"", 304), ("W/\"1\"", 304), ("*", 304), ("\"7\", \"1\"", 304), ("\"2\"", 200), ("1", 200), ("", 200),
+            ]
+            for (tag, status) in expected {
+                let reply = try await ada.client.get(path, ["If-None-Match": tag])
+                #expect(reply.status == status, "\(tag)")
+                #expect(reply.body.isEmpty == (status == 304), "\(tag)")
+                #expect(reply.fields["ETag"] == "\"1\"", "\(tag)")
+            }
         }
     }
 
@@ -113,20 +115,18 @@ import Testing
         }
     }
 
-    @Test(arguments: badItems)
-    func `bad input is refused with its code and field`(_ bad: BadInput) async throws {
+    @Test func `bad input is refused with its code and field`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
-            let path = "/v1/items/\(Fixtures.uuid())"
-            var members: [String: JSONValue] = ["format": "aes-256-gcm", "body": .string(Fixtures.sealed())]
-            members.merge(bad.members) { $1 }
-            if let removed = bad.removed { members[removed] = nil }
-            let body = JSONValue.object(JSONObject(members.map { (name: $0.key, value: $0.value) }))
-            let reply = try await ada.client.put(path, body, ["If-None-Match": "*"])
-            #expect(reply.status == bad.status, "\(reply)")
-            #expect(reply.code == bad.code, "\(reply)")
-            #expect(reply.string("field") == bad.field, "\(reply)")
-            #expect(try await ada.client.get(path).status == 404)
+            for bad in Self.badItems {
+                var members: [String: JSONValue] = ["format": "aes-256-gcm", "body": .string(Fixtures.sealed())]
+                members.merge(bad.members) { $1 }
+                if let removed = bad.removed { members[removed] = nil }
+                let body = JSONValue.object(JSONObject(members.map { (name: $0.key, value: $0.value) }))
+                bad.check(
+                    try await ada.client.put("/v1/items/\(Fixtures.uuid())", body, ["If-None-Match": "*"]))
+            }
+            #expect(try await ada.client.get("/v1/items").array("items")?.isEmpty == true)
         }
     }
 
