@@ -119,6 +119,12 @@ struct TLSHandshakeTests {
         #expect(throws: TLSError.failedBefore) { try pair.client.send([1]) }
     }
 
+    @Test func `a client without any pin trusts nobody`() throws {
+        let (server, _) = try contexts()
+        let pair = try TLSPair(server: server, client: TLSClientContext(trust: .pins([])))
+        #expect(throws: TLSError.pinMismatch) { try pair.handshake() }
+    }
+
     @Test func `a client that trusts authorities refuses a self-signed certificate`() throws {
         let (server, _) = try contexts()
         let failures = try TLSPair(server: server, client: TLSClientContext(trust: .systemAuthorities)).failures()
