@@ -145,8 +145,8 @@ public final class TLSConnection {
     }
 
     /// True when bytes were received that a read returns without asking the socket, so that its readiness would
-    /// not be reported.
-    public var hasPendingBytes: Bool { SSL_has_pending(ssl) == 1 }
+    /// not be reported. A record that has not arrived in full does not count.
+    public var hasPendingBytes: Bool { SSL_pending(ssl) > 0 }
 
     private enum Outcome {
         case wantsRead
