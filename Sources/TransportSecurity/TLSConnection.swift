@@ -28,6 +28,7 @@ public final class TLSConnection {
     public enum ReadResult: Hashable, Sendable {
         /// So many bytes, at least one.
         case bytes(Int)
+        /// To be called again when the socket is readable, which it may be still: ask for its level, not its edge.
         case wantsRead
         case wantsWrite
         /// The peer said that it will send nothing more.

@@ -21,6 +21,9 @@ extension TLSContext {
         // ChaCha20 first (a phone without AES instructions) gets it.
         saltern_SSL_CTX_prefer_server_ciphers(pointer)
         SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
+        // Otherwise a client that sends nothing but key updates would keep one read, and with it the whole event
+        // loop, busy for as long as it likes. Now each read takes one such record and the loop goes round.
+        _ = saltern_SSL_CTX_clear_mode(pointer, Int(SSL_MODE_AUTO_RETRY))
     }
 
     /// Resumption by tickets that the client keeps: no memory here, and good on every loop.

@@ -36,6 +36,12 @@ final class SocketPair {
         try #require(write(descriptor, bytes, bytes.count) == bytes.count)
     }
 
+    /// How many bytes a read from `descriptor` would find.
+    func waitingBytes(at descriptor: Int32) -> Int {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        return max(recv(descriptor, &buffer, buffer.count, Int32(MSG_PEEK)), 0)
+    }
+
     /// The executable does this at its start; in the tests it happens once, with the first socket.
     static let ignoreBrokenPipes: Void = { _ = signal(SIGPIPE, SIG_IGN) }()
 }
