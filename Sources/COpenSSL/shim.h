@@ -19,7 +19,6 @@
 
 static inline void saltern_free(void *pointer) { OPENSSL_free(pointer); }
 static inline EVP_PKEY *saltern_EVP_EC_gen_P256(void) { return EVP_EC_gen("P-256"); }
-static inline int saltern_EVP_MD_CTX_get_size_max(void) { return EVP_MAX_MD_SIZE; }
 
 static inline int saltern_ERR_get_lib(unsigned long code) { return ERR_GET_LIB(code); }
 static inline int saltern_ERR_get_reason(unsigned long code) { return ERR_GET_REASON(code); }
@@ -54,6 +53,9 @@ static inline long saltern_SSL_CTX_set_mode(SSL_CTX *context, long mode) { retur
 static inline long saltern_SSL_CTX_set_groups_list(SSL_CTX *context, const char *groups) {
     return SSL_CTX_set1_groups_list(context, groups);
 }
+static inline long saltern_SSL_CTX_set_sigalgs_list(SSL_CTX *context, const char *algorithms) {
+    return SSL_CTX_set1_sigalgs_list(context, algorithms);
+}
 static inline long saltern_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_session_cache_mode(context, mode);
 }
@@ -62,18 +64,6 @@ static inline long saltern_SSL_CTX_set_chain(SSL_CTX *context, STACK_OF(X509) * 
 }
 static inline long saltern_SSL_CTX_set_read_ahead(SSL_CTX *context, int enabled) {
     return SSL_CTX_set_read_ahead(context, enabled);
-}
-static inline long saltern_SSL_CTX_set_max_cert_list(SSL_CTX *context, long bytes) {
-    return SSL_CTX_set_max_cert_list(context, bytes);
-}
-static inline long saltern_SSL_CTX_get_ticket_keys_length(SSL_CTX *context) {
-    return SSL_CTX_get_tlsext_ticket_keys(context, NULL, 0);
-}
-static inline long saltern_SSL_CTX_get_ticket_keys(SSL_CTX *context, void *keys, long length) {
-    return SSL_CTX_get_tlsext_ticket_keys(context, keys, length);
-}
-static inline long saltern_SSL_CTX_set_ticket_keys(SSL_CTX *context, void *keys, long length) {
-    return SSL_CTX_set_tlsext_ticket_keys(context, keys, length);
 }
 static inline long saltern_SSL_set_host_name(SSL *ssl, const char *name) { return SSL_set_tlsext_host_name(ssl, name); }
 

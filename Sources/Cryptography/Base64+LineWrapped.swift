@@ -26,7 +26,8 @@ extension Base64 {
     }
 
     private static func isLineBreak(_ text: UnsafeRawBufferPointer, at offset: Int) -> Bool {
-        text[offset] == UInt8(ascii: "\r") && text[offset + 1] == UInt8(ascii: "\n")
+        // The bound is ours to check: an optimised build does not check it for a raw buffer.
+        offset + 1 < text.count && text[offset] == UInt8(ascii: "\r") && text[offset + 1] == UInt8(ascii: "\n")
     }
 
     private static func decodeLines(_ text: UnsafeRawBufferPointer) throws(Failure) -> [UInt8] {

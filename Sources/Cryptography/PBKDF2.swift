@@ -26,6 +26,8 @@ public enum PBKDF2 {
     ///   - salt: Unique to the site and to the person.
     ///   - iterations: At least ``recommendedIterations``.
     ///   - byteCount: The length of the key in bytes.
+    /// - Returns: The key.
+    /// - Throws: ``Failure`` when a length or count is out of bounds.
     public static func deriveKey(
         from password: some ByteSource, salt: some ByteSource, iterations: Int = recommendedIterations,
         byteCount: Int = 32

@@ -97,12 +97,22 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     /// Runs an async `body` on the loop as a child of the current task, and returns its result.
-    public func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
-        try await withThrowingTaskGroup(of: Value.self) { group in
-            group.addTask(executorPreference: self) { try await body() }
-            guard let value = try await group.next() else { throw CancellationError() }
-            return value
+    public func run<Value: Sendable, Failure: Error>(
+        _ body: @escaping @Sendable () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result = await withTaskGroup(of: Result<Value, Failure>.self) { group in
+            group.addTask(executorPreference: self) {
+                do throws(Failure) {
+                    return .success(try await body())
+                } catch {
+                    return .failure(error)
+                }
+            }
+            // A group yields the result of each of its children, also after a cancellation.
+            guard let result = await group.next() else { preconditionFailure("the child has a result") }
+            return result
         }
+        return try result.get()
     }
 
     /// Calls `observer.turnEnded()` once at the end of this turn. The caller asks at most once a turn.

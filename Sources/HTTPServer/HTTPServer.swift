@@ -45,7 +45,7 @@ public final class HTTPServer: Sendable {
                 bound = SocketAddress(host: address.host, port: port)
             }
         } catch {
-            for listener in listeners { try await listener.loop.run { listener.value.closeAll() } }
+            for listener in listeners { await listener.loop.run { listener.value.closeAll() } }
             throw error
         }
         self.address = bound
@@ -65,16 +65,16 @@ public final class HTTPServer: Sendable {
     }
 
     /// Accepts nothing more, lets requests that are under way finish, and closes what is left after `deadline`.
-    public func drain(deadline: Duration) async throws {
-        try await withThrowingTaskGroup(of: Void.self) { group in
+    public func drain(deadline: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
             for listener in listeners {
-                group.addTask { try await listener.loop.run { await listener.value.drain() } }
+                group.addTask { await listener.loop.run { await listener.value.drain() } }
             }
             let closing = Task {
                 try await Task.sleep(for: deadline)
                 for listener in self.listeners { listener.loop.schedule { listener.value.closeAll() } }
             }
-            try await group.waitForAll()
+            await group.waitForAll()
             closing.cancel()
         }
     }

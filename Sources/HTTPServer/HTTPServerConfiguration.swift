@@ -12,7 +12,7 @@ public struct HTTPServerConfiguration: Sendable {
     public var headerDeadline: Duration = .seconds(10)
     /// Between two requests, and from the handshake to the first.
     public var idleDeadline: Duration = .seconds(75)
-    /// From a reply's last byte being ready to the client having taken it.
+    /// How long a reply may wait for a client that does not read; 64 KiB taken begin it anew.
     public var writeDeadline: Duration = .seconds(30)
     /// How long a connection that is being closed waits for the client to hear why.
     public var lingerDeadline: Duration = .seconds(2)

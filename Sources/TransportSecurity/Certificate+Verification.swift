@@ -17,6 +17,7 @@ extension Certificate {
     /// - Parameters:
     ///   - intermediates: The certificates that link it to an authority.
     ///   - now: The time of the verification, in seconds since 1970 (UTC).
+    /// - Returns: The reason, or `nil`.
     func verificationFailure(intermediates: [Certificate], at now: Int64) -> String? {
         OpenSSLError.clearQueue()
         defer { OpenSSLError.clearQueue() }

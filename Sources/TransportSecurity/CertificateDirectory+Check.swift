@@ -4,7 +4,8 @@ extension CertificateDirectory {
     private static let warningDays: Int64 = 30
 
     /// Looks at everything that has to be right, and reports each point once.
-    /// - Parameter now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
+    ///
+    /// `now` is the time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
     public func check(now: Int64? = nil) -> [CertificateFinding] {
         let now = now ?? systemTime()
         var findings: [CertificateFinding] = []

@@ -25,8 +25,7 @@ enum ProtectedFile {
         case replace
     }
 
-    /// The contents of a file.
-    /// - Parameter access: `.owner` refuses a file that its group or others can read or write.
+    /// The contents of a file; `.owner` refuses one that its group or others can read or write.
     static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }

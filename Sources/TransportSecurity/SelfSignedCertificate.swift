@@ -28,6 +28,8 @@ public enum SelfSignedCertificate {
     ///   - hosts: What clients connect to; the first one becomes the common name.
     ///   - key: The key of the server.
     ///   - now: The time of making, in seconds since 1970 (UTC); the system's when it is `nil`.
+    /// - Returns: The signed certificate.
+    /// - Throws: ``CertificateError/invalidHost(_:)`` when there is no host.
     public static func make(
         hosts: [Host], key: PrivateKey, now: Int64? = nil
     ) throws(CertificateError) -> Certificate {

@@ -55,7 +55,8 @@ public final class TLSConnection {
     }
 
     /// The client's side of a connection.
-    /// - Parameter hostName: The server's name (SNI); with the system's authorities its certificate must bear it.
+    ///
+    /// `hostName` is sent to the server (SNI); with the system's authorities its certificate must bear it.
     public init(context: TLSClientContext, descriptor: Int32, hostName: String?) throws(TLSError) {
         ssl = try Self.make(context.context, descriptor)
         switch context.trust {

@@ -13,6 +13,8 @@ extension TLSContext {
             try require(saltern_X509_stack_push(rest, certificate.owner.pointer) > 0, "install the chain")
         }
         try require(saltern_SSL_CTX_set_chain(pointer, rest) == 1, "install the chain")
+        // Otherwise OpenSSL would look for missing certificates, and verify signatures, in every handshake.
+        _ = saltern_SSL_CTX_set_mode(pointer, Int(SSL_MODE_NO_AUTO_CHAIN))
         try require(SSL_CTX_use_PrivateKey(pointer, identity.key.owner.pointer) == 1, "install the key")
         try require(SSL_CTX_check_private_key(pointer) == 1, "compare key and certificate")
         // Our order puts the suite first that costs least on both sides, except that a client which asks for

@@ -18,6 +18,14 @@ extension TLSContext {
                     + "ECDHE-RSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384") == 1,
             "choose the cipher suites of TLS 1.2")
         try require(saltern_SSL_CTX_set_groups_list(pointer, "X25519:P-256") == 1, "choose the key exchange groups")
+        // Without SHA-1 and the rarely used ones; OpenSSL tries each one offered in every handshake, so that a
+        // short list is also a fast one.
+        try require(
+            saltern_SSL_CTX_set_sigalgs_list(
+                pointer,
+                "ECDSA+SHA256:ed25519:ECDSA+SHA384:ECDSA+SHA512:RSA-PSS+SHA256:RSA-PSS+SHA384:RSA-PSS+SHA512:RSA+SHA256:"
+                    + "RSA+SHA384:RSA+SHA512") == 1,
+            "choose the signature algorithms")
         // SSL_OP_IGNORE_UNEXPECTED_EOF stays off: a connection that was cut off must not look like one that
         // was closed.
         saltern_SSL_CTX_disable_renegotiation_and_compression(pointer)

@@ -14,6 +14,7 @@ public final class TLSServerContext: Sendable {
     /// - Parameters:
     ///   - identity: Chain and key, self-signed or from a public authority.
     ///   - minimumVersion: TLS 1.3 unless old clients have to be let in.
+    /// - Throws: ``CertificateError`` when OpenSSL refuses chain or key.
     public init(identity: TLSIdentity, minimumVersion: TLSVersion = .version13) throws(CertificateError) {
         self.identity = identity
         context = try TLSContext(method: TLS_server_method())

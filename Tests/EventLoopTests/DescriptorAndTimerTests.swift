@@ -19,7 +19,7 @@ import Testing
         }
         try await withLoop { loop in
             let received = LockedArray<UInt8>()
-            let watch = try await loop.run {
+            let watch = await loop.run {
                 let watch = DescriptorWatch(loop: loop, descriptor: readEnd) { readiness in
                     guard readiness == .readable else { return }
                     var byte: UInt8 = 0
@@ -32,14 +32,14 @@ import Testing
             while received.values.count < 3 { await Task.yield() }
             #expect(received.values == [1, 2, 3])
 
-            try await loop.run { watch.value.setReading(false) }
+            await loop.run { watch.value.setReading(false) }
             #expect(write(writeEnd, [4] as [UInt8], 1) == 1)
-            for _ in 0..<20 { try await loop.run {} }
+            for _ in 0..<20 { await loop.run {} }
             #expect(received.values == [1, 2, 3])
 
-            try await loop.run { watch.value.setReading(true) }
+            await loop.run { watch.value.setReading(true) }
             while received.values.count < 4 { await Task.yield() }
-            try await loop.run { watch.value.cancel() }
+            await loop.run { watch.value.cancel() }
         }
     }
 
@@ -50,7 +50,7 @@ import Testing
             close(writeEnd)
         }
         try await withLoop { loop in
-            try await loop.run {
+            await loop.run {
                 await withCheckedContinuation { continuation in
                     var watch: DescriptorWatch?
                     watch = DescriptorWatch(loop: loop, descriptor: writeEnd) { readiness in
@@ -67,7 +67,7 @@ import Testing
 
     @Test func `timers fire in order of their time, and a cancelled one never`() async throws {
         try await withLoop { loop in
-            let fired = try await loop.run {
+            let fired = await loop.run {
                 var fired: [Int] = []
                 var timers: [LoopTimer] = []
                 await withCheckedContinuation { continuation in
@@ -92,7 +92,7 @@ import Testing
 
     @Test func `a timer can be put off`() async throws {
         try await withLoop { loop in
-            let fired = try await loop.run {
+            let fired = await loop.run {
                 var count = 0
                 let timer = LoopTimer(loop: loop) { count += 1 }
                 timer.schedule(after: .milliseconds(5))

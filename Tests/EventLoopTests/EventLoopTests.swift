@@ -15,7 +15,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
     @Test func `async functions run on the loop's thread, before and after they wait`() async throws {
         try await withLoop { loop in
             #expect(!loop.isInLoop)
-            let seen = try await loop.run {
+            let seen = await loop.run {
                 let before = loop.isInLoop
                 try await Task.sleep(for: .milliseconds(1))
                 return (before, loop.isInLoop)
@@ -62,7 +62,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
                     group.addTask { for index in 0..<perThread { loop.schedule { seen.append((thread, index)) } } }
                 }
             }
-            try await loop.run {}
+            await loop.run {}
             let all = seen.values
             #expect(all.count == threads * perThread)
             for thread in 0..<threads {
@@ -88,7 +88,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
             }
             while continuation.withLock({ $0 == nil }) { await Task.yield() }
             continuation.withLock { $0.take()?.resume(returning: 42) }
-            let value = try await answer
+            let value = await answer
             #expect(value == 42)
         }
     }
@@ -99,7 +99,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
             func turnEnded() { order.append("end") }
         }
         try await withLoop { loop in
-            let order = try await loop.run {
+            let order = await loop.run {
                 let recorder = Recorder()
                 loop.notifyAtEndOfTurn(recorder)
                 recorder.order.append("job")

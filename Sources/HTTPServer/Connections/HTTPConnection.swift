@@ -36,6 +36,8 @@ final class HTTPConnection {
     private var output: [UInt8] = []
     private var outputStart = 0
     private var lingersAfterOutput = false
+    /// Bytes of `output` that were taken since the deadline was last moved.
+    private var progress = 0
 
     private var watch: DescriptorWatch?
     private var timer: LoopTimer?
@@ -46,6 +48,8 @@ final class HTTPConnection {
     private static let readAheadLimit = 16 * 1_024
     private static let readsPerTurn = 8
     private static let lingerLimit = 256 * 1_024
+    /// A client has to take so much of a long reply within the write deadline: 2 KiB/s by default.
+    private static let progressWorthMoreTime = 64 * 1_024
 
     init(transport: consuming Transport, client: ClientAddress, listener: HTTPListener, isOverLimit: Bool) {
         self.transport = transport
@@ -171,12 +175,26 @@ final class HTTPConnection {
 
     private func flush() {
         guard hasPendingOutput else { return }
-        outputStart += output.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[outputStart...])) }
-        guard !hasPendingOutput else { return }
+        let sent = output.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[outputStart...])) }
+        outputStart += sent
+        guard !hasPendingOutput else { return noteProgress(sent) }
         output = []
         outputStart = 0
+        progress = 0
         watch?.setWriting(false)
-        if case .finishing = phase { outputFinished() }
+        switch phase {
+        case .finishing: outputFinished()
+        case .idle: setDeadline(after: listener.configuration.idleDeadline)
+        default: break
+        }
+    }
+
+    /// Gives a client that takes a long reply slowly, but takes it, more time.
+    private func noteProgress(_ sent: Int) {
+        progress += sent
+        guard progress >= Self.progressWorthMoreTime else { return }
+        progress = 0
+        setDeadline(after: listener.configuration.writeDeadline)
     }
 
     /// Writes until everything is taken or the socket is full. Returns how many bytes were taken.

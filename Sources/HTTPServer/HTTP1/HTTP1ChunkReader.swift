@@ -42,7 +42,13 @@ struct HTTP1ChunkReader: Sendable {
         if line.isEmpty { return true }
         trailerFields += 1
         guard trailerFields <= limits.fieldCount else { throw .tooManyFields(limit: limits.fieldCount) }
-        _ = try HTTP1FieldLine(bytes, line: line)
+        let field = try HTTP1FieldLine(bytes, line: line)
+        let name = UnsafeBufferPointer(rebasing: bytes[field.name])
+        // What decides about framing and routing is never allowed after the body (RFC 9110 §6.5.1).
+        let isForbidden =
+            ASCII.equalsIgnoringCase(name, "content-length") || ASCII.equalsIgnoringCase(name, "transfer-encoding")
+            || ASCII.equalsIgnoringCase(name, "host")
+        if isForbidden { throw .syntax(.forbiddenTrailer) }
         return false
     }
 }

@@ -35,6 +35,7 @@ public enum HTTP1Error: Error, Hashable, Sendable {
         case malformedConnection = "malformed_connection"
         case malformedChunk = "malformed_chunk"
         case chunkTooLarge = "chunk_too_large"
+        case forbiddenTrailer = "forbidden_trailer"
     }
 }
 
@@ -78,6 +79,7 @@ extension HTTP1Error.Syntax {
         case .malformedConnection: "The Connection field is not a list of tokens."
         case .malformedChunk: "A chunk of the body is malformed."
         case .chunkTooLarge: "A chunk of the body is too large."
+        case .forbiddenTrailer: "A field that decides about framing or routing stands after the body."
         }
     }
 }

@@ -126,6 +126,10 @@ public struct HTTP1RequestParser: Sendable {
     }
 
     private mutating func nextHead() throws(HTTP1Error) -> RequestHead? {
+        // Something that is evidently not HTTP, such as TLS, is not waited for.
+        if head.length == 0, start < buffer.count, !ASCII.isTokenCharacter(buffer[start]) {
+            throw .syntax(.malformedRequestLine)
+        }
         while let line = try takeLine(maximum: head.bytesLeft, else: head.tooLong) {
             let isComplete = try buffer.withBytes(from: start) { bytes throws(HTTP1Error) in
                 try head.read(bytes, line: line)

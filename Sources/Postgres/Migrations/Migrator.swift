@@ -93,18 +93,13 @@ public struct Migrator: Sendable {
     private func withConnection<Result: Sendable>(
         _ body: @escaping @Sendable (ScriptConnection) async throws(MigrationError) -> Result
     ) async throws(MigrationError) -> Result {
-        @Sendable func outcome() async -> Swift.Result<Result, MigrationError> {
-            do throws(MigrationError) {
-                let connection = try await asking { () async throws(PostgresError) in
-                    try await ScriptConnection.open(configuration, loop: loop)
-                }
-                defer { connection.close() }
-                return .success(try await body(connection))
-            } catch {
-                return .failure(error)
+        try await loop.run { () async throws(MigrationError) in
+            let connection = try await asking { () async throws(PostgresError) in
+                try await ScriptConnection.open(configuration, loop: loop)
             }
+            defer { connection.close() }
+            return try await body(connection)
         }
-        return try await loop.running(cancelled: .database(.cancelled), outcome).get()
     }
 
     private func asking<Result>(

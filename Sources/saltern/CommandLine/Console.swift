@@ -4,6 +4,7 @@ import Glibc
 struct Console: Sendable {
     let environment: [String: String]
     let write: @Sendable (String) -> Void
+    let writeBytes: @Sendable ([UInt8]) -> Void
     let writeError: @Sendable (String) -> Void
 
     /// Prints a line.
@@ -11,7 +12,9 @@ struct Console: Sendable {
 
     /// The process's own.
     static func process() -> Console {
-        Console(environment: ProcessEnvironment.variables, write: { fputs($0, stdout) }, writeError: { fputs($0, stderr) })
+        Console(
+            environment: ProcessEnvironment.variables, write: { fputs($0, stdout) },
+            writeBytes: { fwrite($0, 1, $0.count, stdout) }, writeError: { fputs($0, stderr) })
     }
 }
 

@@ -55,14 +55,17 @@ struct Settings {
             case let (seconds, overflow) = number.multipliedReportingOverflow(by: unit), !overflow,
             range.contains(.seconds(seconds))
         else {
-            problems.append("\(name) must be a time such as 90s, 15m, 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
+            problems.append(
+                "\(name) must be a time such as 90s, 15m, 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
             return fallback
         }
         return .seconds(seconds)
     }
 
     /// One of a few words.
-    mutating func choice<Value>(_ name: String, _ choices: KeyValuePairs<String, Value>, default fallback: Value) -> Value {
+    mutating func choice<Value>(_ name: String, _ choices: KeyValuePairs<String, Value>, default fallback: Value)
+        -> Value
+    {
         guard let word = text(name) else { return fallback }
         if let match = choices.first(where: { $0.key == word }) { return match.value }
         problems.append("\(name) must be one of: \(choices.map(\.key).joined(separator: ", "))")

@@ -1,0 +1,32 @@
+# Two stages: the toolchain builds one executable, which then runs on Debian's own libraries, so that a rebuild with
+# newer Debian packages brings every security fix that is not ours.
+
+FROM swift:6.3-bookworm AS build
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libevent-dev libpq-dev libssl-dev pkg-config \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+COPY Package.swift ./
+COPY Sources Sources
+COPY Tests Tests
+COPY Migrations Migrations
+RUN swift build --configuration release --product saltern --static-swift-stdlib \
+    && install -D --strip "$(swift build --configuration release --show-bin-path --static-swift-stdlib)/saltern" /out/saltern
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libevent-core-2.1-7 libpq5 libssl3 ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /var/lib/saltern --shell /usr/sbin/nologin saltern \
+    # A new volume takes over this folder's owner.
+    && install --directory --owner saltern --mode 0700 /var/lib/saltern/tls
+COPY --from=build /out/saltern /usr/bin/saltern
+COPY --from=build /source/Migrations /usr/share/saltern/Migrations
+USER saltern
+WORKDIR /usr/share/saltern
+ENV SALTERN_LISTEN=0.0.0.0:8443 SALTERN_TLS_DIRECTORY=/var/lib/saltern/tls
+EXPOSE 8443
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["saltern", "health"]
+ENTRYPOINT ["saltern"]
+CMD ["serve"]

@@ -1,0 +1,156 @@
+internal import Glibc
+public import TransportSecurity
+
+/// A client's blocking connection that sends exactly the bytes it is given, over TLS or plain TCP.
+///
+/// Every wait ends after ten seconds: a test that would hang fails.
+public final class RawConnection {
+    /// What ended a wait.
+    public enum Failure: Error {
+        case cannotConnect(errno: CInt)
+        /// Nothing came within ten seconds.
+        case timedOut
+        /// The server closed the connection before a whole response had come.
+        case closed(after: [UInt8])
+    }
+
+    /// A response as it came over the wire.
+    public struct Reply: Sendable {
+        public var status: Int
+        /// Status line and fields.
+        public var head: String
+        public var body: [UInt8]
+
+        public var text: String { String(decoding: body, as: UTF8.self) }
+
+        /// The value of a field, by its name in any case.
+        public func field(_ name: String) -> String? {
+            for line in head.split(separator: "\r\n").dropFirst() {
+                let parts = line.split(separator: ":", maxSplits: 1)
+                if parts.count == 2, parts[0].lowercased() == name.lowercased() {
+                    return String(parts[1].drop { $0 == " " })
+                }
+            }
+            return nil
+        }
+    }
+
+    private let descriptor: CInt
+    private let tls: TLSConnection?
+    private var received: [UInt8] = []
+    private var isOpen = true
+
+    /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
+    public init(port: UInt16, context: TLSClientContext? = nil) throws {
+        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        self.descriptor = descriptor
+        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+        let connected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard connected == 0 else {
+            let code = errno
+            Glibc.close(descriptor)
+            throw Failure.cannotConnect(errno: code)
+        }
+        do {
+            tls = try context.map { try TLSConnection(context: $0, descriptor: descriptor, hostName: "localhost") }
+            if let tls, try tls.handshake() != .finished { throw Failure.timedOut }
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    /// Closes the socket, in TLS without a word.
+    public func close() {
+        if isOpen { Glibc.close(descriptor) }
+        isOpen = false
+    }
+
+    /// Sends everything, or returns false when the server has closed.
+    @discardableResult
+    public func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+    @discardableResult
+    public func send(_ bytes: [UInt8]) -> Bool {
+        var sent = 0
+        while sent < bytes.count {
+            let count = bytes[sent...].withUnsafeBytes { buffer -> Int in
+                guard let tls else {
+                    return Glibc.send(descriptor, buffer.baseAddress, buffer.count, CInt(MSG_NOSIGNAL))
+                }
+                guard case .bytes(let count)? = try? tls.write(buffer) else { return -1 }
+                return count
+            }
+            guard count > 0 else { return false }
+            sent += count
+        }
+        return true
+    }
+
+    /// Reads one response; `toHead` when the request was HEAD.
+    public func reply(toHead: Bool = false) throws -> Reply {
+        while true {
+            if let end = endOfHead() {
+                let head = String(decoding: received[..<end], as: UTF8.self)
+                var reply = Reply(status: Int(head.dropFirst(9).prefix(3)) ?? 0, head: head, body: [])
+                let length = toHead ? 0 : reply.field("Content-Length").flatMap(Int.init) ?? 0
+                while received.count < end + length {
+                    guard try receiveMore() else { throw Failure.closed(after: received) }
+                }
+                reply.body = Array(received[end..<(end + length)])
+                received.removeSubrange(..<(end + length))
+                return reply
+            }
+            guard try receiveMore() else { throw Failure.closed(after: received) }
+        }
+    }
+
+    /// Waits for the server to close and returns what came before.
+    public func readUntilClosed() throws -> [UInt8] {
+        while try receiveMore() {}
+        return received
+    }
+
+    private func endOfHead() -> Int? {
+        guard received.count >= 4 else { return nil }
+        for index in 0...(received.count - 4) where received[index..<(index + 4)].elementsEqual([13, 10, 13, 10]) {
+            return index + 4
+        }
+        return nil
+    }
+
+    /// Whether more came; false when the server closed.
+    private func receiveMore() throws -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1_024)
+        let count = try buffer.withUnsafeMutableBytes { buffer -> Int in
+            guard let tls else {
+                let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+                if count < 0, errno == EAGAIN { throw Failure.timedOut }
+                return max(count, 0)
+            }
+            do {
+                switch try tls.read(into: buffer) {
+                case .bytes(let count): return count
+                case .closed: return 0
+                case .wantsRead, .wantsWrite: throw Failure.timedOut
+                }
+            } catch is TLSError {
+                return 0
+            }
+        }
+        received.append(contentsOf: buffer[..<count])
+        return count > 0
+    }
+}

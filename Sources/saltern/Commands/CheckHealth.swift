@@ -1,0 +1,37 @@
+import HTTPServer
+import TransportSecurity
+
+struct CheckHealth: Command {
+    static let words = ["health"]
+    static let summary = "ask the server on this machine whether it is alive; for container health checks"
+    static let help = """
+          --ready          ask for readiness (database and schema), not only for liveness
+        \(TLSDirectoryOption.help)
+
+        Connects to SALTERN_LISTEN over TLS and accepts only the key of the certificate in the directory.
+        """
+
+    let asksReadiness: Bool
+    let option: TLSDirectoryOption
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asksReadiness = arguments.flag("--ready")
+        option = try TLSDirectoryOption(&arguments)
+    }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let address = settings.listenAddress()
+        try settings.finish()
+        let path = asksReadiness ? "/v1/health/ready" : "/v1/health/live"
+        let status: Int
+        do {
+            let pin = try option.directory(console).pins().active
+            status = try HealthProbe(address: address, pin: pin).status(of: path)
+        } catch {
+            throw CommandFailure("\(error)")
+        }
+        guard status == 200 else { throw CommandFailure("the server answers \(status)") }
+        console.print("ok")
+    }
+}

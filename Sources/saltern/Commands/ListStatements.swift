@@ -1,0 +1,21 @@
+import HTTPCore
+import SalternServer
+
+struct ListStatements: Command {
+    static let words = ["statements"]
+    static let summary = "print every SQL statement the server executes, as JSON lines, for benchmarks and reviews"
+    static let help = "Each line is an object with the members name and sql."
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        for statement in Application.statements {
+            var writer = JSONWriter()
+            writer.object { writer in
+                writer.member("name", statement.name)
+                writer.member("sql", statement.sql)
+            }
+            console.print(String(decoding: writer.finish(), as: UTF8.self))
+        }
+    }
+}

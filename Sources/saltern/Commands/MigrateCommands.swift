@@ -1,0 +1,91 @@
+import EventLoop
+import Postgres
+import SalternServer
+
+/// Runs `body` with a migrator on a loop of its own.
+private func withMigrator<Result: Sendable>(
+    _ console: Console, _ body: @escaping @Sendable (Migrator) async throws(MigrationError) -> Result
+) async throws -> Result {
+    var settings = Settings(console.environment)
+    let database = settings.ownerDatabase()
+    try settings.finish()
+    guard let database else { throw CommandFailure("no database is configured") }
+    let loop = try EventLoop(name: "migrate")
+    try loop.start()
+    defer { loop.stop() }
+    do {
+        return try await loop.run {
+            try await body(Migrator(configuration: database, migrations: SchemaMigrations.all, loop: loop))
+        }
+    } catch let error as MigrationError {
+        throw CommandFailure("\(error)")
+    }
+}
+
+private let migrationHelp = """
+    Connects with SALTERN_OWNER_DATABASE_URL, the role that owns the schema, or with SALTERN_DATABASE_URL.
+    Either may be given as a file: SALTERN_OWNER_DATABASE_URL_FILE.
+    """
+
+struct MigrateUp: Command {
+    static let words = ["migrate", "up"]
+    static let summary = "bring the database's schema up to date"
+    static let help = """
+        \(migrationHelp)
+
+        Each migration runs in a transaction of its own; several nodes may run this at once.
+        """
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        let applied = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.up() }
+        for migration in applied { console.print("applied \(migration.fileName)") }
+        if applied.isEmpty { console.print("nothing to do") }
+    }
+}
+
+struct MigrateStatus: Command {
+    static let words = ["migrate", "status"]
+    static let summary = "list the migrations and when each was applied"
+    static let help = migrationHelp
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        let all = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.status() }
+        for status in all {
+            let applied = status.appliedAt.map { "applied \($0)" } ?? "not applied"
+            console.print("\(Migration.fileName(status.version, status.name))  \(applied)")
+        }
+    }
+}
+
+struct MigrateVerify: Command {
+    static let words = ["migrate", "verify"]
+    static let summary = "check that the database's schema is exactly what this program expects"
+    static let help = """
+        \(migrationHelp)
+
+        Exit status 1 when a migration is missing, unknown or was changed after it had been applied.
+        """
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        let findings = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.verify()
+        }
+        if !findings.isEmpty { throw CommandFailure(findings.map { "\($0)" }) }
+        console.print("the schema is current")
+    }
+}
+
+extension Migration {
+    /// The name of the file, as in `0001_accounts_sessions_items.sql`.
+    fileprivate var fileName: String { Self.fileName(version, name) }
+
+    fileprivate static func fileName(_ version: Int, _ name: String) -> String {
+        let digits = String(version)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits + "_" + name + ".sql"
+    }
+}

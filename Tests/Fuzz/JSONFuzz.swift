@@ -1,0 +1,55 @@
+import HTTPCore
+
+private let parser = JSONParser(depthLimit: 8, memberLimit: 64, numberLengthLimit: 32)
+
+private func written(_ value: JSONValue) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.value(value)
+    return writer.finish()
+}
+
+/// Holds what was parsed against the promises of the parser.
+private func check(_ value: JSONValue, depth: Int = 0) {
+    switch value {
+    case .null, .bool, .integer:
+        break
+    case .double(let number):
+        precondition(number.isFinite, "a number is finite")
+    case .string(let text):
+        precondition(String(validating: text.utf8, as: UTF8.self) != nil, "a string is UTF-8")
+    case .array(let elements):
+        precondition(depth < 8, "the depth is limited")
+        for element in elements { check(element, depth: depth + 1) }
+    case .object(let object):
+        precondition(depth < 8, "the depth is limited")
+        precondition(object.members.count <= 64, "the number of members is limited")
+        precondition(Set(object.members.map(\.name.string)).count <= object.members.count)
+        precondition(Set(object.members.map { Array($0.name.utf8) }).count == object.members.count, "no name comes twice")
+        for member in object.members { check(member.value, depth: depth + 1) }
+    }
+}
+
+/// libFuzzer calls this with one input after another; a trap is a finding.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    let document = Array(UnsafeBufferPointer(start: start, count: count))
+    do throws(JSONError) {
+        let value = try parser.parse(document)
+        check(value)
+        let text = written(value)
+        guard let again = try? JSONParser().parse(text) else { preconditionFailure("what was written is JSON") }
+        precondition(again == value, "what was written is the same value")
+        precondition(written(again) == text, "the second writing is like the first")
+        if case .object = value {
+            var members = try? JSONMembers(value)
+            _ = try? members?.optional("a") { try $0.integer(in: 0...9) }
+            _ = try? members?.finish()
+        }
+    } catch {
+        precondition((0...document.count).contains(error.offset), "an error is somewhere in the document")
+    }
+    if let timestamp = UTCTimestamp(rfc3339: document) {
+        precondition(UTCTimestamp(rfc3339: timestamp.description.utf8) == timestamp, "a time reads back the same")
+    }
+    return 0
+}

@@ -1,0 +1,128 @@
+import EventLoop
+import HTTPCore
+import HTTPServer
+import SalternTesting
+import Synchronization
+import TransportSecurity
+
+/// A responder with routes that exercise connections, and the server around it.
+final class TestServer: Sendable {
+    let server: HTTPServer
+    let responder: TestResponder
+    private let loops: [EventLoop]
+
+    /// - Parameter context: nil speaks plain HTTP.
+    init(_ configuration: HTTPServerConfiguration = .init(), context: TLSServerContext? = nil, loops count: Int = 1)
+        async throws
+    {
+        let responder = TestResponder()
+        var loops: [EventLoop] = []
+        for index in 0..<count {
+            let loop = try EventLoop(name: "test-\(index)")
+            try loop.start()
+            loops.append(loop)
+        }
+        self.loops = loops
+        self.responder = responder
+        server = try await HTTPServer(
+            address: SocketAddress(host: "127.0.0.1", port: 0), context: context, configuration: configuration,
+            loops: loops.map { ($0, responder) })
+    }
+
+    func connect(_ context: TLSClientContext? = nil) throws -> RawConnection {
+        try RawConnection(port: server.address.port, context: context)
+    }
+
+    func stop() async throws {
+        responder.release()
+        await server.drain(deadline: .milliseconds(1))
+        for loop in loops { loop.stop() }
+    }
+}
+
+/// Runs `body` with a server and stops it.
+func withServer(
+    _ configuration: HTTPServerConfiguration = .init(), context: TLSServerContext? = nil, loops: Int = 1,
+    _ body: (TestServer) async throws -> Void
+) async throws {
+    let server = try await TestServer(configuration, context: context, loops: loops)
+    do {
+        try await body(server)
+    } catch {
+        try await server.stop()
+        throw error
+    }
+    try await server.stop()
+}
+
+/// `/echo` answers the body, `/wait` answers when released, `/hang` too but with little time for it, `/large` answers megabytes, `/refuse` answers 404 at once.
+final class TestResponder: Responder {
+    /// More than the kernel's socket buffers on both sides hold.
+    static let largeByteCount = 32 * 1_024 * 1_024
+
+    private struct Waiting {
+        var isReleased = false
+        var continuations: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let waiting = Mutex(Waiting())
+    private let counts = Mutex((started: 0, cancelled: 0))
+
+    /// Requests of `/wait` that have begun, and those whose client has gone or whose time was up.
+    var started: Int { counts.withLock { $0.started } }
+    var cancelled: Int { counts.withLock { $0.cancelled } }
+
+    func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
+        if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
+        let limit = head.path == "/echo" ? 1_000 : 10
+        let deadline: Duration = head.path == "/hang" ? .milliseconds(300) : .seconds(30)
+        return .accept(
+            Plan(bodyLimit: limit, bodyDeadline: .milliseconds(300), handlerDeadline: deadline) { body in
+                switch head.path {
+                case "/echo": return Response(status: .ok, body: .bytes(body))
+                case "/large":
+                    return Response(status: .ok, body: .bytes([UInt8](repeating: 65, count: Self.largeByteCount)))
+                case "/wait", "/hang":
+                    await self.wait()
+                    return Response(status: .ok, body: .bytes(Array("waited".utf8)))
+                default: return Response(status: .ok, body: .bytes(Array(head.path.utf8)))
+                }
+            })
+    }
+
+    func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
+
+    /// Lets every `/wait` answer, now and later.
+    func release() {
+        let continuations = waiting.withLock { waiting in
+            waiting.isReleased = true
+            defer { waiting.continuations = [] }
+            return waiting.continuations
+        }
+        for continuation in continuations { continuation.resume() }
+    }
+
+    private func wait() async {
+        counts.withLock { $0.started += 1 }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isReleased = waiting.withLock { waiting in
+                    if !waiting.isReleased { waiting.continuations.append(continuation) }
+                    return waiting.isReleased
+                }
+                if isReleased { continuation.resume() }
+            }
+        } onCancel: {
+            counts.withLock { $0.cancelled += 1 }
+        }
+    }
+}
+
+/// Waits until `condition` holds; fails after ten seconds.
+func eventually(_ condition: () throws -> Bool) async throws {
+    let end = ContinuousClock.now + .seconds(10)
+    while try !condition() {
+        guard ContinuousClock.now < end else { throw RawConnection.Failure.timedOut }
+        try await Task.sleep(for: .milliseconds(2))
+    }
+}

@@ -1,0 +1,154 @@
+# shellcheck shell=bash disable=SC2034
+# What the scenarios have in common: a server, an account, a request, an expectation.
+#
+# A scenario is a bash script that sources this file, says what it shows, and drives a real server with curl:
+#
+#   source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+#   scenario "a person logs in on a new device"
+#   register ada
+#   request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
+#   expect_status 201
+#   expect_json '.session.token | startswith("slt_")' true
+#
+# scripts/test runs all of them against one server, which SALTERN_TEST_URL and SALTERN_TEST_HOME name. Run alone, a
+# scenario starts a server of its own from .build/release/saltern. Scenarios share it, so each makes its own accounts.
+set -euo pipefail
+
+# shellcheck source=scripts/lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/../../scripts/lib/common.sh"
+# shellcheck source=scripts/lib/throwaway.sh
+source "$repository/scripts/lib/throwaway.sh"
+
+# The last request's outcome.
+status=
+body=
+headers=
+
+# The account that register made, or that log_in logged in.
+userid=
+password_key=
+account_id=
+token=
+
+current_scenario=${0##*/}
+work=$(mktemp --directory)
+
+# shellcheck disable=SC2317  # the trap calls it
+finish() {
+    local result=$?
+    trap - EXIT
+    rm -rf -- "$work"
+    stop_throwaway || result=1
+    ((result == 0)) || printf 'FAILED  %s\n' "$current_scenario"
+    exit "$result"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+if [[ -z ${SALTERN_TEST_URL:-} ]]; then
+    start_throwaway "$repository/.build/release/saltern"
+    SALTERN_TEST_URL=$throwaway_url
+    SALTERN_TEST_HOME=$throwaway_home
+fi
+certificate=$SALTERN_TEST_HOME/tls/certificate.pem
+
+# scenario SENTENCE: what the lines that follow show.
+scenario() {
+    current_scenario=$1
+    printf -- '-- %s\n' "$1"
+}
+
+fail() {
+    printf 'expected %s\n' "$*"
+    printf 'got status %s\n%s\n%s\n' "$status" "$headers" "${body:0:2000}"
+    exit 1
+} >&2
+
+# request METHOD PATH [BODY [CURL-ARGUMENT…]]: sends it, with the token if there is one, and fills status, headers, body.
+# An empty BODY sends none.
+request() {
+    local method=$1 path=$2 payload=${3:-} arguments=()
+    shift $(($# < 3 ? $# : 3))
+    [[ -z $token ]] || arguments+=(--header "Authorization: Bearer $token")
+    if [[ -n $payload ]]; then
+        printf '%s' "$payload" >"$work/payload"
+        arguments+=(--header 'Content-Type: application/json' --data-binary "@$work/payload")
+    fi
+    : >"$work/body"
+    status=$(curl --silent --show-error --noproxy '*' --max-time 30 --cacert "$certificate" --request "$method" \
+        --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code}' \
+        "${arguments[@]}" "$@" "$SALTERN_TEST_URL$path")
+    headers=$(tr -d '\r' <"$work/headers")
+    body=$(tr -d '\0' <"$work/body")
+}
+
+# json FILTER: what jq makes of the body.
+json() { jq --raw-output "$1" <<<"$body"; }
+
+# header NAME: the value of a header of the reply; nothing when it is not there.
+header() { sed -n "s/^$1: //Ip" <<<"$headers"; }
+
+expect_status() { [[ $status == "$1" ]] || fail "status $1"; }
+
+# expect_json FILTER VALUE
+expect_json() {
+    local value
+    value=$(json "$1") || fail "a JSON body in which $1 is $2"
+    [[ $value == "$2" ]] || fail "$1 to be $2, which is $value"
+}
+
+# expect_header NAME VALUE
+expect_header() { [[ $(header "$1") == "$2" ]] || fail "header $1: $2"; }
+
+# expect_problem STATUS CODE: an RFC 9457 reply.
+expect_problem() {
+    expect_status "$1"
+    expect_header content-type application/problem+json
+    expect_json .code "$2"
+}
+
+# stretch PASSWORD SALT [ITERATIONS]: the password key, in base64.
+stretch() {
+    openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt "pass:$1" -kdfopt "salt:$2" -kdfopt "iter:${3:-600000}" \
+        -binary PBKDF2 | base64 --wrap 0
+}
+
+# unique NAME: a userid that no other scenario uses.
+unique() { printf '%s-%s@example.org' "$1" "$(openssl rand -hex 6)"; }
+
+uuid() { cat /proc/sys/kernel/random/uuid; }
+
+# random_base64 BYTES
+random_base64() { openssl rand -base64 "$1" | tr -d '\n'; }
+
+
+# register NAME [PASSWORD]: a new account whose userid starts with NAME, and its first session.
+register() {
+    userid=$(unique "$1")
+    password_key=$(stretch "${2:-correct horse battery staple}" "localhost.saltern:$userid")
+    token=
+    request POST /v1/accounts "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+    expect_status 201
+    account_id=$(json .accountId)
+    token=$(json .session.token)
+}
+
+# log_in [USERID PASSWORD-KEY]: a new session of the account; of the current one when none is named.
+log_in() {
+    userid=${1:-$userid}
+    password_key=${2:-$password_key}
+    token=
+    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
+    expect_status 201
+    account_id=$(json .accountId)
+    token=$(json .session.token)
+}
+
+# saltern ARGUMENT…: the command, talking to the server's own database.
+saltern() (
+    # shellcheck source=/dev/null
+    source "$SALTERN_TEST_HOME/run.env"
+    # The command refuses settings that it does not know.
+    unset "${!SALTERN_TEST_@}"
+    command saltern "$@"
+)

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Called once by the PostgreSQL image, when its data folder is new: the owner, who migrates, and the server's role, which
+# may do what the migrations grant to its group.
+set -euo pipefail
+
+psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres \
+    --set owner_password="$(</run/secrets/owner-password)" \
+    --set server_password="$(</run/secrets/server-password)" <<'SQL'
+CREATE ROLE saltern_server NOLOGIN;
+CREATE ROLE saltern_owner LOGIN PASSWORD :'owner_password';
+CREATE ROLE saltern_app LOGIN PASSWORD :'server_password' IN ROLE saltern_server;
+CREATE DATABASE saltern OWNER saltern_owner;
+REVOKE ALL ON DATABASE saltern FROM PUBLIC;
+GRANT CONNECT ON DATABASE saltern TO saltern_server;
+SQL

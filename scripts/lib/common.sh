@@ -1,0 +1,49 @@
+# shellcheck shell=bash disable=SC2034
+# Shared by every script: where the repository is, how to speak, how to stop.
+
+repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+is_root() { [[ $(id -u) -eq 0 ]]; }
+
+# absolute_path PATH: PATH seen from the folder in which the script was called; it need not exist yet.
+absolute_path() { realpath --canonicalize-missing --no-symlinks -- "$1"; }
+
+# wait_until SECONDS COMMAND…: tries the command ten times a second until it succeeds; 1 when time runs out.
+wait_until() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < deadline)) || return 1
+        sleep 0.1
+    done
+}
+
+is_running() { kill -0 "$1" 2>/dev/null; }
+is_gone() { ! is_running "$1"; }
+
+# end_process PID SIGNAL SECONDS: asks the process to end, and makes it end when it has not after SECONDS.
+end_process() {
+    local pid=$1 signal=$2 patience=$3
+    kill -s "$signal" "$pid" 2>/dev/null || return 0
+    wait_until "$patience" is_gone "$pid" && return 0
+    say "process $pid did not end within $patience s of SIG$signal; killing it"
+    kill -s KILL "$pid" 2>/dev/null || true
+}
+
+# free_port: a loopback TCP port that nothing listens on now.
+free_port() {
+    local port
+    for _ in {1..50}; do
+        port=$((20000 + RANDOM % 12000))
+        # A connection that is refused means that the port is free.
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { printf '%s\n' "$port" && return; }
+    done
+    die "found no free port"
+}

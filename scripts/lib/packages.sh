@@ -1,0 +1,40 @@
+# shellcheck shell=bash disable=SC2034
+# Debian packages: installs what is missing, and only that.
+
+build_packages=(libevent-dev libpq-dev libssl-dev pkg-config)
+run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
+test_packages=("${run_packages[@]}" postgresql-contrib shellcheck docker-compose python3 python3-venv jq)
+bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3)
+
+is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
+
+# ensure_packages NAME…
+ensure_packages() {
+    command -v dpkg-query >/dev/null ||
+        die "this needs a Debian-like system (dpkg and apt-get). Install the equivalents of: $*"
+    local missing=() name
+    for name in "$@"; do
+        is_installed "$name" || missing+=("$name")
+    done
+    ((${#missing[@]} == 0)) && return
+    install_packages "${missing[@]}"
+}
+
+install_packages() {
+    local as_root=()
+    if ! is_root; then
+        command -v sudo >/dev/null ||
+            die "Debian packages are missing and there is no sudo. As root: apt-get install --yes $*"
+        say "Debian packages are missing: $*. Installing them with sudo, which may ask for your password."
+        as_root=(sudo)
+    else
+        say "installing the Debian packages that are missing: $*"
+    fi
+    local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive
+        apt-get install --yes --quiet --no-install-recommends -o DPkg::Lock::Timeout=300 "$@")
+    # Fresh package lists are only fetched when the present ones do not lead to the packages.
+    if ! "${install[@]}" >/dev/null 2>&1; then
+        "${as_root[@]}" apt-get update --quiet >&2 || die "apt-get update failed"
+        "${install[@]}" >&2 || die "could not install: $*. Try: apt-get install $*"
+    fi
+}

@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# Steps of a long run: a line each, the log only when it matters.
+
+steps_passed=0
+step_logs=
+step_pid=
+
+# begin_steps FOLDER: where the logs go.
+begin_steps() {
+    step_logs=$1
+    rm -rf -- "$step_logs"
+    mkdir --parents -- "$step_logs"
+}
+
+# step NAME COMMAND…: runs it, or ends the script with the tail of its log. A function runs in a subshell of its own, so
+# that it stops at its first failure; and everything it starts is one process group, so that end_step can end it all.
+step() {
+    local name=$1 started=$SECONDS status=0 log
+    shift
+    log=$step_logs/$((steps_passed + 1))-${name//[^A-Za-z0-9]/-}.log
+    printf '%-44s' "$name"
+    set -m
+    "$@" </dev/null >"$log" 2>&1 &
+    step_pid=$!
+    set +m
+    wait "$step_pid" || status=$?
+    step_pid=
+    if ((status != 0)); then
+        printf 'FAILED  %4d s\n\n' $((SECONDS - started))
+        tail -n 60 -- "$log"
+        printf '\n%d steps passed, 1 failed: %s (status %d; the whole log: %s)\n' "$steps_passed" "$name" "$status" "$log"
+        exit 1
+    fi
+    steps_passed=$((steps_passed + 1))
+    printf 'ok  %4d s\n' $((SECONDS - started))
+    # What a test runner counted at the end stays visible.
+    grep -E '(Test run with|^[0-9]+ (passed|scenarios)|tests? passed)' "$log" | tail -n 3 | sed 's/^/    /' || true
+}
+
+# Ends the step that is under way, if any: for the trap of the script.
+end_step() {
+    [[ -z $step_pid ]] || kill -s TERM -- "-$step_pid" 2>/dev/null || true
+}
+
+end_steps() { printf '\n%d steps passed, 0 failed\n' "$steps_passed"; }

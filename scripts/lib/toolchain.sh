@@ -1,0 +1,21 @@
+# shellcheck shell=bash
+# The Swift toolchain: there, and new enough.
+
+minimum_swift=6.2
+
+require_swift() {
+    command -v swift >/dev/null ||
+        die "no 'swift' on the PATH. Saltern needs Swift $minimum_swift or newer: https://www.swift.org/install/linux/"
+    local banner version
+    banner=$(swift --version 2>/dev/null) || die "'swift --version' failed: $(command -v swift)"
+    [[ $banner =~ Swift\ version\ ([0-9]+\.[0-9]+) ]] || die "cannot read a version out of: $banner"
+    version=${BASH_REMATCH[1]}
+    is_at_least "$version" "$minimum_swift" ||
+        die "Swift $version is too old: Saltern needs $minimum_swift or newer: https://www.swift.org/install/linux/"
+}
+
+# is_at_least VERSION MINIMUM, each MAJOR.MINOR
+is_at_least() {
+    local major=${1%.*} minor=${1#*.} least_major=${2%.*} least_minor=${2#*.}
+    ((major > least_major || (major == least_major && minor >= least_minor)))
+}
