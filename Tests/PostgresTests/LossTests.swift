@@ -87,6 +87,14 @@ import Testing
         #expect(delay >= .seconds(1))
     }
 
+    @Test func `a server is found by its name, behind one that is not there`() async throws {
+        try await TemporaryCluster.with { cluster in
+            let url = cluster.url.replacing("@", with: "@localhost:1,")
+            let answer = try await withClient(url: url) { try await $0.execute(Echo(value: true)) }
+            #expect(answer == [true])
+        }
+    }
+
     @Test func `a task that is cancelled while its statement runs goes on at once, and its connection too`()
         async throws
     {

@@ -145,12 +145,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "CREATE TABLE saltern.other ()", "ALTER TABLE saltern.notes ADD x integer", "DROP TABLE saltern.notes",
-        "TRUNCATE saltern.notes", "CREATE TABLE public.other ()", "CREATE SCHEMA other",
-        "INSERT INTO saltern.schema_migrations VALUES (9, '', ''::bytea)", "DELETE FROM saltern.schema_migrations",
-    ])
-    func `the server's role reads and writes rows and can do nothing else`(forbidden: String) async throws {
+    @Test func `the server's role reads and writes rows and can do nothing else`() async throws {
         try await TemporaryDatabase.with(migrations: [Self.notes]) { database in
             let loop = try EventLoop(name: "server role")
             try loop.start()
@@ -161,10 +156,17 @@ import Testing
                     "INSERT INTO saltern.notes VALUES (1); UPDATE saltern.notes SET body = ''; TABLE saltern.notes;"
                         + "DELETE FROM saltern.notes"
                 ], configuration: configuration, loop: loop)
-            let error = await #expect(throws: PostgresError.self) {
-                try await PostgresScript.run([forbidden], configuration: configuration, loop: loop)
+            for forbidden in [
+                "CREATE TABLE saltern.other ()", "ALTER TABLE saltern.notes ADD x integer", "DROP TABLE saltern.notes",
+                "TRUNCATE saltern.notes", "CREATE TABLE public.other ()", "CREATE SCHEMA other",
+                "INSERT INTO saltern.schema_migrations VALUES (9, '', ''::bytea)",
+                "DELETE FROM saltern.schema_migrations",
+            ] {
+                let error = await #expect(throws: PostgresError.self, "\(forbidden)") {
+                    try await PostgresScript.run([forbidden], configuration: configuration, loop: loop)
+                }
+                #expect(error?.sqlState == .insufficientPrivilege, "\(forbidden)")
             }
-            #expect(error?.sqlState == .insufficientPrivilege)
         }
     }
 

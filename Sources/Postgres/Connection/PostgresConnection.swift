@@ -51,11 +51,23 @@ final class PostgresConnection: TurnEndObserver {
 
     // MARK: Opening
 
-    func open(_ options: [(keyword: String, value: String)]) {
-        guard phase == .opening else { return }
-        guard let handle = ConnectionHandle(starting: options), PQstatus(handle.pointer) != CONNECTION_BAD else {
-            return end(.lost)
+    /// Starts to connect. `rotation` says which of several servers is tried first.
+    func open(rotation: Int) {
+        let hosts = HostList(client.configuration.connectionOptions)
+        let names = hosts.names
+        if names.isEmpty { return open(hosts.options(addresses: [:], rotation: rotation)) }
+        let bound = LoopBound(self, loop: loop)
+        HostResolver.resolve(names, loop: loop) { addresses in
+            bound.value.open(hosts.options(addresses: addresses, rotation: rotation))
         }
+    }
+
+    private func open(_ options: HostList.Options?) {
+        // The client may have given it up while the names were looked up.
+        guard phase == .opening else { return }
+        guard let options, let handle = ConnectionHandle(starting: options),
+            PQstatus(handle.pointer) != CONNECTION_BAD
+        else { return end(.lost) }
         self.handle = handle
         // libpq says that a fresh connection behaves as if the last poll had answered "writing".
         watchSocket { $0.setWriting(true) }
@@ -288,7 +300,10 @@ final class PostgresConnection: TurnEndObserver {
     func checkDeadlines(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:
-            if now >= openingDeadline { end(.lost) }
+            if now >= openingDeadline {
+                client.openingTimedOut()
+                end(.lost)
+            }
         case .open:
             if !pipeline.isIdle, now >= lastHeard + client.configuration.silenceTimeout { end(.silent) }
         case .closed: break
