@@ -59,14 +59,14 @@ import Testing
                 }, url: cluster.url
             ) { client in
                 try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
-                try cluster.stop(mode)
+                try await cluster.stop(mode)
                 // Nothing is there: statements are refused in time, and say that they may be repeated.
                 let error = await #expect(throws: PostgresError.self) {
                     for _ in 0..<3 { _ = try await client.execute(Echo(value: true)) }
                 }
                 #expect(error?.isTransient == true)
                 try await eventually { !client.isReady }
-                try cluster.start()
+                try await cluster.start()
                 try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
             }
         }

@@ -162,7 +162,9 @@ public final class PostgresClient: @unchecked Sendable {
     }
 
     func release(_ connection: PostgresConnection, reusable: Bool) {
-        perform(pool.releaseLease(connection.id, reusable: reusable && connection.isOpen, now: loop.now))
+        perform(
+            pool.releaseLease(
+                connection.id, reusable: reusable && connection.isOpen && !connection.isRetiring, now: loop.now))
     }
 
     /// Sends a request on a leased connection and waits for its end.

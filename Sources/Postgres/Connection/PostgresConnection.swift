@@ -46,6 +46,9 @@ final class PostgresConnection: TurnEndObserver {
     /// Whether requests can be sent.
     var isOpen: Bool { phase == .open && !isBroken }
 
+    /// Whether the server has said that its session is of no use to further requests.
+    private(set) var isRetiring = false
+
     /// Whether no request is under way.
     var isIdle: Bool { pipeline.isIdle }
 
@@ -200,10 +203,15 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     private func receive() {
-        while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle {
-            // A result that is nil separates the results of two statements.
-            guard let result = PQgetResult(connection) else { continue }
-            receive(result)
+        // A result that is nil separates the results of two statements; several in a row mean that there is no more.
+        var separators = 0
+        while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle, separators < 4 {
+            if let result = PQgetResult(connection) {
+                separators = 0
+                receive(result)
+            } else {
+                separators += 1
+            }
         }
     }
 
@@ -251,7 +259,10 @@ final class PostgresConnection: TurnEndObserver {
             isPrepared[statement] = false
             if let reason = preparationErrors[statement] { execution.error = reason }
         }
-        if error.state.endsSession { client.connectionIsRetiring(self) }
+        if error.state.endsSession {
+            isRetiring = true
+            client.connectionIsRetiring(self)
+        }
     }
 
     private func settle() {
