@@ -79,9 +79,9 @@ write_environment() {
     local name
     {
         printf '# Source this, and saltern commands talk to %s. Made anew by every scripts/run.\n' "$base_url"
-        for name in "${!SALTERN_@}"; do
-            [[ $(declare -p "$name") != declare\ -*x* ]] || printf 'export %s=%q\n' "$name" "${!name}"
-        done
+        while read -r name; do
+            printf 'export %s=%q\n' "$name" "${!name}"
+        done < <(compgen -A export SALTERN_)
         printf 'export PATH=%q:"$%s"\n' "$(dirname -- "$executable")" PATH
     } >"$home/run.env.new"
     mv -- "$home/run.env.new" "$home/run.env"
