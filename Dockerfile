@@ -9,6 +9,7 @@ WORKDIR /source
 COPY Package.swift ./
 COPY Sources Sources
 COPY Tests Tests
+# They become part of the executable.
 COPY Migrations Migrations
 RUN swift build --configuration release --product saltern --static-swift-stdlib \
     && install -D --strip "$(swift build --configuration release --show-bin-path --static-swift-stdlib)/saltern" /out/saltern
@@ -21,9 +22,8 @@ RUN apt-get update \
     # A new volume takes over this folder's owner.
     && install --directory --owner saltern --mode 0700 /var/lib/saltern/tls
 COPY --from=build /out/saltern /usr/bin/saltern
-COPY --from=build /source/Migrations /usr/share/saltern/Migrations
 USER saltern
-WORKDIR /usr/share/saltern
+WORKDIR /var/lib/saltern
 ENV SALTERN_LISTEN=0.0.0.0:8443 SALTERN_TLS_DIRECTORY=/var/lib/saltern/tls
 EXPOSE 8443
 STOPSIGNAL SIGTERM

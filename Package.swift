@@ -15,8 +15,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
-func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+func library(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -39,7 +39,7 @@ let package = Package(
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
-        library("SalternServer", ["HTTPCore", "Postgres", "Cryptography"]),
+        library("SalternServer", ["HTTPCore", "Postgres", "Cryptography"], resources: [.embedInCode("Migrations")]),
         .executableTarget(
             name: "saltern",
             dependencies: ["SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography"],

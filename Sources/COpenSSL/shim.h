@@ -34,6 +34,16 @@ static inline int saltern_EVP_CIPHER_CTX_set_tag(EVP_CIPHER_CTX *context, int le
     return EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, length, (void *)tag);
 }
 
+// Parameters keep the address of their names, which a string that Swift passes does not have beyond the call.
+static inline int saltern_EVP_MAC_init(
+    EVP_MAC_CTX *context, const unsigned char *key, size_t key_length, const char *digest) {
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_MAC_init(context, key, key_length, parameters);
+}
+
 static inline long saltern_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }
 
 static inline long saltern_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
@@ -46,6 +56,7 @@ static inline long saltern_SSL_CTX_set_max_proto_version(SSL_CTX *context, int v
 static inline void saltern_SSL_CTX_disable_renegotiation_and_compression(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 }
+static inline uint64_t saltern_SSL_OP_NO_RENEGOTIATION(void) { return SSL_OP_NO_RENEGOTIATION; }
 static inline void saltern_SSL_CTX_prefer_server_ciphers(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
 }
@@ -62,6 +73,7 @@ static inline long saltern_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long
 static inline long saltern_SSL_CTX_set_chain(SSL_CTX *context, STACK_OF(X509) * chain) {
     return SSL_CTX_set1_chain(context, chain);
 }
+static inline long saltern_SSL_CTX_sess_number(SSL_CTX *context) { return SSL_CTX_sess_number(context); }
 static inline long saltern_SSL_CTX_set_read_ahead(SSL_CTX *context, int enabled) {
     return SSL_CTX_set_read_ahead(context, enabled);
 }
@@ -71,6 +83,7 @@ static inline STACK_OF(X509) * saltern_X509_stack_new(void) { return sk_X509_new
 static inline int saltern_X509_stack_push(STACK_OF(X509) * stack, X509 *certificate) {
     return sk_X509_push(stack, certificate);
 }
+static inline int saltern_X509_stack_count(const STACK_OF(X509) * stack) { return sk_X509_num(stack); }
 static inline void saltern_X509_stack_free(STACK_OF(X509) * stack) { sk_X509_free(stack); }
 
 static inline int saltern_GENERAL_NAMES_count(const GENERAL_NAMES *names) { return sk_GENERAL_NAME_num(names); }

@@ -46,24 +46,16 @@ private final class HMACContext: @unchecked Sendable {
 
     init(digest: String, key: some ByteSource) {
         keyed = requireAllocated(EVP_MAC_CTX_new(FetchedAlgorithm.hmac.pointer), "allocate HMAC")
-        var digestName = Array(digest.utf8CString)
-        digestName.withUnsafeMutableBufferPointer { name in
-            key.withContiguousBytes { key in
-                var none: UInt8 = 0
-                let parameters = [
-                    OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name.baseAddress, 0),
-                    OSSL_PARAM_construct_end(),
-                ]
-                // A null key means "keep the old key" to OpenSSL, so an empty one is given an address.
-                let base = key.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                let status =
-                    if let base {
-                        EVP_MAC_init(keyed, base, key.count, parameters)
-                    } else {
-                        EVP_MAC_init(keyed, &none, 0, parameters)
-                    }
-                requireSuccess(status, "set the key of HMAC")
-            }
+        key.withContiguousBytes { key in
+            // A null key means "keep the old key" to OpenSSL, so an empty one is given an address.
+            var none: UInt8 = 0
+            let status =
+                if let base = key.baseAddress {
+                    saltern_EVP_MAC_init(keyed, base.assumingMemoryBound(to: UInt8.self), key.count, digest)
+                } else {
+                    saltern_EVP_MAC_init(keyed, &none, 0, digest)
+                }
+            requireSuccess(status, "set the key of HMAC")
         }
     }
 

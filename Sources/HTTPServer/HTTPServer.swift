@@ -57,10 +57,15 @@ public final class HTTPServer: Sendable {
     /// Connections that are open now.
     public var connectionCount: Int { quota.total }
 
-    /// Uses `context` for new connections; the others keep theirs.
-    public func replaceContext(_ context: TLSServerContext) {
-        for listener in listeners {
-            listener.loop.schedule { listener.value.context = context }
+    /// Uses `context` for new connections, and `responders`, one for each loop, for new requests. Connections that
+    /// are open keep their TLS context.
+    public func replace(_ context: TLSServerContext, responders: [any Responder]) {
+        precondition(responders.count == listeners.count, "every loop has a responder")
+        for (listener, responder) in zip(listeners, responders) {
+            listener.loop.schedule {
+                listener.value.context = context
+                listener.value.responder = responder
+            }
         }
     }
 

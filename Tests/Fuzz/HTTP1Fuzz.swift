@@ -73,10 +73,13 @@ private func check(_ head: RequestHead) {
     let lines = head.fields.lines
     precondition(lines.count <= 8, "the number of fields is limited")
     for (name, value) in lines {
-        precondition(!name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 >= 0x7F || $0 == 0x3A }, "a name is a token")
-        precondition(!value.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }, "a value has no control characters")
+        precondition(
+            !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 >= 0x7F || $0 == 0x3A }, "a name is a token")
+        precondition(
+            !value.utf8.contains { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }, "a value has no control characters")
     }
-    var written = Array("\(head.method) \(head.path)\(head.query.map { "?" + $0 } ?? "") HTTP/1.\(head.versionMinor)\r\n".utf8)
+    var written = Array(
+        "\(head.method) \(head.path)\(head.query.map { "?" + $0 } ?? "") HTTP/1.\(head.versionMinor)\r\n".utf8)
     for entry in head.fields.lines { written += Array("\(entry.name): \(entry.value)\r\n".utf8) }
     written += [0x0D, 0x0A]
     // Bytes that are not UTF-8 became longer on the way through String; the default limits leave room for that.

@@ -24,7 +24,8 @@ private func check(_ value: JSONValue, depth: Int = 0) {
         precondition(depth < 8, "the depth is limited")
         precondition(object.members.count <= 64, "the number of members is limited")
         precondition(Set(object.members.map(\.name.string)).count <= object.members.count)
-        precondition(Set(object.members.map { Array($0.name.utf8) }).count == object.members.count, "no name comes twice")
+        precondition(
+            Set(object.members.map { Array($0.name.utf8) }).count == object.members.count, "no name comes twice")
         for member in object.members { check(member.value, depth: depth + 1) }
     }
 }

@@ -48,7 +48,7 @@ class Bench:
         self.owner.prepare(accounts)
         statements = Statements(self.options.executable)
         for row in ENDPOINTS:
-            for kind, text in [("script", statements.script(row)), ("proof", statements.proof(row))]:
+            for kind, text in [("script", statements.script(row, self.options.pipelined)), ("proof", statements.proof(row))]:
                 with open(self.path(row, kind), "w", encoding="utf-8") as file:
                     file.write(text)
             loads.prove(self.options.pgbench, self.options.database, self.path(row, "proof"), ACCOUNTS)
@@ -202,6 +202,7 @@ def main():
     parser.add_argument("--only", type=rows, default=ROWS, help=f"some of {','.join(ROWS)}")
     parser.add_argument("--seconds", type=int, default=5, help="how long each run takes (default 5)")
     parser.add_argument("--rounds", type=int, default=3, help="how many runs of each, in turns (default 3)")
+    parser.add_argument("--pipelined", action="store_true", help="let pgbench read in one round trip, as the server does")
     for name in ["url", "home", "executable", "database", "owner-database", "pgbench", "connections", "nginx-port", "work"]:
         parser.add_argument(f"--{name}", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()

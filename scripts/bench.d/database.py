@@ -28,7 +28,7 @@ class Database:
             GRANT USAGE ON SCHEMA bench TO saltern_server;
             GRANT SELECT ON bench.accounts TO saltern_server;
             UPDATE saltern.plans SET max_sessions = 1000000000;
-            ANALYZE;
+            ANALYZE bench.accounts, saltern.logins, saltern.accounts, saltern.sessions, saltern.items;
             """
         )
 

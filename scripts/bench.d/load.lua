@@ -36,7 +36,6 @@ local function write_template(a)
 end
 
 function init(words)
-    wrk.init(words)
     kind, run = words[1], words[3]
     if kind == "health" then
         accounts = { make.health() }

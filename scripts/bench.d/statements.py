@@ -53,8 +53,13 @@ PARAMETERS = {
 ENDPOINTS = {
     "login": ["FindLogin", "OpenSession"],
     "read": ["Authenticate", "FindItem"],
-    "write": ["BEGIN", "AuthenticateForWrite", "WriteItem", "COMMIT"],
+    "write": ["AuthenticateForWrite", "WriteItem"],
 }
+
+# The server sends these rows' statements in one round trip and one transaction. For a write that is part of what the
+# statements mean, so pgbench does it too; a read, pgbench may do one statement at a time.
+ONE_TRANSACTION = {"write"}
+ONE_ROUND_TRIP = {"read", "write"}
 
 # pgbench has numbers only, so a client looks up an account's identifiers now and then and keeps them.
 REFRESH = """\
@@ -76,12 +81,12 @@ class Statements:
         self.sql = {}
         for line in output.splitlines():
             statement = json.loads(line)
-            self.sql[statement["name"]] = statement["sql"]
+            # Owned<FindItem> is FindItem with the caller's account, Guarded<WriteItem> is WriteItem with the caller.
+            name = re.sub(r"^\w+<(\w+)>$", r"\1", statement["name"])
+            self.sql[name] = statement["sql"]
 
     def bound(self, name):
-        """The statement with an expression for each parameter, on one line as pgbench wants it."""
-        if name in ("BEGIN", "COMMIT"):
-            return name
+        """The statement with an expression for each parameter, without comments."""
         if name not in self.sql:
             raise SystemExit(f"the server has no statement {name}; it has: {', '.join(sorted(self.sql))}")
         expressions = PARAMETERS[name]
@@ -95,9 +100,12 @@ class Statements:
         without_comments = re.sub(r"--[^\n]*", "", self.sql[name])
         return re.sub(r"\$(\d+)", expression, without_comments).strip().rstrip(";")
 
-    def script(self, row):
-        """The pgbench script of a row."""
-        return REFRESH + "".join(self.bound(name) + ";\n" for name in ENDPOINTS[row])
+    def script(self, row, pipelined):
+        """The pgbench script of a row; `pipelined`: in as few round trips as the server."""
+        statements = "".join(self.bound(name) + ";\n" for name in ENDPOINTS[row])
+        if row in (ONE_ROUND_TRIP if pipelined else ONE_TRANSACTION):
+            statements = f"\\startpipeline\n{statements}\\endpipeline\n"
+        return REFRESH + statements
 
     def proof(self, row):
         """A script that fails when one of a row's reading statements finds nothing."""

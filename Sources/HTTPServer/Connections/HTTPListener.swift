@@ -7,7 +7,7 @@ internal import TransportSecurity
 /// One loop's share of a server: its listening socket and its connections. Lives on the loop's thread.
 final class HTTPListener {
     let loop: EventLoop
-    let responder: any Responder
+    var responder: any Responder
     let configuration: HTTPServerConfiguration
     let quota: ConnectionQuota
     let statistics: HTTPServerStatistics

@@ -41,6 +41,9 @@ public struct HTTP1RequestParser: Sendable {
         chunks = HTTP1ChunkReader(limits: limits)
     }
 
+    /// How many bytes the buffer could hold without growing.
+    package var bufferCapacity: Int { buffer.capacity }
+
     /// The number of bytes that were appended and not used yet.
     public var bufferedByteCount: Int { buffer.count - start }
 

@@ -15,6 +15,8 @@ struct PipelineStateMachine<Request> {
     enum Action {
         /// Nothing to do.
         case none
+        /// A preparation succeeded.
+        case prepared(statement: Int)
         /// The result belongs to this request.
         case keep(Request)
         /// The error belongs to this request, and to this statement of the catalogue unless the sync itself failed.
@@ -79,9 +81,9 @@ struct PipelineStateMachine<Request> {
 
     mutating func received(_ answer: Answer) -> Action {
         switch (answer, expected.first) {
-        case (.success, .preparation):
+        case (.success, .preparation(let statement)):
             _ = expected.popFirst()
-            return .none
+            return .prepared(statement: statement)
         case (.success, .statement(_, let request, let isFirst)):
             _ = expected.popFirst()
             if isFirst { batch.append((request, .succeeded)) }

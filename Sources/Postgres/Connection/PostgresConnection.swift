@@ -19,8 +19,10 @@ final class PostgresConnection: TurnEndObserver {
     private var watch: DescriptorWatch?
     private var phase = Phase.opening
     private var pipeline = PipelineStateMachine<Execution>()
-    /// By the number of the statement in the client's catalogue.
+    /// By the number of the statement in the client's catalogue; said as soon as a preparation is sent.
     private var isPrepared: [Bool] = []
+    /// Why a statement's last preparation failed: the answer for those that were sent before it was known.
+    private var preparationErrors: [Int: PostgresError] = [:]
     private let openingDeadline: ContinuousClock.Instant
     private var lastHeard: ContinuousClock.Instant
 
@@ -209,6 +211,8 @@ final class PostgresConnection: TurnEndObserver {
         defer { if !keepsResult { PQclear(result) } }
         switch pipeline.received(answer) {
         case .none: break
+        case .prepared(let statement):
+            if !preparationErrors.isEmpty { preparationErrors[statement] = nil }
         case .keep(let execution):
             keepsResult = true
             execution.keep(result)
@@ -217,6 +221,7 @@ final class PostgresConnection: TurnEndObserver {
         case .failPreparation(let execution, let statement):
             isPrepared[statement] = false
             fail(execution, with: result, statement: statement)
+            preparationErrors[statement] = execution.error
         case .forgetPreparation(let statement): isPrepared[statement] = false
         case .settle: settle()
         case .violation: end(.lost)
@@ -230,7 +235,10 @@ final class PostgresConnection: TurnEndObserver {
         }
         if let statement { error.statement = client.catalog.definitions[statement].name }
         execution.error = .server(error)
-        if error.state == .invalidStatementName, let statement { isPrepared[statement] = false }
+        if error.state == .invalidStatementName, let statement {
+            isPrepared[statement] = false
+            if let reason = preparationErrors[statement] { execution.error = reason }
+        }
         if error.state.endsSession { client.connectionIsRetiring(self) }
     }
 

@@ -199,8 +199,8 @@ struct PoolStateMachine {
         return actions
     }
 
-    /// The connection has ended, or could not be opened. Requests that were under way on it are gone.
-    /// - Parameter jitter: a number from 0 to 1 that spreads the attempts of many clients.
+    /// The connection has ended, or could not be opened. Requests that were under way on it are gone. `jitter`, from 0
+    /// to 1, spreads the attempts of many clients.
     mutating func ended(_ id: ConnectionID, now: Instant, jitter: Double) -> [Action] {
         guard isCurrent(id) else { return [] }
         let failed: Bool

@@ -22,9 +22,11 @@ public struct Timestamp: Sendable, Hashable {
         self.init(unixMicroseconds: overflow ? (unixSeconds < 0 ? .min : .max) : microseconds)
     }
 
-    /// A moment by microseconds since 1970-01-01 00:00:00 UTC.
+    /// A moment by microseconds since 1970-01-01 00:00:00 UTC; `Int64.max` and anything out of range is an infinity.
     public init(unixMicroseconds: Int64) {
-        microsecondsSince2000 = unixMicroseconds.subtractingSaturated(Self.epochDistance * 1_000_000)
+        microsecondsSince2000 =
+            unixMicroseconds == .max
+            ? .max : unixMicroseconds.subtractingSaturated(Self.epochDistance * 1_000_000)
     }
 
     /// Whole seconds since 1970-01-01 00:00:00 UTC, rounded down.

@@ -15,7 +15,7 @@ private func withMigrator<Result: Sendable>(
     defer { loop.stop() }
     do {
         return try await loop.run {
-            try await body(Migrator(configuration: database, migrations: SchemaMigrations.all, loop: loop))
+            try await body(Migrator(configuration: database, migrations: Schema.migrations, loop: loop))
         }
     } catch let error as MigrationError {
         throw CommandFailure("\(error)")

@@ -3,6 +3,100 @@ import Postgres
 import SalternServer
 import TransportSecurity
 
+/// Everything that `saltern serve` is told, read and checked as a whole.
+///
+/// | Variable | Meaning | Default |
+/// | --- | --- | --- |
+/// | `SALTERN_DATABASE_URL` | PostgreSQL, as the role that reads and writes rows | none |
+/// | `SALTERN_SALT_PREFIX` | the site's part of every salt, for the life of the database | none |
+/// | `SALTERN_LISTEN` | where to serve | `127.0.0.1:8443` |
+/// | `SALTERN_TLS_DIRECTORY` | certificate.pem, key.pem, backup-key.pem | `tls` |
+/// | `SALTERN_TLS_MINIMUM_VERSION` | `1.3` or `1.2` | `1.3` |
+/// | `SALTERN_SERVICE_NAME` | what the service calls itself | `Saltern` |
+/// | `SALTERN_REGISTRATION` | `open` or `closed` | `closed` |
+/// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | the minimum |
+/// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
+/// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
+/// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
+/// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
+/// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
+/// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `4` |
+/// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
+/// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
+/// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
+/// | `SALTERN_DRAIN_TIMEOUT` | how long requests may finish after SIGTERM | `30s` |
+/// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics, a loopback address | off |
+/// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
+struct ServeConfiguration {
+    let service: ServiceConfiguration
+    let database: PostgresConfiguration
+    let listen: SocketAddress
+    let metricsListen: SocketAddress?
+    let tls: TLSFiles
+    let http: HTTPServerConfiguration
+    let loopCount: Int
+    let drainTimeout: Duration
+    let logLevel: LogLevel
+
+    /// The variables that any command knows.
+    static let variables: Set<String> = [
+        "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SALT_PREFIX", "SALTERN_LISTEN",
+        "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
+        "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
+        "SALTERN_SESSION_LIFETIME", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS", "SALTERN_DATABASE_CONNECTIONS",
+        "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
+        "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
+    ]
+
+    /// Reads the environment and the certificate.
+    /// - Throws: ``CommandFailure`` with one message for each problem.
+    init(_ environment: [String: String], coreCount: Int) throws(CommandFailure) {
+        var settings = Settings(environment)
+        settings.refuseUnknown(known: Self.variables)
+        var database = settings.serverDatabase()
+        database?.sharedConnections = settings.integer("SALTERN_DATABASE_CONNECTIONS", in: 1...64, default: 4)
+        listen = settings.listenAddress()
+        metricsListen = settings.address("SALTERN_METRICS_LISTEN")
+        if let metricsListen, !metricsListen.isLoopback {
+            settings.note("SALTERN_METRICS_LISTEN must be a loopback address: metrics are served without TLS")
+        }
+        loopCount = settings.integer("SALTERN_LOOPS", in: 1...256, default: coreCount)
+        drainTimeout = settings.duration("SALTERN_DRAIN_TIMEOUT", in: .zero ... .seconds(3_600), default: .seconds(30))
+        logLevel = settings.choice(
+            "SALTERN_LOG_LEVEL", ["debug": .debug, "info": .info, "warning": .warning, "error": .error], default: .info)
+        http = settings.httpServer()
+        let tls = settings.tlsFiles()
+        let service = settings.service(pins: tls?.pins ?? PinSet())
+        try settings.finish()
+        guard let database, let tls else { throw CommandFailure("the configuration is incomplete") }
+        self.database = database
+        self.tls = tls
+        self.service = service
+    }
+}
+
+/// The certificate that is served, and where it came from.
+struct TLSFiles {
+    let directory: CertificateDirectory
+    let minimumVersion: TLSVersion
+    let context: TLSServerContext
+    let pins: PinSet
+
+    /// Reads certificate, key and pins.
+    init(directory: CertificateDirectory, minimumVersion: TLSVersion) throws(CertificateError) {
+        self.directory = directory
+        self.minimumVersion = minimumVersion
+        context = try TLSServerContext(identity: directory.identity(), minimumVersion: minimumVersion)
+        let pins = try directory.pins()
+        self.pins = PinSet(active: [pins.active.description], backup: pins.backup.map { [$0.description] } ?? [])
+    }
+
+    /// Reads the same files again, after they were replaced.
+    func reloaded() throws(CertificateError) -> TLSFiles {
+        try TLSFiles(directory: directory, minimumVersion: minimumVersion)
+    }
+}
+
 extension Settings {
     /// Where the server listens: `SALTERN_LISTEN`.
     mutating func listenAddress() -> SocketAddress {
@@ -14,5 +108,54 @@ extension Settings {
         if let address = SocketAddress(text) { return address }
         note("\(name) must be HOST:PORT, for example 127.0.0.1:8443 or [::]:8443")
         return nil
+    }
+
+    fileprivate mutating func httpServer() -> HTTPServerConfiguration {
+        var http = HTTPServerConfiguration()
+        http.maximumConnections = integer(
+            "SALTERN_MAX_CONNECTIONS", in: 1...1_000_000, default: http.maximumConnections)
+        http.maximumConnectionsPerAddress = integer(
+            "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", in: 1...1_000_000, default: http.maximumConnectionsPerAddress)
+        http.maximumConcurrentRequestsPerLoop = integer(
+            "SALTERN_MAX_CONCURRENT_REQUESTS", in: 1...100_000, default: http.maximumConcurrentRequestsPerLoop)
+        return http
+    }
+
+    fileprivate mutating func tlsFiles() -> TLSFiles? {
+        let version = choice(
+            "SALTERN_TLS_MINIMUM_VERSION", ["1.3": TLSVersion.version13, "1.2": .version12], default: .version13)
+        let directory = CertificateDirectory(path: text("SALTERN_TLS_DIRECTORY") ?? "tls")
+        do throws(CertificateError) {
+            return try TLSFiles(directory: directory, minimumVersion: version)
+        } catch {
+            note("SALTERN_TLS_DIRECTORY: \(error)")
+            return nil
+        }
+    }
+
+    fileprivate mutating func service(pins: PinSet) -> ServiceConfiguration {
+        let iterations = 1...10_000_000
+        let minimum = integer("SALTERN_KDF_MINIMUM_ITERATIONS", in: iterations, default: 600_000)
+        let kdf = KDFPolicy(
+            defaultIterations: integer("SALTERN_KDF_DEFAULT_ITERATIONS", in: iterations, default: max(minimum, 600_000)),
+            minimumIterations: minimum)
+        let prefix = requiredText(
+            "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
+        let second = Duration.seconds(1)
+        let sessions = SessionPolicy(
+            idleTimeout: duration(
+                "SALTERN_SESSION_IDLE_TIMEOUT", in: second ... .seconds(3_650 * 86_400), default: .seconds(30 * 86_400)),
+            lifetime: duration(
+                "SALTERN_SESSION_LIFETIME", in: second ... .seconds(3_650 * 86_400), default: .seconds(365 * 86_400)))
+        let configuration = ServiceConfiguration(
+            name: text("SALTERN_SERVICE_NAME") ?? "Saltern", saltPrefix: prefix, kdf: kdf,
+            registration: choice(
+                "SALTERN_REGISTRATION", ["open": RegistrationMode.open, "closed": .closed], default: .closed),
+            sessions: sessions,
+            items: ItemPolicy(acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),
+            pins: pins)
+        // An empty prefix has been reported as missing.
+        if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }
+        return configuration
     }
 }

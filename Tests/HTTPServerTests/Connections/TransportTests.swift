@@ -60,7 +60,7 @@ import TransportSecurity
             let kept = try server.connect(old.clientContext())
             kept.send("GET /before HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try kept.reply().text == "/before")
-            server.server.replaceContext(new.serverContext)
+            server.server.replace(new.serverContext, responders: [server.responder])
             try await eventually { (try? server.connect(new.clientContext())) != nil }
             kept.send("GET /after HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try kept.reply().text == "/after")

@@ -1,0 +1,120 @@
+internal import Postgres
+
+/// Registration, first of three: takes the userid. Fails with a unique violation when somebody has it.
+struct InsertLogin: Statement {
+    let userid: Userid
+    let accountID: AccountID
+    let verifier: Verifier
+    let kdfIterations: Int32
+
+    static let sql = """
+        INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations) VALUES ($1, $2, $3, $4)
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(userid.string)
+        parameters.append(accountID)
+        parameters.append(verifier)
+        parameters.append(kdfIterations)
+    }
+
+    /// Whether an error says that the userid is taken. (On Citus the constraint's name ends in a shard's number.)
+    static func isUseridTaken(_ error: PostgresError) -> Bool {
+        error.sqlState == .uniqueViolation && error.constraint?.hasPrefix("logins_pkey") == true
+    }
+}
+
+/// Registration, second of three.
+struct InsertAccount: Statement {
+    let accountID: AccountID
+    let userid: Userid
+    let keyring: Keyring?
+    let now: Timestamp
+
+    static let sql = """
+        INSERT INTO saltern.accounts (account_id, userid, keyring, keyring_revision, created_at)
+        VALUES ($1, $2, $3, $4, $5)
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(accountID)
+        parameters.append(userid.string)
+        parameters.append(keyring?.bytes)
+        parameters.append(keyring == nil ? 0 as Int64 : 1)
+        parameters.append(now)
+    }
+}
+
+/// Registration, third of three: the account's first session.
+struct InsertSession: Statement {
+    let accountID: AccountID
+    let tokenHash: TokenHash
+    let sessionID: SessionID
+    let deviceName: DeviceName?
+    let now: Timestamp
+    let expiresAt: Timestamp
+
+    static let sql = """
+        INSERT INTO saltern.sessions
+            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
+        VALUES ($1, $2, $3, $4, $5, $5, $6)
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(accountID)
+        parameters.append(tokenHash)
+        parameters.append(sessionID)
+        parameters.append(deviceName?.string)
+        parameters.append(now)
+        parameters.append(expiresAt)
+    }
+}
+
+/// The account with its plan and how much of it is used.
+struct FindAccount: AccountRead {
+    let now: Timestamp
+    let idleSince: Timestamp
+
+    struct Row: Sendable {
+        let userid: String
+        let plan: String
+        let createdAt: Timestamp
+        let limits: Limits
+        let items: Int64
+        let bytes: Int64
+        let sessions: Int64
+    }
+
+    struct Limits: Sendable {
+        let items: Int64
+        let itemBytes: Int64
+        let bytes: Int64
+        let sessions: Int64
+        let shares: Int64
+    }
+
+    static let sql = """
+        SELECT a.userid, a.plan, a.created_at, p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions,
+            p.max_shares, a.item_count, a.item_bytes, count(s.session_id)
+        FROM saltern.accounts a
+        JOIN saltern.plans p ON p.plan = a.plan
+        LEFT JOIN saltern.sessions s
+            ON s.account_id = a.account_id AND s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
+        WHERE a.account_id = $1
+        GROUP BY a.account_id, p.plan
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(now)
+        parameters.append(idleSince)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            userid: try row.next(), plan: try row.next(), createdAt: try row.next(),
+            limits: Limits(
+                items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
+                shares: try row.next()),
+            items: try row.next(), bytes: try row.next(), sessions: try row.next())
+    }
+}

@@ -1,0 +1,81 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/accounts`: creates account, credential, first session and optional keyring, all or nothing.
+struct RegisterAccount: OpenEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let kdf: KDFPolicy
+    private let sessions: SessionPolicy
+    private let mode: RegistrationMode
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+        kdf = parts.configuration.kdf
+        sessions = parts.configuration.sessions
+        mode = parts.configuration.registration
+    }
+
+    private struct Body {
+        let userid: Userid
+        let passwordKey: PasswordKey
+        let iterations: Int32
+        let keyring: Keyring?
+        let deviceName: DeviceName?
+
+        init(_ request: Request, _ kdf: KDFPolicy) throws {
+            self = try JSONBody.read(request) { try Body(&$0, kdf) }
+        }
+
+        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
+            userid = try members.required("userid", Userid.init(json:))
+            passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
+            iterations = try members.object("kdf") { try $0.required("iterations", kdf.newIterations(json:)) }
+            keyring = try members.optional("keyring", Keyring.init(json:))
+            deviceName = try DeviceName.device(from: &members)
+        }
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard mode == .open else { throw RegistrationProblem.closed }
+        let body = try Body(request, kdf)
+        let now = clock.now
+        let accountID = AccountID.random()
+        let session = NewSession(accountID: accountID, now: now, policy: sessions)
+        do throws(PostgresError) {
+            _ = try await database.execute(
+                InsertLogin(
+                    userid: body.userid, accountID: accountID, verifier: body.passwordKey.verifier,
+                    kdfIterations: body.iterations),
+                InsertAccount(accountID: accountID, userid: body.userid, keyring: body.keyring, now: now),
+                InsertSession(
+                    accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+                    deviceName: body.deviceName, now: now, expiresAt: session.expiresAt))
+        } catch {
+            if InsertLogin.isUseridTaken(error) { throw RegistrationProblem.useridTaken }
+            throw error
+        }
+        return .json(.created) { writer in
+            writer.object { writer in
+                writer.member("accountId", accountID.description)
+                session.write(to: &writer)
+            }
+        }
+    }
+}
+
+/// Why nobody was registered.
+enum RegistrationProblem: ProblemConvertible {
+    case closed
+    case useridTaken
+
+    var problem: Problem {
+        switch self {
+        case .closed:
+            Problem(.forbidden, "registration_closed", detail: "This service takes no new accounts.")
+        case .useridTaken:
+            Problem(.conflict, "userid_taken", detail: "Somebody else has this userid.", field: "userid")
+        }
+    }
+}

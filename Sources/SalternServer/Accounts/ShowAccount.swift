@@ -1,0 +1,36 @@
+internal import HTTPCore
+
+/// `GET /v1/account`: who the caller is, what the plan allows and how much of it is used.
+struct ShowAccount: AccountEndpoint {
+    private let policy: SessionPolicy
+
+    init(_ policy: SessionPolicy) {
+        self.policy = policy
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let find = FindAccount(now: authorization.now, idleSince: authorization.now - policy.idleTimeout)
+        guard let account = try await authorization.read(find).first else { throw Unauthenticated() }
+        return .json(capacity: 512) { writer in
+            writer.object { writer in
+                writer.member("accountId", authorization.accountID.description)
+                writer.member("userid", account.userid)
+                writer.member("plan", account.plan)
+                writer.object("limits") { writer in
+                    writer.member("items", account.limits.items)
+                    writer.member("itemBytes", account.limits.itemBytes)
+                    writer.member("bytes", account.limits.bytes)
+                    writer.member("sessions", account.limits.sessions)
+                    writer.member("shares", account.limits.shares)
+                }
+                writer.object("usage") { writer in
+                    writer.member("items", account.items)
+                    writer.member("bytes", account.bytes)
+                    writer.member("sessions", account.sessions)
+                    writer.member("shares", 0)
+                }
+                writer.member("createdAt", account.createdAt)
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+internal import HTTPCore
+
+extension Application {
+    /// Bodies that anybody may send.
+    private static let small = BodyRule.json(limit: 8_192)
+
+    /// Every route of the service.
+    static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
+        let item = BodyRule.json(limit: parts.configuration.items.requestLimit)
+        return [
+            build.open(.get, "/v1/service", ShowService(parts.configuration)),
+            build.open(.get, "/v1/health/live", ShowLiveness()),
+            build.open(.get, "/v1/health/ready", ShowReadiness(database: parts.database)),
+
+            build.open(.post, "/v1/kdf", body: small, ShowKDFParameters(parts)),
+
+            build.open(.post, "/v1/accounts", body: .json(limit: Keyring.requestLimit), RegisterAccount(parts)),
+            build.account(.get, "/v1/account", ShowAccount(parts.configuration.sessions)),
+
+            build.open(.post, "/v1/sessions", body: small, LogIn(parts)),
+            build.account(.get, "/v1/sessions", ListSessions(parts.configuration.sessions)),
+            build.account(.delete, "/v1/sessions", EndOtherSessions()),
+            build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
+            build.account(.delete, "/v1/sessions/{id}", EndSession()),
+
+            build.account(.get, "/v1/items", query: ["limit", "page"], ListItems()),
+            build.account(.get, "/v1/items/{id}", ShowItem()),
+            build.account(.put, "/v1/items/{id}", body: item, PutItem(parts.configuration.items)),
+            build.account(.delete, "/v1/items/{id}", DeleteItem()),
+        ]
+    }
+}

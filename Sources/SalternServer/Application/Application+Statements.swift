@@ -1,0 +1,24 @@
+internal import Postgres
+
+extension Application {
+    /// Every statement that the service sends, by the name of its type.
+    public static var statements: [(name: String, sql: String)] {
+        [
+            statement(ReadInstallation.self), statement(CreateInstallation.self), statement(RedrawDecoys.self),
+            statement(ReadSchemaVersion.self),
+            statement(FindKDFParameters.self), statement(FindLogin.self),
+            statement(InsertLogin.self), statement(InsertAccount.self), statement(InsertSession.self),
+            statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
+            statement(OpenSession.self),
+            statement(Owned<FindAccount>.self),
+            statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
+            statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
+            statement(Owned<FindItem>.self), statement(Owned<FindItems>.self),
+            statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self),
+        ]
+    }
+
+    private static func statement<S: Statement>(_ type: S.Type) -> (name: String, sql: String) {
+        (name: String(describing: type), sql: type.sql)
+    }
+}

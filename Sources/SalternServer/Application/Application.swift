@@ -1,0 +1,95 @@
+public import HTTPCore
+public import Postgres
+
+/// The whole service as one event loop runs it: every endpoint with its dependencies, behind one router.
+///
+/// Loops share nothing, so each has an application of its own.
+public struct Application: Responder {
+    /// Every route, as ``Application/routes(_:configuration:installation:build:)`` lists them.
+    public let router: Router<RouteMetadata>
+    private let finisher: ResponseFinisher
+
+    /// Composes the service.
+    ///
+    /// - Parameters:
+    ///   - configuration: Without ``ServiceConfiguration/findings``.
+    ///   - installation: What ``Installation/load(configuration:database:clock:)`` returned.
+    ///   - database: The client of the loop that calls the responder.
+    ///   - log: Where every request leaves a line.
+    ///   - metrics: Where every request is counted.
+    ///   - clock: The time for everything that is stored and compared.
+    public init(
+        configuration: ServiceConfiguration, installation: Installation, database: PostgresClient, log: Log,
+        metrics: RequestMetrics, clock: any WallClock = SystemWallClock()
+    ) {
+        let finisher = ResponseFinisher(
+            log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
+        let dependencies = Dependencies(
+            configuration: configuration, installation: installation, database: database, clock: clock)
+        let builder = RouteBuilder(
+            finisher: finisher, database: database, sessions: configuration.sessions, clock: clock)
+        self.finisher = finisher
+        router = Router(Self.routes(dependencies, builder))
+    }
+
+    public func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
+        let requestID = RequestID()
+        switch router.match(head.method, head.pathBytes) {
+        case .notFound:
+            return .refuse(refusal(Problem.notFound, requestID: requestID))
+        case .methodNotAllowed(let allowed):
+            return .refuse(refusal(Problem.methodNotAllowed(allowed: allowed), requestID: requestID))
+        case .found(let route, let parameters):
+            do throws(Problem) {
+                let bodyLimit = try route.body.bodyLimit(for: head)
+                let query = try QueryParameters(parsing: head.queryBytes)
+                try Self.refuseUnknown(query, except: route.metadata.query)
+                let request = Request(id: requestID, head: head, client: client, parameters: parameters, query: query)
+                return .accept(plan(route, request, bodyLimit: bodyLimit))
+            } catch {
+                return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
+            }
+        }
+    }
+
+    public func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response {
+        self.refusal(refusal, requestID: RequestID())
+    }
+
+    private func plan(_ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int) -> Plan {
+        Plan(
+            bodyLimit: bodyLimit, bodyDeadline: route.metadata.bodyDeadline,
+            handlerDeadline: route.metadata.handlerDeadline
+        ) { [finisher] body in
+            var request = request
+            request.body = body
+            do {
+                return try await route.handler(request)
+            } catch {
+                // A route's handler finishes its own errors; this is the net under one that does not.
+                return finisher.finish(
+                    .failure(error), requestID: request.id, route: route.metadata.name, start: .now, accountID: nil)
+            }
+        }
+    }
+
+    private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {
+        finisher.finish(.failure(error), requestID: requestID, route: route, start: .now, accountID: nil)
+    }
+
+    private static func refuseUnknown(_ query: QueryParameters, except known: [String]) throws(Problem) {
+        if query.isEmpty { return }
+        for name in query.names where !known.contains(name) {
+            throw Problem(
+                .badRequest, "unknown_parameter", detail: "This route does not know one of the query parameters.")
+        }
+    }
+}
+
+/// What endpoints are made of.
+struct Dependencies: Sendable {
+    let configuration: ServiceConfiguration
+    let installation: Installation
+    let database: PostgresClient
+    let clock: any WallClock
+}

@@ -1,0 +1,76 @@
+internal import HTTPCore
+internal import Postgres
+
+/// The last step of every reply: errors become responses here and nowhere else, every reply gets its security
+/// fields, and the request is logged and counted.
+struct ResponseFinisher: Sendable {
+    let log: Log
+    let metrics: RequestMetrics
+    /// The value of `Strict-Transport-Security`.
+    let strictTransportSecurity: String
+
+    /// Turns what a handler returned or threw into the reply.
+    func finish(
+        _ reply: Result<Response, any Error>, requestID: RequestID, route: String, start: ContinuousClock.Instant,
+        accountID: AccountID?
+    ) -> Response {
+        var code: String?
+        var response: Response
+        switch reply {
+        case .success(let success):
+            response = success
+        case .failure(let error):
+            let problem = problem(for: error, requestID: requestID)
+            code = problem.code
+            response = problem.response(requestID: requestID)
+        }
+        appendSecurityFields(to: &response, requestID: requestID)
+        let record = RequestRecord(
+            requestID: requestID, route: route, status: response.status, duration: ContinuousClock.now - start,
+            accountID: accountID?.uuid, problemCode: code)
+        metrics.count(record)
+        log.write(record)
+        return response
+    }
+
+    /// The problem that clients see. What they cannot see is logged with the request's identifier: what an error of
+    /// the database says about itself, which never includes values, or the name of an unexpected error's type.
+    private func problem(for error: any Error, requestID: RequestID) -> Problem {
+        if let error = error as? any ProblemConvertible { return error.problem }
+        if let error = error as? PostgresError {
+            log.write(.error, "database_error", ["requestId": requestID, "error": error])
+            return DatabaseProblem.problem(for: error)
+        }
+        log.write(
+            .error, "unexpected_error",
+            ["requestId": requestID, "error": OperatorText(String(reflecting: type(of: error)))])
+        return error is CancellationError ? Refusal.handlerTimeout.problem : .internalError
+    }
+
+    private func appendSecurityFields(to response: inout Response, requestID: RequestID) {
+        response.fields.append("Cache-Control", "no-store")
+        response.fields.append("X-Content-Type-Options", "nosniff")
+        response.fields.append("Strict-Transport-Security", strictTransportSecurity)
+        response.fields.append("X-Request-Id", requestID.description)
+    }
+}
+
+/// What clients are told when the database fails.
+enum DatabaseProblem {
+    /// The problem for an error that no feature has dealt with.
+    static func problem(for error: PostgresError) -> Problem {
+        if error.sqlState == .diskFull {
+            return Problem(
+                HTTPStatus(507), "storage_full", title: "Insufficient Storage",
+                detail: "The server has no room left. Nothing was changed.", responseFields: ["Retry-After": "60"])
+        }
+        if case .cancelled = error { return Refusal.handlerTimeout.problem }
+        guard error.isTransient else { return .internalError }
+        var seconds: Int64 = 1
+        if case .unavailable(let delay) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }
+        return Problem(
+            .serviceUnavailable, "database_unavailable",
+            detail: "The database does not answer. The same request can be sent again.",
+            responseFields: ["Retry-After": String(seconds)])
+    }
+}

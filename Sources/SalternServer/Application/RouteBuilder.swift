@@ -1,0 +1,60 @@
+internal import HTTPCore
+internal import Postgres
+
+/// Makes routes of endpoints: what goes around every endpoint is put around it here.
+struct RouteBuilder: Sendable {
+    let finisher: ResponseFinisher
+    let database: PostgresClient
+    let sessions: SessionPolicy
+    let clock: any WallClock
+
+    /// A route that anybody may call.
+    func open(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
+        _ endpoint: some OpenEndpoint
+    ) -> Route<RouteMetadata> {
+        let metadata = Self.metadata(method, template, needsSession: false, query: query, body: body)
+        return Route(method, template, body: body, metadata: metadata) { [finisher] request in
+            let start = ContinuousClock.now
+            let reply: Result<Response, any Error>
+            do { reply = .success(try await endpoint.respond(to: request)) } catch { reply = .failure(error) }
+            return finisher.finish(reply, requestID: request.id, route: metadata.name, start: start, accountID: nil)
+        }
+    }
+
+    /// A route that works on the caller's account.
+    func account(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
+        _ endpoint: some AccountEndpoint
+    ) -> Route<RouteMetadata> {
+        let metadata = Self.metadata(method, template, needsSession: true, query: query, body: body)
+        return Route(method, template, body: body, metadata: metadata) { [self] request in
+            let start = ContinuousClock.now
+            let reply: Result<Response, any Error>
+            var authorization: Authorization?
+            do {
+                let permit = try Authorization(request, database: database, now: clock.now, policy: sessions)
+                authorization = permit
+                reply = .success(try await endpoint.respond(to: request, authorization: permit))
+            } catch {
+                reply = .failure(error)
+            }
+            return finisher.finish(
+                reply, requestID: request.id, route: metadata.name, start: start,
+                accountID: authorization?.authenticatedAccount)
+        }
+    }
+
+    private static func metadata(
+        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], body: BodyRule
+    ) -> RouteMetadata {
+        let bodyDeadline: Duration =
+            switch body {
+            case .none: .seconds(5)
+            case .json(let limit): .seconds(10 + limit / 65_536)
+            }
+        return RouteMetadata(
+            name: "\(method.name) \(template)", needsSession: needsSession, query: query, bodyDeadline: bodyDeadline,
+            handlerDeadline: .seconds(30))
+    }
+}

@@ -1,0 +1,25 @@
+public import HTTPCore
+
+/// What the application knows of a route besides its handler.
+public struct RouteMetadata: Sendable {
+    /// Method and template, as logs and metrics name the route.
+    public let name: String
+    /// Whether a session's token is needed.
+    public let needsSession: Bool
+    /// The query parameters that the route knows; every other one is refused.
+    public let query: [String]
+    /// How long the body may take to arrive.
+    public let bodyDeadline: Duration
+    /// How long the reply may take.
+    public let handlerDeadline: Duration
+}
+
+/// An endpoint that anybody may call.
+protocol OpenEndpoint: Sendable {
+    func respond(to request: Request) async throws -> Response
+}
+
+/// An endpoint that works on the account of the caller's session.
+protocol AccountEndpoint: Sendable {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response
+}

@@ -1,0 +1,55 @@
+/// What an operator decides about the service. Checked as a whole by ``findings`` before anything starts.
+public struct ServiceConfiguration: Sendable {
+    /// What the service calls itself to clients.
+    public var name: String
+    /// The version that `GET /v1/service` tells, or nil to tell none.
+    public var version: String?
+    /// The site's part of every salt; fixed for the life of the database.
+    public var saltPrefix: String
+    public var kdf: KDFPolicy
+    public var registration: RegistrationMode
+    public var sessions: SessionPolicy
+    public var items: ItemPolicy
+    public var pins: PinSet
+    /// The value of `Strict-Transport-Security`.
+    public var strictTransportSecurity: String
+
+    public init(
+        name: String, version: String? = nil, saltPrefix: String, kdf: KDFPolicy = KDFPolicy(),
+        registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
+        items: ItemPolicy = ItemPolicy(), pins: PinSet = PinSet(),
+        strictTransportSecurity: String = "max-age=31536000"
+    ) {
+        self.name = name
+        self.version = version
+        self.saltPrefix = saltPrefix
+        self.kdf = kdf
+        self.registration = registration
+        self.sessions = sessions
+        self.items = items
+        self.pins = pins
+        self.strictTransportSecurity = strictTransportSecurity
+    }
+
+    /// Everything that is wrong, a sentence each; empty when the service can start.
+    public var findings: [String] {
+        var findings: [String] = []
+        if name.isEmpty || name.utf8.count > 128 { findings.append("The service's name must have 1 to 128 bytes.") }
+        if saltPrefix.isEmpty || saltPrefix.utf8.count > 255 || saltPrefix.utf8.contains(where: { $0 < 0x21 || $0 == 0x7F }) {
+            findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
+        }
+        if registration == .invite { findings.append("The registration mode must be open or closed.") }
+        return findings + kdf.findings + sessions.findings + items.findings
+    }
+}
+
+/// Which certificates clients should expect: SHA-256 of each SubjectPublicKeyInfo, as `sha256//` and base64.
+public struct PinSet: Sendable, Equatable {
+    public var active: [String]
+    public var backup: [String]
+
+    public init(active: [String] = [], backup: [String] = []) {
+        self.active = active
+        self.backup = backup
+    }
+}

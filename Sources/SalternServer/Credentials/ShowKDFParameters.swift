@@ -1,0 +1,31 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/kdf`: the parameters that a userid's password is stretched with. Known and unknown userids get the same
+/// kind of answer after the same work.
+struct ShowKDFParameters: OpenEndpoint {
+    private let database: PostgresClient
+    private let decoys: DecoyParameters
+    private let saltPrefix: String
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        decoys = parts.installation.decoys
+        saltPrefix = parts.configuration.saltPrefix
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let userid = try JSONBody.read(request) { try $0.required("userid", Userid.init(json:)) }
+        let find = FindKDFParameters(userid: userid, slot: decoys.slot(for: userid))
+        guard let row = try await database.execute(find).first else { throw InstallationError.missing }
+        return .json { writer in
+            writer.object { writer in
+                writer.member("algorithm", KDFPolicy.algorithm)
+                writer.member("saltPrefix", saltPrefix)
+                writer.member("salt", saltPrefix + userid.string)
+                writer.member("iterations", Int(row.iterations ?? row.decoyIterations))
+                writer.member("keyLength", KDFPolicy.keyLength)
+            }
+        }
+    }
+}

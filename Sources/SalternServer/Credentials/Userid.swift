@@ -1,0 +1,76 @@
+internal import Cryptography
+internal import HTTPCore
+
+/// A login name in its canonical form.
+///
+/// The client has used the very same bytes as salt, so a name in another form is refused with the form that would
+/// be accepted, and never changed silently.
+struct Userid: Hashable, Sendable {
+    let string: String
+
+    /// The longest userid in bytes of UTF-8.
+    static let byteLimit = 254
+
+    /// Why a text is no userid.
+    enum Refusal: Error, Equatable {
+        /// It would be one in this form.
+        case notCanonical(String)
+        /// It is empty, too long or has control characters.
+        case invalid
+    }
+
+    /// Checks a text.
+    init(_ text: String) throws(Refusal) {
+        if Self.isPlainASCII(text.utf8) || Self.isBlinded(text) {
+            string = text
+            return
+        }
+        let canonical = Self.canonicalForm(of: text)
+        guard (1...Self.byteLimit).contains(canonical.utf8.count), !canonical.unicodeScalars.contains(where: Self.isControl)
+        else { throw .invalid }
+        guard canonical.utf8.elementsEqual(text.utf8) else { throw .notCanonical(canonical) }
+        string = text
+    }
+
+    /// Reads the `userid` member.
+    init(json: JSONValue) throws {
+        try self.init(json.string())
+    }
+
+    /// Whether the text is canonical for reasons that need no Unicode tables: printable ASCII without upper-case
+    /// letters, not beginning or ending with a space.
+    private static func isPlainASCII(_ text: String.UTF8View) -> Bool {
+        guard (1...byteLimit).contains(text.count), text.first != 0x20, text.last != 0x20 else { return false }
+        return text.allSatisfy { (0x20..<0x7F).contains($0) && !(0x41...0x5A).contains($0) }
+    }
+
+    /// Whether the text is 44 characters of canonical base64 of 32 bytes: a name that the client has stretched too.
+    private static func isBlinded(_ text: String) -> Bool {
+        guard text.utf8.count == 44 else { return false }
+        return (try? Base64.decode(text.utf8))?.count == 32
+    }
+
+    /// Control characters, and the separators that are line ends by another name.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: false
+        }
+    }
+}
+
+extension Userid.Refusal: ProblemConvertible {
+    var problem: Problem {
+        switch self {
+        case .notCanonical(let canonical):
+            Problem(
+                .unprocessableContent, "userid_not_canonical",
+                detail: "The userid must be in canonical form (NFKC, lower case, trimmed), also as part of the salt.",
+                field: "userid", members: [(name: "canonical", value: .string(canonical))])
+        case .invalid:
+            Problem(
+                .unprocessableContent, "invalid_userid",
+                detail: "A userid has 1 to 254 bytes of UTF-8 and no control characters.", field: "userid")
+        }
+    }
+}

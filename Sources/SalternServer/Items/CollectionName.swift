@@ -1,0 +1,34 @@
+internal import HTTPCore
+
+/// The name of a group of items, visible to the server: 1 to 32 of `a-z`, `0-9` and `-`.
+struct CollectionName: Sendable, Hashable {
+    let name: String
+
+    /// Where an item goes that names none.
+    static let standard = CollectionName(unchecked: "default")
+
+    private init(unchecked name: String) {
+        self.name = name
+    }
+
+    init?(_ name: String) {
+        guard (1...32).contains(name.utf8.count), name.utf8.allSatisfy(Self.isAllowed) else { return nil }
+        self.name = name
+    }
+
+    init(json: JSONValue) throws(Problem) {
+        guard let collection = CollectionName(try json.string()) else {
+            throw Problem(
+                .unprocessableContent, "invalid_collection",
+                detail: "A collection's name has 1 to 32 of the characters a-z, 0-9 and -.")
+        }
+        self = collection
+    }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
+        default: false
+        }
+    }
+}

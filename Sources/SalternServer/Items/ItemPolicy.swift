@@ -1,0 +1,22 @@
+/// What the service accepts as items, whatever a plan says.
+public struct ItemPolicy: Sendable, Equatable {
+    /// The longest body of a request that writes one item, in bytes of JSON. Base64 takes a third more than the
+    /// sealed bytes, and line breaks 3 % on top.
+    public var requestLimit: Int
+    /// Whether the format `opaque` is accepted.
+    public var acceptsOpaque: Bool
+
+    public init(requestLimit: Int = 2 * 1_048_576, acceptsOpaque: Bool = true) {
+        self.requestLimit = requestLimit
+        self.acceptsOpaque = acceptsOpaque
+    }
+
+    /// The formats that are accepted.
+    var formats: [SealedFormat] { SealedFormat.allCases.filter { acceptsOpaque || $0 != .opaque } }
+
+    /// What is wrong with the policy, a sentence each.
+    var findings: [String] {
+        (4_096...67_108_864).contains(requestLimit)
+            ? [] : ["The limit of a request that writes an item must be from 4096 to 67108864 bytes."]
+    }
+}

@@ -1,0 +1,210 @@
+internal import Postgres
+
+/// One live item.
+struct FindItem: AccountRead {
+    let id: ItemID
+
+    static let sql = """
+        SELECT \(Item.columns) FROM saltern.items i
+        WHERE i.account_id = $1 AND i.item_id = $2 AND NOT i.deleted
+        """
+
+    func bind(to parameters: inout Parameters) { parameters.append(id) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Item { try Item(row: &row) }
+}
+
+/// Live items in the order of their identifiers, from the one after `after`, as many as `limit` and `byteLimit`
+/// allow, but at least one.
+struct FindItems: AccountRead {
+    let after: ItemID?
+    let limit: Int64
+    /// Sealed bytes in all.
+    let byteLimit: Int64
+
+    struct Row: Sendable {
+        let item: Item
+        /// Whether another item follows the page's last.
+        let isFollowed: Bool
+    }
+
+    /// The lengths of columns that are stored apart are known without reading them.
+    static let sql = """
+        SELECT \(Item.columns), i.position < i.found
+        FROM (
+            SELECT next.*, row_number() OVER by_id AS position, count(*) OVER () AS found,
+                sum(octet_length(next.body) + coalesce(octet_length(next.title), 0)) OVER by_id AS bytes
+            FROM (
+                SELECT stored.* FROM saltern.items stored
+                WHERE stored.account_id = $1 AND stored.item_id > coalesce($2, '00000000-0000-0000-0000-000000000000')
+                    AND NOT stored.deleted
+                ORDER BY stored.item_id LIMIT $3 + 1
+            ) next
+            WINDOW by_id AS (ORDER BY next.item_id ROWS UNBOUNDED PRECEDING)
+        ) i
+        WHERE i.position <= $3 AND (i.bytes <= $4 OR i.position = 1)
+        ORDER BY i.item_id
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(after)
+        parameters.append(limit)
+        parameters.append(byteLimit)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(item: try Item(row: &row), isFollowed: try row.next())
+    }
+}
+
+/// The account row that a change of an item works on, when the caller may; after its lock was taken.
+private let callersAccount = """
+    SELECT a.account_id, a.revision, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes
+    FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+    WHERE a.account_id = $1 AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+    """
+
+/// Creates or replaces an item: decides, takes the account's next revision, writes the item and keeps the counters,
+/// all at once.
+///
+/// Equal content is `unchanged` whatever the precondition says: then this is the retry of a request whose reply was
+/// lost.
+struct WriteItem: AccountWrite {
+    let id: ItemID
+    let precondition: Precondition
+    let collection: CollectionName
+    let format: SealedFormat
+    let iterations: Int32?
+    let title: SealedBytes?
+    let body: SealedBytes
+
+    static let locksAccount = true
+    static let sql = """
+        WITH account AS (
+            \(callersAccount)
+        ), current AS (
+            SELECT i.*, coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS bytes
+            FROM saltern.items i WHERE i.account_id = $1 AND i.item_id = $5
+        ), size AS (
+            SELECT (octet_length($11) + coalesce(octet_length($10), 0))::bigint AS bytes
+        ), decision AS (
+            SELECT a.*, size.bytes AS new_bytes,
+                CASE WHEN c.deleted = false THEN 0 ELSE 1 END AS more_items,
+                size.bytes - coalesce(c.bytes, 0) AS more_bytes,
+                CASE
+                    WHEN c.deleted = false AND c.collection = $7 AND c.format = $8
+                        AND c.iterations IS NOT DISTINCT FROM $9 AND c.title IS NOT DISTINCT FROM $10 AND c.body = $11
+                    THEN 'unchanged'
+                    WHEN ($6 = 0 AND c.deleted = false)
+                        OR ($6 = -1 AND c.deleted IS DISTINCT FROM false)
+                        OR ($6 > 0 AND (c.deleted IS DISTINCT FROM false OR c.revision <> $6))
+                    THEN 'precondition_failed'
+                    WHEN size.bytes > a.max_item_bytes THEN 'itemBytes'
+                    WHEN c.deleted IS DISTINCT FROM false AND a.item_count >= a.max_items THEN 'items'
+                    WHEN size.bytes > coalesce(c.bytes, 0)
+                        AND a.item_bytes + size.bytes - coalesce(c.bytes, 0) > a.max_bytes
+                    THEN 'bytes'
+                    WHEN c.deleted = false THEN 'updated'
+                    ELSE 'created'
+                END AS outcome
+            FROM account a CROSS JOIN size LEFT JOIN current c ON c.account_id = a.account_id
+        ), counted AS (
+            UPDATE saltern.accounts a
+            SET revision = a.revision + 1, item_count = a.item_count + d.more_items,
+                item_bytes = a.item_bytes + d.more_bytes
+            FROM decision d
+            WHERE a.account_id = $1 AND a.account_id = d.account_id AND d.outcome IN ('created', 'updated')
+            RETURNING a.account_id, a.revision
+        ), written AS (
+            INSERT INTO saltern.items AS i
+                (account_id, item_id, revision, deleted, collection, format, iterations, title, body,
+                created_at, updated_at)
+            SELECT n.account_id, $5, n.revision, false, $7, $8, $9, $10, $11, $3, $3 FROM counted n
+            ON CONFLICT (account_id, item_id) DO UPDATE
+            SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
+                format = excluded.format, iterations = excluded.iterations, title = excluded.title,
+                body = excluded.body, updated_at = excluded.updated_at,
+                created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
+            RETURNING i.account_id, i.revision, i.created_at, i.updated_at
+        )
+        SELECT d.outcome,
+            CASE d.outcome WHEN 'items' THEN d.max_items WHEN 'itemBytes' THEN d.max_item_bytes ELSE d.max_bytes END,
+            CASE d.outcome WHEN 'items' THEN d.item_count WHEN 'itemBytes' THEN d.new_bytes ELSE d.item_bytes END,
+            coalesce(w.revision, c.revision) IS NOT NULL,
+            $5, coalesce(w.revision, c.revision), coalesce(CASE WHEN w.revision IS NULL THEN c.collection END, $7),
+            coalesce(w.created_at, c.created_at), coalesce(w.updated_at, c.updated_at),
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.format END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.iterations END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.title END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.body END
+        FROM decision d
+        LEFT JOIN current c ON c.account_id = d.account_id
+        LEFT JOIN written w ON w.account_id = d.account_id
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(id)
+        parameters.append(precondition.parameter)
+        parameters.append(collection.name)
+        parameters.append(format.rawValue)
+        parameters.append(iterations)
+        parameters.append(title?.bytes)
+        parameters.append(body.bytes)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemChange { try ItemChange(row: &row) }
+}
+
+/// Leaves a tombstone in place of an item: takes the account's next revision, drops the content and lowers the
+/// counters, all at once.
+struct BuryItem: AccountWrite {
+    let id: ItemID
+    let precondition: Precondition
+
+    static let locksAccount = true
+    static let sql = """
+        WITH account AS (
+            \(callersAccount)
+        ), current AS (
+            SELECT i.*, coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS bytes
+            FROM saltern.items i WHERE i.account_id = $1 AND i.item_id = $5
+        ), decision AS (
+            SELECT a.account_id, coalesce(c.bytes, 0) AS bytes,
+                CASE
+                    WHEN c.deleted IS DISTINCT FROM false THEN 'not_found'
+                    WHEN $6 > 0 AND c.revision <> $6 THEN 'precondition_failed'
+                    ELSE 'deleted'
+                END AS outcome
+            FROM account a LEFT JOIN current c ON c.account_id = a.account_id
+        ), counted AS (
+            UPDATE saltern.accounts a
+            SET revision = a.revision + 1, item_count = a.item_count - 1, item_bytes = a.item_bytes - d.bytes
+            FROM decision d
+            WHERE a.account_id = $1 AND a.account_id = d.account_id AND d.outcome = 'deleted'
+            RETURNING a.account_id, a.revision
+        ), buried AS (
+            UPDATE saltern.items i
+            SET revision = n.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
+                updated_at = $3
+            FROM counted n
+            WHERE i.account_id = $1 AND i.account_id = n.account_id AND i.item_id = $5
+            RETURNING i.account_id, i.revision, i.updated_at
+        )
+        SELECT d.outcome, 0::bigint, 0::bigint, c.revision IS NOT NULL,
+            $5, coalesce(b.revision, c.revision), c.collection, c.created_at, coalesce(b.updated_at, c.updated_at),
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.format END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.iterations END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.title END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN c.body END
+        FROM decision d
+        LEFT JOIN current c ON c.account_id = d.account_id
+        LEFT JOIN buried b ON b.account_id = d.account_id
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(id)
+        parameters.append(precondition.parameter)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemChange { try ItemChange(row: &row) }
+}

@@ -1,0 +1,16 @@
+public import Postgres
+
+/// The schema that this program works with.
+public enum Schema {
+    /// The migrations in order, as the files of `Migrations/` are at the time of building.
+    public static var migrations: [Migration] {
+        [
+            Migration(
+                version: 1, name: "accounts_sessions_items",
+                sql: String(decoding: PackageResources._001_accounts_sessions_items_sql, as: UTF8.self))
+        ]
+    }
+
+    /// The version that the migrations lead to.
+    static let version = migrations.count
+}

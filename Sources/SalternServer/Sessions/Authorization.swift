@@ -1,0 +1,65 @@
+internal import HTTPCore
+internal import Postgres
+
+/// What one request may do with the account that its token names: read and write, always together with the look-up
+/// of the session, in one round trip and one transaction.
+///
+/// An endpoint has no other way to the rows of an account, so it cannot forget to authenticate.
+final class Authorization {
+    private let caller: Caller
+    private let database: PostgresClient
+    private let touchInterval: Duration
+
+    /// The account, once its session was found to be live.
+    private(set) var authenticatedAccount: AccountID?
+
+    /// Reads the request's token. Nothing is looked up yet.
+    /// - Throws: ``Unauthenticated`` when there is none or it is malformed.
+    init(_ request: Request, database: PostgresClient, now: Timestamp, policy: SessionPolicy) throws(Unauthenticated) {
+        caller = Caller(try PresentedToken(request.head.fields), now: now, policy: policy)
+        self.database = database
+        touchInterval = policy.touchInterval
+    }
+
+    /// The account that the token names.
+    var accountID: AccountID { caller.accountID }
+
+    /// The hash of the caller's own token.
+    var tokenHash: TokenHash { caller.tokenHash }
+
+    /// The time of this request.
+    var now: Timestamp { caller.now }
+
+    /// Reads what belongs to the account.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
+        let (sessions, rows) = try await database.execute(
+            Authenticate(caller: caller, touchInterval: touchInterval), Owned(accountID: caller.accountID, read: read))
+        try await accept(sessions)
+        return rows
+    }
+
+    /// Changes what belongs to the account.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func write<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
+        let guarded = Guarded(caller: caller, write: write)
+        if Write.locksAccount {
+            let (sessions, rows) = try await database.execute(
+                AuthenticateForWrite(caller: caller, touchInterval: touchInterval), guarded)
+            try await accept(sessions)
+            return rows
+        }
+        let (sessions, rows) = try await database.execute(
+            Authenticate(caller: caller, touchInterval: touchInterval), guarded)
+        try await accept(sessions)
+        return rows
+    }
+
+    private func accept(_ sessions: [LiveSession]) async throws {
+        guard let session = sessions.first else { throw Unauthenticated() }
+        authenticatedAccount = caller.accountID
+        guard session.isTouchDue else { return }
+        // The request itself has succeeded; a session whose use could not be recorded is only a little older.
+        _ = try? await database.execute(TouchSession(caller: caller, touchInterval: touchInterval))
+    }
+}

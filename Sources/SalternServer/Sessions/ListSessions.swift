@@ -1,0 +1,37 @@
+internal import HTTPCore
+
+/// `GET /v1/sessions`: the caller's live sessions.
+struct ListSessions: AccountEndpoint {
+    private let policy: SessionPolicy
+
+    init(_ policy: SessionPolicy) {
+        self.policy = policy
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let sessions = try await authorization.read(
+            FindSessions(
+                tokenHash: authorization.tokenHash, now: authorization.now,
+                idleSince: authorization.now - policy.idleTimeout))
+        return .json(capacity: 64 + sessions.count * 256) { writer in
+            writer.object { writer in
+                writer.array("sessions") { writer in
+                    for session in sessions { Self.write(session, to: &writer) }
+                }
+            }
+        }
+    }
+
+    private static func write(_ session: FindSessions.Row, to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("id", session.id.description)
+            if let name = session.deviceName {
+                writer.object("device") { writer in writer.member("name", name) }
+            }
+            writer.member("createdAt", session.createdAt)
+            writer.member("lastUsedAt", session.lastUsedAt)
+            writer.member("expiresAt", session.expiresAt)
+            writer.member("current", session.isCurrent)
+        }
+    }
+}

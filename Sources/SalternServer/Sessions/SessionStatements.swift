@@ -1,0 +1,206 @@
+internal import Postgres
+
+/// A session that was found to be live.
+struct LiveSession: Sendable {
+    /// Whether its last use was recorded long enough ago to be recorded again.
+    let isTouchDue: Bool
+}
+
+/// Finds the caller's session, when it is live and its account is not locked.
+struct Authenticate: Statement {
+    let caller: Caller
+    let touchInterval: Duration
+
+    static let isReadOnly = true
+    static let sql = """
+        SELECT s.last_used_at <= $5
+        FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
+        WHERE s.account_id = $1 AND s.token_hash = $2 AND s.expires_at > $3 AND s.last_used_at > $4
+            AND a.account_id = $1 AND a.locked_at IS NULL
+        """
+
+    func bind(to parameters: inout Parameters) {
+        caller.bind(to: &parameters)
+        parameters.append(caller.now - touchInterval)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> LiveSession {
+        LiveSession(isTouchDue: try row.next())
+    }
+}
+
+/// Finds the caller's session like ``Authenticate``, and locks the account's row until the transaction ends.
+///
+/// The statement that follows has a snapshot of its own, taken after the lock: it sees what the last writer left.
+/// (In one statement with the lock, the rows of other tables would be those from before the wait.)
+struct AuthenticateForWrite: Statement {
+    let caller: Caller
+    let touchInterval: Duration
+
+    static let sql = Authenticate.sql + "\nFOR NO KEY UPDATE OF a"
+
+    func bind(to parameters: inout Parameters) {
+        caller.bind(to: &parameters)
+        parameters.append(caller.now - touchInterval)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> LiveSession {
+        LiveSession(isTouchDue: try row.next())
+    }
+}
+
+/// Records that a session was used.
+struct TouchSession: Statement {
+    let caller: Caller
+    let touchInterval: Duration
+
+    static let sql = """
+        UPDATE saltern.sessions SET last_used_at = $3
+        WHERE account_id = $1 AND token_hash = $2 AND expires_at > $3 AND last_used_at > $4 AND last_used_at <= $5
+        """
+
+    func bind(to parameters: inout Parameters) {
+        caller.bind(to: &parameters)
+        parameters.append(caller.now - touchInterval)
+    }
+}
+
+/// The second half of a login: opens a session, unless the key was wrong, the account is locked or its plan allows
+/// no more sessions. Removes the account's sessions that have ended.
+///
+/// Concurrent logins do not wait for one another, so an account can exceed its limit by as many as are under way.
+struct OpenSession: Statement {
+    let accountID: AccountID
+    let tokenHash: TokenHash
+    let sessionID: SessionID
+    let deviceName: DeviceName?
+    let now: Timestamp
+    let idleSince: Timestamp
+    let expiresAt: Timestamp
+    /// Whether the caller has shown the right key.
+    let isPermitted: Bool
+
+    /// What became of the login; there is no row when the key was wrong or the account is locked.
+    struct Row: Sendable {
+        let isOpened: Bool
+        let liveSessions: Int64
+        let sessionLimit: Int64
+        let keyring: [UInt8]?
+        let keyringRevision: Int64
+    }
+
+    static let sql = """
+        WITH ended AS (
+            DELETE FROM saltern.sessions s
+            WHERE s.account_id = $1 AND $8 AND (s.expires_at <= $5 OR s.last_used_at <= $6)
+        ), account AS (
+            SELECT a.account_id, a.keyring, a.keyring_revision, p.max_sessions, count(s.session_id) AS live_sessions
+            FROM saltern.accounts a
+            JOIN saltern.plans p ON p.plan = a.plan
+            LEFT JOIN saltern.sessions s
+                ON s.account_id = a.account_id AND s.account_id = $1 AND s.expires_at > $5 AND s.last_used_at > $6
+            WHERE a.account_id = $1 AND $8 AND a.locked_at IS NULL
+            GROUP BY a.account_id, p.plan
+        ), opened AS (
+            INSERT INTO saltern.sessions
+                (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
+            SELECT a.account_id, $2, $3, $4, $5, $5, $7 FROM account a WHERE a.live_sessions < a.max_sessions
+            RETURNING account_id
+        )
+        SELECT o.account_id IS NOT NULL, a.live_sessions, a.max_sessions, a.keyring, a.keyring_revision
+        FROM account a LEFT JOIN opened o ON o.account_id = a.account_id
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(accountID)
+        parameters.append(tokenHash)
+        parameters.append(sessionID)
+        parameters.append(deviceName?.string)
+        parameters.append(now)
+        parameters.append(idleSince)
+        parameters.append(expiresAt)
+        parameters.append(isPermitted)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            isOpened: try row.next(), liveSessions: try row.next(), sessionLimit: try row.next(),
+            keyring: try row.nextBytes { $0.map { [UInt8]($0) } }, keyringRevision: try row.next())
+    }
+}
+
+/// The account's live sessions, oldest first.
+struct FindSessions: AccountRead {
+    /// The caller's own token.
+    let tokenHash: TokenHash
+    let now: Timestamp
+    let idleSince: Timestamp
+
+    struct Row: Sendable {
+        let id: SessionID
+        let deviceName: String?
+        let createdAt: Timestamp
+        let lastUsedAt: Timestamp
+        let expiresAt: Timestamp
+        let isCurrent: Bool
+    }
+
+    static let sql = """
+        SELECT session_id, device_name, created_at, last_used_at, expires_at, token_hash = $2
+        FROM saltern.sessions
+        WHERE account_id = $1 AND expires_at > $3 AND last_used_at > $4
+        ORDER BY created_at, session_id
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(tokenHash)
+        parameters.append(now)
+        parameters.append(idleSince)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            id: try row.next(), deviceName: try row.next(), createdAt: try row.next(), lastUsedAt: try row.next(),
+            expiresAt: try row.next(), isCurrent: try row.next())
+    }
+}
+
+/// Ends one session of the account; one row when there was such a live one.
+struct RemoveSession: AccountWrite {
+    let id: SessionID
+
+    static let locksAccount = false
+    static let sql = """
+        DELETE FROM saltern.sessions
+        WHERE account_id = $1 AND session_id = $5 AND expires_at > $3 AND last_used_at > $4
+            AND \(Caller.hasLiveSession)
+        RETURNING session_id
+        """
+
+    func bind(to parameters: inout Parameters) { parameters.append(id) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> SessionID { try row.next() }
+}
+
+/// Ends every session of the account but the caller's.
+struct RemoveOtherSessions: AccountWrite {
+    static let locksAccount = false
+    static let sql = """
+        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash <> $2 AND \(Caller.hasLiveSession)
+        RETURNING expires_at > $3 AND last_used_at > $4
+        """
+
+    /// Whether the session was still live.
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
+}
+
+/// Ends the caller's session.
+struct RemoveCurrentSession: AccountWrite {
+    static let locksAccount = false
+    static let sql = """
+        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash = $2 AND \(Caller.hasLiveSession)
+        RETURNING session_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> SessionID { try row.next() }
+}

@@ -1,0 +1,84 @@
+internal import Glibc
+
+/// A PostgreSQL server of one test, for what cannot be done to a shared one: stopping it and starting it again.
+///
+/// It listens on a socket in its own directory only, and everything is removed at the end.
+public struct TemporaryCluster: Sendable {
+    private let directory: String
+    private let tools: String
+
+    /// What keeps a cluster from being made.
+    struct Unavailable: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// The URL of the superuser.
+    public var url: String { "postgresql://postgres@%2F\(directory.dropFirst().replacing("/", with: "%2F"))/postgres" }
+
+    /// Makes and starts a cluster, lends it to `body`, stops and removes it.
+    public static func with<Result>(_ body: (TemporaryCluster) async throws -> Result) async throws -> Result {
+        let cluster = try TemporaryCluster()
+        defer { cluster.remove() }
+        try cluster.run([
+            cluster.tools + "initdb", "--username=postgres", "--auth=trust", "--no-sync", "--pgdata", cluster.data,
+        ])
+        try cluster.start()
+        defer { try? cluster.stop(.immediate) }
+        return try await body(cluster)
+    }
+
+    /// How a server is stopped (`pg_ctl --mode`).
+    public enum StopMode: String, Sendable {
+        /// Sessions are ended and their transactions rolled back.
+        case fast
+        /// Like a crash.
+        case immediate
+    }
+
+    /// Starts the server and waits until it accepts connections.
+    public func start() throws {
+        let options = "-k \(directory) -h '' -c fsync=off -c max_connections=40 -c shared_buffers=16MB"
+        try run([tools + "pg_ctl", "start", "--wait", "--pgdata", data, "--log", directory + "/log", "-o", options])
+    }
+
+    /// Stops the server and waits until it has ended.
+    public func stop(_ mode: StopMode) throws {
+        try run([tools + "pg_ctl", "stop", "--wait", "--pgdata", data, "--mode", mode.rawValue])
+    }
+
+    private var data: String { directory + "/data" }
+
+    private init() throws {
+        tools = try Self.findTools()
+        var template = Array("/tmp/saltern-cluster-XXXXXX".utf8CString)
+        guard let path = mkdtemp(&template) else { throw Unavailable(description: "mkdtemp: \(errno)") }
+        directory = String(cString: path)
+        if geteuid() == 0 { try Subprocess.run(["chown", "postgres:", directory]) }
+    }
+
+    /// PostgreSQL refuses to run as root: then the system's own user does it.
+    private func run(_ arguments: [String]) throws {
+        let change = geteuid() == 0 ? ["runuser", "-u", "postgres", "--"] : []
+        try Subprocess.run(change + arguments)
+    }
+
+    private func remove() {
+        do {
+            try Subprocess.run(["rm", "-rf", directory])
+        } catch {
+            // The directory is in /tmp, and the test has its result: an orphan is no reason to fail.
+        }
+    }
+
+    /// The folder of `initdb` and `pg_ctl`: Debian keeps one per major version outside the path.
+    private static func findTools() throws -> String {
+        var matches = glob_t()
+        defer { globfree(&matches) }
+        if glob("/usr/lib/postgresql/*/bin/initdb", 0, nil, &matches) == 0, let paths = matches.gl_pathv {
+            if let path = paths[Int(matches.gl_pathc) - 1] {
+                return String(String(cString: path).dropLast("initdb".count))
+            }
+        }
+        throw Unavailable(description: "PostgreSQL's initdb was not found: install the package postgresql")
+    }
+}

@@ -1,0 +1,81 @@
+import Foundation
+import HTTPCore
+import Postgres
+import SalternServer
+import TransportSecurity
+
+struct Serve: Command {
+    static let words = ["serve"]
+    static let summary = "serve the API over TLS until SIGTERM"
+    static let help = """
+        Required:
+          SALTERN_DATABASE_URL                 PostgreSQL 15 or newer, as a URL or in keyword form, several hosts
+                                               allowed; the role reads and writes rows and needs nothing else
+          SALTERN_SALT_PREFIX                  the site's part of every salt, such as com.example.notes: with its
+                                               colon; fixed for the life of the database
+        With defaults:
+          SALTERN_LISTEN                       127.0.0.1:8443
+          SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and backup-key.pem
+          SALTERN_TLS_MINIMUM_VERSION          1.3, or 1.2
+          SALTERN_SERVICE_NAME                 Saltern
+          SALTERN_REGISTRATION                 closed, or open
+          SALTERN_KDF_MINIMUM_ITERATIONS       600000, for new parameters
+          SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum when that is higher
+          SALTERN_SESSION_IDLE_TIMEOUT         30d
+          SALTERN_SESSION_LIFETIME             365d
+          SALTERN_OPAQUE_FORMAT                on, or off
+          SALTERN_LOOPS                        the number of cores
+          SALTERN_DATABASE_CONNECTIONS         4, for each loop
+          SALTERN_MAX_CONNECTIONS              10000
+          SALTERN_MAX_CONNECTIONS_PER_ADDRESS  256
+          SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
+          SALTERN_DRAIN_TIMEOUT                30s
+          SALTERN_METRICS_LISTEN               off, or a loopback address for Prometheus
+          SALTERN_LOG_LEVEL                    info: debug, info, warning or error
+
+        Each variable may be given as a file: SALTERN_DATABASE_URL_FILE and so on. The schema has to be current: see
+        saltern migrate up. SIGTERM and SIGINT let requests finish; SIGHUP reads certificate and key again.
+        Log lines are JSON on standard error.
+        """
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        let configuration = try ServeConfiguration(
+            console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
+        let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor)
+        defer { writer.flush() }
+        let log = Log(minimumLevel: configuration.logLevel, sink: writer) {
+            UTCTimestamp(microsecondsSinceEpoch: SystemWallClock().now.unixMicroseconds)
+        }
+        let signals = ServerSignal.arriving()
+        let server: RunningServer
+        do {
+            server = try await RunningServer.start(configuration, log: log)
+        } catch {
+            throw CommandFailure("\(error)")
+        }
+        log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
+        let decoys = Task { await server.keepDecoysCurrent() }
+        defer { decoys.cancel() }
+        for await signal in signals {
+            switch signal {
+            case .reload: reload(configuration, server, log)
+            case .stop:
+                log.write(.info, "server_stopping")
+                await server.stop(timeout: configuration.drainTimeout)
+                log.write(.info, "server_stopped")
+                return
+            }
+        }
+    }
+
+    private func reload(_ configuration: ServeConfiguration, _ server: RunningServer, _ log: Log) {
+        do throws(CertificateError) {
+            server.use(try configuration.tls.reloaded(), configuration.service)
+            log.write(.info, "certificate_reloaded")
+        } catch {
+            log.write(.error, "certificate_not_reloaded", ["error": OperatorText("\(error)")])
+        }
+    }
+}

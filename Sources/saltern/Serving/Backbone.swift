@@ -1,0 +1,61 @@
+import EventLoop
+import HTTPCore
+import Postgres
+import SalternServer
+
+/// The event loops of a server, each with its own database client and counters. Loops share nothing.
+struct Backbone: Sendable {
+    /// What one event loop has for itself.
+    struct Share: Sendable {
+        let loop: EventLoop
+        let database: PostgresClient
+        let metrics: RequestMetrics
+    }
+
+    /// One for each loop that serves clients; at least one.
+    let shares: [Share]
+    /// The loop of the metrics listener, so that a scrape never waits for requests.
+    let metricsLoop: EventLoop
+
+    /// Starts the loops; their clients begin to connect.
+    static func start(_ configuration: ServeConfiguration) async throws(EventLoopError) -> Backbone {
+        var loops: [EventLoop] = []
+        do throws(EventLoopError) {
+            for index in 0...configuration.loopCount {
+                let loop = try EventLoop(name: index < configuration.loopCount ? "loop-\(index)" : "metrics")
+                try loop.start()
+                loops.append(loop)
+            }
+        } catch {
+            for loop in loops { loop.stop() }
+            throw error
+        }
+        let metricsLoop = loops.removeLast()
+        var shares: [Share] = []
+        for loop in loops {
+            let database = await loop.run { PostgresClient(configuration: configuration.database, loop: loop) }
+            shares.append(Share(loop: loop, database: database, metrics: RequestMetrics()))
+        }
+        return Backbone(shares: shares, metricsLoop: metricsLoop)
+    }
+
+    /// One application for each loop.
+    func applications(
+        _ configuration: ServiceConfiguration, _ installation: Installation, _ log: Log
+    ) -> [any Responder] {
+        shares.map { share in
+            Application(
+                configuration: configuration, installation: installation, database: share.database, log: log,
+                metrics: share.metrics)
+        }
+    }
+
+    /// Closes the connections to the database, and ends the loops.
+    func stop() async {
+        for share in shares {
+            await share.loop.run { await share.database.shutdown() }
+            share.loop.stop()
+        }
+        metricsLoop.stop()
+    }
+}

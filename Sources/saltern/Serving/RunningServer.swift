@@ -1,0 +1,90 @@
+import EventLoop
+import HTTPCore
+import HTTPServer
+import Postgres
+import SalternServer
+import TransportSecurity
+
+/// The composition root of `saltern serve`: loops, database clients, applications and listeners, and their end.
+final class RunningServer: Sendable {
+    private let backbone: Backbone
+    private let installation: Installation
+    private let server: HTTPServer
+    private let metricsServer: HTTPServer?
+    private let log: Log
+
+    /// Where clients connect.
+    var address: SocketAddress { server.address }
+
+    /// Checks the schema, connects, and begins to serve. What was started is stopped again when something fails.
+    static func start(_ configuration: ServeConfiguration, log: Log) async throws -> RunningServer {
+        let backbone = try await Backbone.start(configuration)
+        do {
+            return try await RunningServer(configuration, backbone, log)
+        } catch {
+            await backbone.stop()
+            throw error
+        }
+    }
+
+    private init(_ configuration: ServeConfiguration, _ backbone: Backbone, _ log: Log) async throws {
+        self.backbone = backbone
+        self.log = log
+        let first = backbone.shares[0]
+        try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: first.loop)
+            .requireCurrent()
+        let installation = try await first.loop.run {
+            let installation = try await Installation.load(
+                configuration: configuration.service, database: first.database)
+            try await DecoyParameters.redraw(database: first.database)
+            return installation
+        }
+        self.installation = installation
+        let server = try await HTTPServer(
+            address: configuration.listen, context: configuration.tls.context, configuration: configuration.http,
+            loops: zip(
+                backbone.shares.map(\.loop), backbone.applications(configuration.service, installation, log)
+            ).map { ($0, $1) })
+        self.server = server
+        guard let address = configuration.metricsListen else {
+            metricsServer = nil
+            return
+        }
+        let metrics = MetricsResponder(requests: backbone.shares.map(\.metrics), server: server)
+        do {
+            metricsServer = try await HTTPServer(
+                address: address, context: nil, loops: [(backbone.metricsLoop, metrics)])
+        } catch {
+            await server.drain(deadline: .zero)
+            throw error
+        }
+    }
+
+    /// Serves new connections with another certificate, and tells clients its pins.
+    func use(_ tls: TLSFiles, _ service: ServiceConfiguration) {
+        var service = service
+        service.pins = tls.pins
+        server.replace(tls.context, responders: backbone.applications(service, installation, log))
+    }
+
+    /// Draws the decoys' iteration counts anew every hour, if they are old, until it is cancelled.
+    func keepDecoysCurrent() async {
+        let share = backbone.shares[0]
+        while (try? await Task.sleep(for: .seconds(3_600))) != nil {
+            await share.loop.run { [log] in
+                do throws(PostgresError) {
+                    try await DecoyParameters.redraw(database: share.database)
+                } catch {
+                    log.write(.warning, "decoys_not_redrawn", ["error": error])
+                }
+            }
+        }
+    }
+
+    /// Lets requests finish within `timeout`, then closes everything.
+    func stop(timeout: Duration) async {
+        await server.drain(deadline: timeout)
+        await metricsServer?.drain(deadline: .seconds(1))
+        await backbone.stop()
+    }
+}

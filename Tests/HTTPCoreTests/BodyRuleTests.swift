@@ -1,0 +1,69 @@
+import HTTPCore
+import Testing
+
+@Suite struct BodyRuleTests {
+    private func head(_ framing: BodyFraming, _ fields: (name: String, value: String)...) -> RequestHead {
+        RequestHead(method: .post, target: "/", fields: fields, framing: framing)
+    }
+
+    private func code(_ rule: BodyRule, _ head: RequestHead) -> String? {
+        #expect(throws: Problem.self) { try rule.bodyLimit(for: head) }?.code
+    }
+
+    @Test func `a route without a body takes none`() throws {
+        #expect(try BodyRule.none.bodyLimit(for: head(.none)) == 0)
+        #expect(try BodyRule.none.bodyLimit(for: head(.none, ("Content-Type", "text/plain"))) == 0)
+        #expect(code(.none, head(.length(1))) == "unexpected_body")
+        #expect(code(.none, head(.chunked)) == "unexpected_body")
+    }
+
+    @Test(arguments: [
+        "application/json", "Application/JSON", "application/json; charset=utf-8", "application/json;charset=UTF-8",
+        "application/json ; charset=\"utf-8\" ",
+    ])
+    func `JSON is taken under its own name`(_ type: String) throws {
+        #expect(try BodyRule.json(limit: 9).bodyLimit(for: head(.length(9), ("content-type", type))) == 9)
+        #expect(try BodyRule.json(limit: 9).bodyLimit(for: head(.chunked, ("content-type", type))) == 9)
+    }
+
+    @Test(arguments: [
+        "", "text/plain", "application/jsonp", "application/json+x", "application/problem+json", "application/json;",
+        "application/json; charset=latin1", "application/json; charset=utf-8; x=y", "application/json; x=y",
+        "application/json, application/json", "application/x-www-form-urlencoded", "*/*", "json",
+    ])
+    func `anything else is not taken as JSON`(_ type: String) {
+        let head = head(.length(1), ("Content-Type", type))
+        let problem = #expect(throws: Problem.self) { try BodyRule.json(limit: 9).bodyLimit(for: head) }
+        #expect(problem?.status == .unsupportedMediaType)
+        #expect(problem?.code == "unsupported_media_type")
+    }
+
+    @Test func `a body needs a type, and one type`() {
+        #expect(code(.json(limit: 9), head(.length(1))) == "unsupported_media_type")
+        let json = (name: "Content-Type", value: "application/json")
+        #expect(code(.json(limit: 9), head(.length(1), json, json)) == "unsupported_media_type")
+    }
+
+    @Test func `compressed bodies are refused`() throws {
+        let json = (name: "Content-Type", value: "application/json")
+        for coding in ["gzip", "identity, gzip", "", "br"] {
+            #expect(
+                code(.json(limit: 9), head(.length(1), json, ("Content-Encoding", coding)))
+                    == "unsupported_content_encoding")
+        }
+        let plain = head(.length(1), json, ("Content-Encoding", "Identity"))
+        #expect(try BodyRule.json(limit: 9).bodyLimit(for: plain) == 9)
+    }
+
+    @Test func `a body that says it is too long is refused with the limit`() {
+        let head = head(.length(10), ("Content-Type", "application/json"))
+        let problem = #expect(throws: Problem.self) { try BodyRule.json(limit: 9).bodyLimit(for: head) }
+        #expect(problem?.status == .contentTooLarge)
+        #expect(problem?.code == "body_too_large")
+        #expect(problem?.limit == 9)
+    }
+
+    @Test func `a body that is needed must come`() {
+        #expect(code(.json(limit: 9), head(.none, ("Content-Type", "application/json"))) == "missing_body")
+    }
+}

@@ -1,0 +1,164 @@
+import EventLoop
+import Postgres
+import SalternTesting
+import Testing
+
+/// Backends that are killed, servers that are restarted, tasks that are cancelled, queues that are full.
+@Suite(.timeLimit(.minutes(2))) struct LossTests {
+    @Test func `killed backends are survived`() async throws {
+        let (before, after) = try await withDatabase {
+            $0.sharedConnections = 2
+        } _: { client in
+            let before = try await client.execute(BackendID())
+            _ = try await client.withConnection { try await $0.execute(TerminateOthers()) }
+            // Statements may meet the end of their connection, and are then told so.
+            var after: [Int32] = []
+            try await eventually {
+                do throws(PostgresError) {
+                    after = try await client.execute(BackendID())
+                } catch {
+                    guard error.isTransient else { throw error }
+                }
+                return !after.isEmpty && after != before
+            }
+            return (before, after)
+        }
+        #expect(before != after)
+    }
+
+    @Test func `a statement that is under way when its backend is killed fails at once and is not sent again`()
+        async throws
+    {
+        let (error, ids) = try await withDatabase(AddNote.schema) { client in
+            struct SlowAdd: Statement {
+                typealias Row = Void
+                static let sql = "INSERT INTO public.notes SELECT 1, pg_sleep(60)::text"
+            }
+            let task = Task(executorPreference: client.loop) { _ = try await client.execute(SlowAdd()) }
+            try await eventually { try await client.withConnection { try await $0.execute(SleepingBackends()) } == [1] }
+            _ = try await client.withConnection { try await $0.execute(TerminateOthers()) }
+            let error = await #expect(throws: PostgresError.self) { try await task.value }
+            var ids: [Int32]?
+            try await eventually {
+                ids = try? await client.execute(NoteIDs())
+                return ids != nil
+            }
+            return (error, ids)
+        }
+        #expect(error?.isTransient == true)
+        #expect(ids == [])
+    }
+
+    @Test(arguments: [TemporaryCluster.StopMode.fast, .immediate])
+    func `a restart of PostgreSQL is survived`(mode: TemporaryCluster.StopMode) async throws {
+        try await TemporaryCluster.with { cluster in
+            try await withClient(
+                {
+                    $0.backOff = .milliseconds(10)...(.milliseconds(100))
+                    $0.acquireTimeout = .milliseconds(200)
+                }, url: cluster.url
+            ) { client in
+                try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
+                try cluster.stop(mode)
+                // Nothing is there: statements are refused in time, and say that they may be repeated.
+                let error = await #expect(throws: PostgresError.self) {
+                    for _ in 0..<3 { _ = try await client.execute(Echo(value: true)) }
+                }
+                #expect(error?.isTransient == true)
+                try await eventually { !client.isReady }
+                try cluster.start()
+                try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
+            }
+        }
+    }
+
+    @Test func `a server that cannot be reached makes statements unavailable, with a time to come back`() async throws {
+        let error = try await withClient(
+            {
+                $0.acquireTimeout = .milliseconds(50)
+            }, url: "postgresql://nobody@127.0.0.1:1/none"
+        ) { client in
+            await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
+        }
+        guard case .unavailable(let delay) = try #require(error) else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(delay >= .seconds(1))
+    }
+
+    @Test func `a task that is cancelled while its statement runs goes on at once, and its connection too`()
+        async throws
+    {
+        let (isCancelled, same) = try await withClient {
+            $0.sharedConnections = 1
+        } _: { client in
+            let before = try await client.execute(BackendID())
+            let task = Task(executorPreference: client.loop) { _ = try await client.execute(Sleep(seconds: 0.2)) }
+            await Task.yield()
+            task.cancel()
+            var isCancelled = false
+            do { try await task.value } catch PostgresError.cancelled { isCancelled = true }
+            return (isCancelled, try await client.execute(BackendID()) == before)
+        }
+        #expect(isCancelled)
+        #expect(same)
+    }
+
+    @Test func `a statement that is cancelled before it is sent never runs`() async throws {
+        let ids = try await withDatabase(AddNote.schema) {
+            $0.sharedConnections = 1
+            $0.pipelineDepth = 1
+        } _: { client in
+            let blocker = Task(executorPreference: client.loop) { _ = try await client.execute(Sleep(seconds: 0.2)) }
+            await Task.yield()
+            let waiting = Task(executorPreference: client.loop) { _ = try await client.execute(AddNote(id: 1)) }
+            await Task.yield()
+            waiting.cancel()
+            await #expect(throws: PostgresError.self) { try await waiting.value }
+            try await blocker.value
+            return try await client.execute(NoteIDs())
+        }
+        #expect(ids.isEmpty)
+    }
+
+    @Test func `a full queue refuses at once`() async throws {
+        let refused = try await withClient {
+            $0.sharedConnections = 1
+            $0.pipelineDepth = 1
+            $0.queueLimit = 2
+        } _: { client in
+            _ = try await client.execute(Echo(value: true))
+            return await withTaskGroup(of: Bool.self) { group in
+                for _ in 0..<5 {
+                    group.addTask(executorPreference: client.loop) {
+                        do { _ = try await client.execute(Sleep(seconds: 0.05)) } catch PostgresError.unavailable {
+                            return true
+                        } catch {}
+                        return false
+                    }
+                }
+                return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            }
+        }
+        #expect(refused == 2)
+    }
+
+    @Test func `a shutdown lets what is under way finish and refuses the rest`() async throws {
+        let (finished, error) = try await withClient { client in
+            _ = try await client.execute(Echo(value: true))
+            let task = Task(executorPreference: client.loop) { _ = try await client.execute(Sleep(seconds: 0.1)) }
+            await Task.yield()
+            await client.shutdown()
+            let error = await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
+            var finished = true
+            do { try await task.value } catch { finished = false }
+            return (finished, error)
+        }
+        #expect(finished)
+        guard case .unavailable = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+}

@@ -1,0 +1,106 @@
+import EventLoop
+import Postgres
+import SalternTesting
+import Testing
+
+/// Runs `body` on a loop with a client of the test server's own database `postgres`.
+func withClient<Result: Sendable>(
+    _ configure: @Sendable (inout PostgresConfiguration) -> Void = { _ in },
+    url: String? = nil,
+    _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+) async throws -> Result {
+    let url = try url ?? TestEnvironment.administratorURL()
+    var configuration = try PostgresConfiguration(url)
+    configuration.searchPath = "pg_temp, public"
+    configuration.acquireTimeout = .seconds(10)
+    configure(&configuration)
+    let settled = configuration
+    let loop = try EventLoop(name: "test")
+    try loop.start()
+    defer { loop.stop() }
+    return try await loop.run {
+        let client = PostgresClient(configuration: settled, loop: loop)
+        do {
+            let result = try await body(client)
+            await client.shutdown()
+            return result
+        } catch {
+            await client.shutdown()
+            throw error
+        }
+    }
+}
+
+/// Runs `body` on a loop with a client of an empty database, as its superuser.
+func withDatabase<Result: Sendable>(
+    _ script: String = "",
+    _ configure: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in },
+    _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+) async throws -> Result {
+    let migrations = script.isEmpty ? [] : [Migration(version: 1, name: "test", sql: script)]
+    return try await TemporaryDatabase.with(migrations: migrations) { database in
+        try await withClient(configure, url: database.administratorURL, body)
+    }
+}
+
+/// Waits until `condition` holds; a test that never sees it runs into its time limit.
+func eventually(_ condition: () async throws -> Bool) async throws {
+    while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
+}
+
+/// `SELECT $1`, with the value's type in PostgreSQL as Swift has it.
+struct Echo<Value: PostgresValue & Sendable>: Statement {
+    static var sql: String { "SELECT $1" }
+    static var isReadOnly: Bool { true }
+    let value: Value
+    func bind(to parameters: inout Parameters) { parameters.append(value) }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Value { try row.next() }
+}
+
+/// 1 divided by the parameter: an error at will, SQLSTATE 22012.
+struct Divide: Statement {
+    static let sql = "SELECT 1000 / $1"
+    static let isReadOnly = true
+    let divisor: Int32
+    func bind(to parameters: inout Parameters) { parameters.append(divisor) }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 { try row.next() }
+}
+
+struct Sleep: Statement {
+    typealias Row = Void
+    static let sql = "SELECT pg_sleep($1)"
+    let seconds: Double
+    func bind(to parameters: inout Parameters) { parameters.append(seconds) }
+}
+
+struct BackendID: Statement {
+    static let sql = "SELECT pg_backend_pid()"
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 { try row.next() }
+}
+
+/// Ends the connections of this database but the caller's own.
+struct TerminateOthers: Statement {
+    static let sql = """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+        """
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
+}
+
+/// A row of the table `notes(id integer primary key, body text not null)`.
+struct AddNote: Statement {
+    typealias Row = Void
+    static let schema = "CREATE TABLE public.notes (id integer CONSTRAINT notes_key PRIMARY KEY, body text NOT NULL)"
+    static let sql = "INSERT INTO public.notes (id, body) VALUES ($1, $2)"
+    let id: Int32
+    var body: String? = "text"
+    func bind(to parameters: inout Parameters) {
+        parameters.append(id)
+        parameters.append(body)
+    }
+}
+
+struct NoteIDs: Statement {
+    static let sql = "SELECT id FROM public.notes ORDER BY id"
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 { try row.next() }
+}

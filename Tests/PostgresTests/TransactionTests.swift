@@ -1,0 +1,128 @@
+import Postgres
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct TransactionTests {
+    private struct Refused: Error {}
+
+    @Test func `a transaction commits when its body returns`() async throws {
+        let (value, ids) = try await withDatabase(AddNote.schema) { client in
+            let value = try await client.withTransaction { transaction in
+                _ = try await transaction.execute(AddNote(id: 1))
+                _ = try await transaction.execute(AddNote(id: 2), AddNote(id: 3))
+                return try await transaction.execute(NoteIDs())
+            }
+            return (value, try await client.execute(NoteIDs()))
+        }
+        #expect(value == [1, 2, 3])
+        #expect(ids == [1, 2, 3])
+    }
+
+    @Test func `a transaction rolls back when its body throws, and its connection serves the next one`() async throws {
+        let (ids, first, second) = try await withDatabase(AddNote.schema) { client in
+            var first: [Int32] = []
+            await #expect(throws: Refused.self) {
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(AddNote(id: 1))
+                    first = try await transaction.execute(BackendID())
+                    throw Refused()
+                }
+            }
+            let second = try await client.withTransaction { try await $0.execute(BackendID()) }
+            return (try await client.execute(NoteIDs()), first, second)
+        }
+        #expect(ids.isEmpty)
+        #expect(first == second)
+    }
+
+    @Test func `a transaction with an error that its body swallowed is not reported as committed`() async throws {
+        let (error, ids) = try await withDatabase(AddNote.schema) { client in
+            let error = await #expect(throws: PostgresError.self) {
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(AddNote(id: 1))
+                    do { _ = try await transaction.execute(AddNote(id: 1)) } catch {}
+                }
+            }
+            return (error, try await client.execute(NoteIDs()))
+        }
+        #expect(error?.sqlState == .inFailedTransaction)
+        #expect(ids.isEmpty)
+    }
+
+    @Test func `a serializable transaction reports what it cannot serialise`() async throws {
+        let state = try await withDatabase(AddNote.schema + "; INSERT INTO notes VALUES (1, '')") { client in
+            let error = await #expect(throws: PostgresError.self) {
+                try await client.withTransaction(isolation: .serializable) { outer in
+                    let ids = try await outer.execute(NoteIDs())
+                    try await client.withTransaction(isolation: .serializable) { inner in
+                        let ids = try await inner.execute(NoteIDs())
+                        _ = try await inner.execute(AddNote(id: ids.count == 1 ? 2 : 0))
+                    }
+                    _ = try await outer.execute(AddNote(id: ids.count == 1 ? 3 : 0))
+                }
+            }
+            return error?.sqlState
+        }
+        #expect(state == .serializationFailure)
+    }
+
+    @Test func `leases do not starve statements, and more leases than connections take turns`() async throws {
+        let (ids, answers) = try await withDatabase(AddNote.schema) {
+            $0.sharedConnections = 1
+            $0.leasedConnections = 2
+        } _: { client in
+            let answers = try await withThrowingTaskGroup(of: Int.self) { group in
+                for number in 0..<6 as Range<Int32> {
+                    group.addTask(executorPreference: client.loop) {
+                        try await client.withTransaction { transaction in
+                            _ = try await transaction.execute(AddNote(id: number))
+                            // The transaction stays open while shared statements are answered.
+                            let answers = try await client.execute(Echo(value: 1 as Int64))
+                            _ = try await transaction.execute(Sleep(seconds: 0.02))
+                            return answers.count
+                        }
+                    }
+                }
+                return try await group.reduce(0, +)
+            }
+            return (try await client.execute(NoteIDs()), answers)
+        }
+        #expect(ids == [0, 1, 2, 3, 4, 5])
+        #expect(answers == 6)
+    }
+
+    @Test func `a lease keeps one session`() async throws {
+        let pids = try await withClient { client in
+            try await client.withConnection { lease in
+                try await lease.execute(BackendID()) + (try await lease.execute(BackendID()))
+            }
+        }
+        #expect(pids.count == 2 && pids[0] == pids[1])
+    }
+
+    @Test func `a transaction whose task is cancelled is rolled back`() async throws {
+        let (wasCancelled, ids) = try await withDatabase(AddNote.schema) { client in
+            let task = Task(executorPreference: client.loop) {
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(AddNote(id: 1))
+                    _ = try await transaction.execute(Sleep(seconds: 1))
+                }
+            }
+            try await eventually { try await client.execute(SleepingBackends()) == [1] }
+            task.cancel()
+            let result = await task.result
+            var wasCancelled = false
+            if case .failure(let error as PostgresError) = result, case .cancelled = error { wasCancelled = true }
+            return (wasCancelled, try await client.execute(NoteIDs()))
+        }
+        #expect(wasCancelled)
+        #expect(ids.isEmpty)
+    }
+}
+
+struct SleepingBackends: Statement {
+    static let sql = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'PgSleep' AND state = 'active'
+        """
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
+}
