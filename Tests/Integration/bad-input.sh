@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # What is refused, with which status and which code: the table of docs/clients.md, line by line.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 key=$(random_base64 32)

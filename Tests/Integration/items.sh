@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Items: created, read, changed and deleted under preconditions, so that no change is ever lost.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 # put PRECONDITION [BODY [MORE-MEMBERS]]: writes the item $id; the body is random bytes, which is what sealed bytes look like.

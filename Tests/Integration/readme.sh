@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Runs the walk through the API that README.md shows, block by block as it stands there.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 # The walk talks to what scripts/run serves by default, as a person of its own.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # From nobody to a session: ask for parameters, stretch, register, log in on another device.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 scenario "the service says what a client needs to know"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Sessions: see where one is logged in, end one, all others, or this one; and what no longer works then.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 # log_in_as DEVICE: a new session of the account.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Whom a client talks to, and in which words: pins, TLS versions, and nothing at all without TLS.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 host_and_port=${SALTERN_TEST_URL#https://}

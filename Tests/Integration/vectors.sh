@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The vectors of docs/clients.md, computed with openssl: what a client's own tests should compare with.
+# shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 vector_userid=robnapier@gmail.com
