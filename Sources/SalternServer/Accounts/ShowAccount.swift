@@ -2,14 +2,8 @@ internal import HTTPCore
 
 /// `GET /v1/account`: who the caller is, what the plan allows and how much of it is used.
 struct ShowAccount: AccountEndpoint {
-    private let policy: SessionPolicy
-
-    init(_ policy: SessionPolicy) {
-        self.policy = policy
-    }
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let find = FindAccount(now: authorization.now, idleSince: authorization.now - policy.idleTimeout)
+        let find = FindAccount(now: authorization.now, idleSince: authorization.idleSince)
         guard let account = try await authorization.read(find).first else { throw Unauthenticated() }
         return .json(capacity: 512) { writer in
             writer.object { writer in

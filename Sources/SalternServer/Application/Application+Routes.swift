@@ -15,10 +15,10 @@ extension Application {
             build.open(.post, "/v1/kdf", body: small, ShowKDFParameters(parts)),
 
             build.open(.post, "/v1/accounts", body: .json(limit: Keyring.requestLimit), RegisterAccount(parts)),
-            build.account(.get, "/v1/account", ShowAccount(parts.configuration.sessions)),
+            build.account(.get, "/v1/account", ShowAccount()),
 
             build.open(.post, "/v1/sessions", body: small, LogIn(parts)),
-            build.account(.get, "/v1/sessions", ListSessions(parts.configuration.sessions)),
+            build.account(.get, "/v1/sessions", ListSessions()),
             build.account(.delete, "/v1/sessions", EndOtherSessions()),
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
             build.account(.delete, "/v1/sessions/{id}", EndSession()),

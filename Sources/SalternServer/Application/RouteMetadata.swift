@@ -1,4 +1,4 @@
-public import HTTPCore
+internal import HTTPCore
 
 /// What the application knows of a route besides its handler.
 public struct RouteMetadata: Sendable {

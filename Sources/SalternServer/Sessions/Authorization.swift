@@ -30,6 +30,9 @@ final class Authorization {
     /// The time of this request.
     var now: Timestamp { caller.now }
 
+    /// A session that was last used at or before it is not live.
+    var idleSince: Timestamp { caller.idleSince }
+
     /// Reads what belongs to the account.
     /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
     func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {

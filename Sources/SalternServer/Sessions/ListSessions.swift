@@ -2,17 +2,10 @@ internal import HTTPCore
 
 /// `GET /v1/sessions`: the caller's live sessions.
 struct ListSessions: AccountEndpoint {
-    private let policy: SessionPolicy
-
-    init(_ policy: SessionPolicy) {
-        self.policy = policy
-    }
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let sessions = try await authorization.read(
             FindSessions(
-                tokenHash: authorization.tokenHash, now: authorization.now,
-                idleSince: authorization.now - policy.idleTimeout))
+                tokenHash: authorization.tokenHash, now: authorization.now, idleSince: authorization.idleSince))
         return .json(capacity: 64 + sessions.count * 256) { writer in
             writer.object { writer in
                 writer.array("sessions") { writer in

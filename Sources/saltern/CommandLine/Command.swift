@@ -14,10 +14,6 @@ protocol Command: Sendable {
     func run(_ console: Console) async throws
 }
 
-extension Command {
-    static var name: String { words.joined(separator: " ") }
-}
-
 /// The words of the command line were wrong; exit status 64 (`EX_USAGE`).
 struct UsageError: Error {
     let message: String

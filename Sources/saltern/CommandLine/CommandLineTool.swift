@@ -1,50 +1,85 @@
 /// Finds the subcommand, reads its options, runs it, and turns what it throws into an exit status.
 enum CommandLineTool {
-    static let commands: [any Command.Type] = [
-        Serve.self,
-        MigrateUp.self, MigrateStatus.self, MigrateVerify.self,
-        CreateCertificate.self, ShowPins.self, ExportCertificate.self, RotateCertificate.self, CheckCertificate.self,
-        CheckHealth.self, ListStatements.self,
-    ]
+    /// One line of the table of subcommands.
+    private struct Entry {
+        let words: [String]
+        let summary: String
+        let help: String
+        let run: (_ words: [String], _ console: Console) async throws -> Void
 
-    static func run(_ words: [String], console: Console = .process()) async -> Int32 {
-        if words.isEmpty || words == ["--help"] || words == ["-h"] || words == ["help"] {
-            console.write(overview)
-            return words.isEmpty ? 64 : 0
-        }
-        let words = words.first == "help" ? Array(words.dropFirst()) + ["--help"] : words
-        let spoken = Array(words.prefix { !$0.hasPrefix("-") })
-        guard let command = commands.first(where: { spoken.starts(with: $0.words) }) else {
-            let group = commands.filter { $0.words.first == spoken.first }
-            guard !group.isEmpty, spoken.count == 1 else {
-                console.writeError("saltern: unknown command '\(spoken.joined(separator: " "))'; see saltern --help\n")
-                return 64
+        var name: String { words.joined(separator: " ") }
+
+        init<C: Command>(_ type: C.Type) {
+            words = C.words
+            summary = C.summary
+            help = C.help
+            run = { words, console in
+                var arguments = Arguments(words)
+                let command = try C(&arguments)
+                try arguments.finish()
+                try await command.run(console)
             }
-            console.write(table(of: group))
-            return words.contains("--help") ? 0 : 64
         }
-        if words.contains("--help") || words.contains("-h") {
-            console.write("saltern \(command.name): \(command.summary)\n\n\(command.help)\n")
-            return 0
-        }
-        return await run(command, Array(words.dropFirst(command.words.count)), console)
     }
 
-    private static func run(_ type: any Command.Type, _ words: [String], _ console: Console) async -> Int32 {
+    private static var entries: [Entry] {
+        [
+            Entry(Serve.self),
+            Entry(MigrateUp.self), Entry(MigrateStatus.self), Entry(MigrateVerify.self),
+            Entry(CreateCertificate.self), Entry(ShowPins.self), Entry(ExportCertificate.self),
+            Entry(RotateCertificate.self), Entry(CheckCertificate.self),
+            Entry(CheckHealth.self), Entry(ListStatements.self),
+        ]
+    }
+
+    private static let usageStatus: Int32 = 64
+
+    /// Runs the command that `words` name.
+    /// - Returns: the process's exit status: 0, 1 when the command failed, 64 when the words were wrong.
+    static func run(_ words: [String], console: Console = .process()) async -> Int32 {
+        guard let first = words.first else {
+            console.writeError(overview)
+            return usageStatus
+        }
+        if words == ["--help"] || words == ["-h"] || words == ["help"] {
+            console.write(overview)
+            return 0
+        }
+        let words = first == "help" ? Array(words.dropFirst()) + ["--help"] : words
+        let asksForHelp = words.contains("--help") || words.contains("-h")
+        let spoken = Array(words.prefix { !$0.hasPrefix("-") })
+        if let entry = entries.first(where: { spoken.starts(with: $0.words) }) {
+            if asksForHelp {
+                console.write("saltern \(entry.name): \(entry.summary)\n\n\(entry.help)\n")
+                return 0
+            }
+            return await run(entry, Array(words.dropFirst(entry.words.count)), console)
+        }
+        let group = entries.filter { $0.words.first == spoken.first && spoken.count == 1 }
+        guard !group.isEmpty else {
+            console.writeError("saltern: unknown command '\(spoken.joined(separator: " "))'; see saltern --help\n")
+            return usageStatus
+        }
+        if asksForHelp {
+            console.write(table(of: group))
+            return 0
+        }
+        console.writeError("saltern \(spoken[0]) needs one of:\n\(table(of: group))")
+        return usageStatus
+    }
+
+    private static func run(_ entry: Entry, _ words: [String], _ console: Console) async -> Int32 {
         do {
-            var arguments = Arguments(words)
-            let command = try type.init(&arguments)
-            try arguments.finish()
-            try await command.run(console)
+            try await entry.run(words, console)
             return 0
         } catch let error as UsageError {
-            console.writeError("saltern \(type.name): \(error.message); see saltern \(type.name) --help\n")
-            return 64
+            console.writeError("saltern \(entry.name): \(error.message); see saltern \(entry.name) --help\n")
+            return usageStatus
         } catch let failure as CommandFailure {
-            for message in failure.messages { console.writeError("saltern \(type.name): \(message)\n") }
+            for message in failure.messages { console.writeError("saltern \(entry.name): \(message)\n") }
             return 1
         } catch {
-            console.writeError("saltern \(type.name): \(error)\n")
+            console.writeError("saltern \(entry.name): \(error)\n")
             return 1
         }
     }
@@ -55,18 +90,18 @@ enum CommandLineTool {
 
         usage: saltern COMMAND [OPTIONS]
 
-        \(table(of: commands))
+        \(table(of: entries))
         Every setting is an environment variable SALTERN_…; `saltern serve --help` lists them.
         `saltern COMMAND --help` says more about a command.
 
         """
     }
 
-    private static func table(of commands: [any Command.Type]) -> String {
-        let width = commands.map(\.name.count).max() ?? 0
-        return commands.map { command in
-            let padding = String(repeating: " ", count: width - command.name.count)
-            return "  \(command.name)\(padding)  \(command.summary)\n"
+    private static func table(of entries: [Entry]) -> String {
+        let width = entries.map(\.name.count).max() ?? 0
+        return entries.map { entry in
+            let padding = String(repeating: " ", count: width - entry.name.count)
+            return "  \(entry.name)\(padding)  \(entry.summary)\n"
         }.joined()
     }
 }

@@ -108,7 +108,7 @@ struct ExportCertificate: Command {
     }
 
     func run(_ console: Console) async throws {
-        console.writeBytes(try reporting { () throws(CertificateError) in try option.directory(console).exportDER() })
+        console.write(try reporting { () throws(CertificateError) in try option.directory(console).exportDER() })
     }
 }
 

@@ -48,7 +48,7 @@ struct Serve: Command {
         let log = Log(minimumLevel: configuration.logLevel, sink: writer) {
             UTCTimestamp(microsecondsSinceEpoch: SystemWallClock().now.unixMicroseconds)
         }
-        let signals = ServerSignal.arriving()
+        let signals = ServerSignals()
         let server: RunningServer
         do {
             server = try await RunningServer.start(configuration, log: log)
@@ -58,7 +58,7 @@ struct Serve: Command {
         log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
         let decoys = Task { await server.keepDecoysCurrent() }
         defer { decoys.cancel() }
-        for await signal in signals {
+        for await signal in signals.arriving {
             switch signal {
             case .reload: reload(configuration, server, log)
             case .stop:

@@ -42,7 +42,7 @@ struct MetricsResponder: Responder {
             "saltern_tls_handshakes_failed_total", .counter, "TLS handshakes that failed.",
             counters.failedHandshakes.load(ordering: .relaxed))
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
         let seconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
         let microseconds = Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
         text.single("process_cpu_seconds_total", .counter, "CPU time used.", seconds + microseconds / 1_000_000)

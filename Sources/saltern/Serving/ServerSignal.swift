@@ -7,19 +7,24 @@ enum ServerSignal: Sendable {
     case stop
     /// SIGHUP: read certificate and key again.
     case reload
+}
 
-    /// The signals as they arrive, from now on; the process no longer ends by them of itself.
-    static func arriving() -> AsyncStream<ServerSignal> {
-        AsyncStream { continuation in
-            let queue = DispatchQueue(label: "signals")
-            let sources = [(SIGTERM, stop), (SIGINT, stop), (SIGHUP, reload)].map { number, meaning in
-                signal(number, SIG_IGN)
-                let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-                source.setEventHandler { continuation.yield(meaning) }
-                source.resume()
-                return source
-            }
-            continuation.onTermination = { _ in for source in sources { source.cancel() } }
+/// The signals that arrive while this lives; the process no longer ends by them of itself.
+struct ServerSignals {
+    /// The signals in order.
+    let arriving: AsyncStream<ServerSignal>
+    private let sources: [any DispatchSourceSignal]
+
+    init() {
+        let (stream, continuation) = AsyncStream.makeStream(of: ServerSignal.self)
+        let queue = DispatchQueue(label: "signals")
+        arriving = stream
+        sources = [(SIGTERM, ServerSignal.stop), (SIGINT, .stop), (SIGHUP, .reload)].map { number, meaning in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler { continuation.yield(meaning) }
+            source.resume()
+            return source
         }
     }
 }
