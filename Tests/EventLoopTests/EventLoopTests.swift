@@ -15,7 +15,7 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
     @Test func `async functions run on the loop's thread, before and after they wait`() async throws {
         try await withLoop { loop in
             #expect(!loop.isInLoop)
-            let seen = await loop.run {
+            let seen = try await loop.run {
                 let before = loop.isInLoop
                 try await Task.sleep(for: .milliseconds(1))
                 return (before, loop.isInLoop)

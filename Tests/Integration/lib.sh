@@ -38,6 +38,7 @@ finish() {
     local result=$?
     trap - EXIT
     rm -rf -- "$work"
+    remove_own_server || result=1
     stop_throwaway || result=1
     ((result == 0)) || printf 'FAILED  %s\n' "$current_scenario"
     exit "$result"
@@ -45,8 +46,10 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
+executable=${SALTERN_TEST_EXECUTABLE:-$repository/.build/release/saltern}
+
 if [[ -z ${SALTERN_TEST_URL:-} ]]; then
-    start_throwaway "$repository/.build/release/saltern"
+    start_throwaway "$executable"
     SALTERN_TEST_URL=$throwaway_url
     SALTERN_TEST_HOME=$throwaway_home
 fi
@@ -121,6 +124,7 @@ uuid() { cat /proc/sys/kernel/random/uuid; }
 # random_base64 BYTES
 random_base64() { openssl rand -base64 "$1" | tr -d '\n'; }
 
+hex() { od -An -v -tx1 | tr -d ' \n'; }
 
 # register NAME [PASSWORD]: a new account whose userid starts with NAME, and its first session.
 register() {
@@ -151,4 +155,71 @@ saltern() (
     # The command refuses settings that it does not know.
     unset "${!SALTERN_TEST_@}"
     command saltern "$@"
+)
+
+# A server of the scenario's own, for what the others must not feel: signals, kills, other settings.
+own_pid=
+own_home=
+own_port=
+
+# start_own_server [NAME=VALUE]…: serves from own_home, which a later start finds as it was left; what follows talks to it.
+start_own_server() {
+    local name clean=()
+    for name in "${!SALTERN_@}"; do
+        clean+=(--unset "$name")
+    done
+    if [[ -z $own_home ]]; then
+        own_home=$(mktemp --directory /tmp/saltern-home-XXXXXX)
+        chmod 0711 -- "$own_home"
+        own_port=$(free_port)
+    fi
+    : >"$own_home/run.log"
+    setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$own_home" SALTERN_LISTEN="127.0.0.1:$own_port" "$@" \
+        "$repository/scripts/run" --executable "$executable" </dev/null >>"$own_home/run.log" 2>&1 &
+    own_pid=$!
+    if ! wait_until 120 own_server_is_ready_or_gone || is_gone "$own_pid"; then
+        tail -n 40 "$own_home/run.log" >&2
+        die "the server did not start"
+    fi
+    SALTERN_TEST_HOME=$own_home
+    SALTERN_TEST_URL=$(sed -n 's/^ready //p' "$own_home/run.log")
+    certificate=$own_home/tls/certificate.pem
+}
+
+own_server_is_ready_or_gone() { is_gone "$own_pid" || grep -q '^ready ' "$own_home/run.log"; }
+
+# The server's process; own_pid is that of scripts/run.
+own_server_process() { cat "$own_home/server.pid"; }
+
+# wait_for_own_server SECONDS: until it has ended by itself or by a signal; its exit status.
+wait_for_own_server() {
+    local result=0
+    wait_until "$1" is_gone "$own_pid" || fail "the server to have ended within $1 s"
+    wait "$own_pid" || result=$?
+    own_pid=
+    return "$result"
+}
+
+# stop_own_server: fails when it did not end cleanly.
+stop_own_server() {
+    local result=0
+    [[ -n $own_pid ]] || return 0
+    end_process "$own_pid" TERM 110
+    wait "$own_pid" 2>/dev/null || result=$?
+    own_pid=
+    return "$result"
+}
+
+remove_own_server() {
+    local result=0
+    stop_own_server || result=$?
+    [[ -z $own_home ]] || rm -rf -- "$own_home"
+    return "$result"
+}
+
+# query SQL: what the database says, asked as the schema's owner.
+query() (
+    # shellcheck source=/dev/null
+    source "$SALTERN_TEST_HOME/run.env"
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" "$SALTERN_OWNER_DATABASE_URL"
 )

@@ -79,9 +79,9 @@ write_environment() {
     local name
     {
         printf '# Source this, and saltern commands talk to %s. Made anew by every scripts/run.\n' "$base_url"
-        for name in "${!SALTERN_@}"; do
-            [[ $(declare -p "$name") != declare\ -*x* ]] || printf 'export %s=%q\n' "$name" "${!name}"
-        done
+        while read -r name; do
+            printf 'export %s=%q\n' "$name" "${!name}"
+        done < <(compgen -A export SALTERN_)
         printf 'export PATH=%q:"$%s"\n' "$(dirname -- "$executable")" PATH
     } >"$home/run.env.new"
     mv -- "$home/run.env.new" "$home/run.env"
@@ -111,9 +111,11 @@ server_is_ready() {
 
 # stop_instance: the server first, so that it drains while its database is there. Fails when the server fails.
 stop_instance() {
-    local status=0
+    local status=0 patience=40
     if [[ -n $server_pid ]]; then
-        end_process "$server_pid" TERM 40
+        # It bounds its own draining: by 30 s, or by what the caller has set, which is an hour at most.
+        [[ -z ${SALTERN_DRAIN_TIMEOUT:-} ]] || patience=3660
+        end_process "$server_pid" TERM "$patience"
         wait "$server_pid" 2>/dev/null || status=$?
         server_pid=
         rm -f -- "$home/server.pid"

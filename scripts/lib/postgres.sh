@@ -112,7 +112,7 @@ postgres_start() {
         cd / && exec setsid "${become[@]}" setpriv --pdeathsig INT "$server" -D "$postgres_data" \
             -c listen_addresses= -c unix_socket_directories="$postgres_sockets" -c unix_socket_permissions=0700 \
             -c hba_file="$postgres_data/pg_hba.conf" -c ident_file="$postgres_data/pg_ident.conf" \
-            -c logging_collector=off "$@"
+            -c logging_collector=off -c log_error_verbosity=terse "$@"
     ) </dev/null >>"$log" 2>&1 9>&- &
     postgres_pid=$!
     if ! wait_until 60 postgres_answers_or_died || is_gone "$postgres_pid"; then

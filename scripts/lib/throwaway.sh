@@ -15,6 +15,7 @@ start_throwaway() {
     throwaway_home=$(mktemp --directory /tmp/saltern-home-XXXXXX)
     # PostgreSQL's system user has to pass through it.
     chmod 0711 -- "$throwaway_home"
+    : >"$throwaway_home/run.log"
     setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$throwaway_home" \
         SALTERN_LISTEN="127.0.0.1:$(free_port)" "$@" \
         "$repository/scripts/run" --executable "$executable" </dev/null >"$throwaway_home/run.log" 2>&1 &

@@ -1,7 +1,8 @@
 internal import HTTPCore
 internal import Synchronization
 
-/// Counts the connections of all loops, in all and by address.
+/// Counts the connections of all loops, in all and by address. IPv6 clients are counted by their /64, which one of
+/// them has for itself.
 final class ConnectionQuota: Sendable {
     /// What becomes of a new connection.
     enum Decision {
@@ -35,9 +36,9 @@ final class ConnectionQuota: Sendable {
     func open(from client: ClientAddress) -> Decision {
         counts.withLock { counts in
             guard counts.total < maximum + refusalAllowance else { return .drop }
-            guard counts.byAddress[client.address, default: 0] < maximumPerAddress else { return .drop }
+            guard counts.byAddress[client.network, default: 0] < maximumPerAddress else { return .drop }
             counts.total += 1
-            counts.byAddress[client.address, default: 0] += 1
+            counts.byAddress[client.network, default: 0] += 1
             return counts.total <= maximum ? .serve : .refusePolitely
         }
     }
@@ -46,8 +47,8 @@ final class ConnectionQuota: Sendable {
     func close(from client: ClientAddress) {
         counts.withLock { counts in
             counts.total -= 1
-            let left = counts.byAddress[client.address, default: 1] - 1
-            counts.byAddress[client.address] = left > 0 ? left : nil
+            let left = counts.byAddress[client.network, default: 1] - 1
+            counts.byAddress[client.network] = left > 0 ? left : nil
         }
     }
 }

@@ -33,7 +33,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether only this machine can reach the address.
     public var isLoopback: Bool {
-        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.split(separator: ".").count == 4)
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 }
 
@@ -66,6 +68,20 @@ struct ResolvedAddress: Sendable {
     func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         withUnsafePointer(to: storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
+        }
+    }
+}
+
+extension ClientAddress {
+    /// The IPv4 address, or the first 64 bits of the IPv6 address as hexadecimal digits.
+    var network: String {
+        var parsed = in6_addr()
+        guard address.utf8.contains(UInt8(ascii: ":")), inet_pton(AF_INET6, address, &parsed) == 1 else {
+            return address
+        }
+        return withUnsafeBytes(of: parsed) { bytes in
+            let prefix = bytes.loadUnaligned(as: UInt64.self).bigEndian
+            return String(prefix, radix: 16) + "::/64"
         }
     }
 }

@@ -1,4 +1,5 @@
 import EventLoop
+import HTTPCore
 import Postgres
 import SalternServer
 
@@ -55,8 +56,10 @@ struct MigrateStatus: Command {
     func run(_ console: Console) async throws {
         let all = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.status() }
         for status in all {
-            let applied = status.appliedAt.map { "applied \($0)" } ?? "not applied"
-            console.print("\(Migration.fileName(status.version, status.name))  \(applied)")
+            let applied = status.appliedAt.map {
+                "applied \(UTCTimestamp(microsecondsSinceEpoch: $0.unixMicroseconds))"
+            }
+            console.print("\(Migration.fileName(status.version, status.name))  \(applied ?? "not applied")")
         }
     }
 }

@@ -38,7 +38,7 @@ struct ServeConfiguration {
     let drainTimeout: Duration
     let logLevel: LogLevel
 
-    /// The variables that any command knows.
+    /// The variables that any command or script of the project knows.
     static let variables: Set<String> = [
         "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SALT_PREFIX", "SALTERN_LISTEN",
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
@@ -46,6 +46,7 @@ struct ServeConfiguration {
         "SALTERN_SESSION_LIFETIME", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS", "SALTERN_DATABASE_CONNECTIONS",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
+        "SALTERN_TEST_DATABASE_URL", "SALTERN_TEST_HOME", "SALTERN_TEST_URL", "SALTERN_TEST_CERTIFICATE",
     ]
 
     /// Reads the environment and the certificate.
@@ -137,7 +138,8 @@ extension Settings {
         let iterations = 1...10_000_000
         let minimum = integer("SALTERN_KDF_MINIMUM_ITERATIONS", in: iterations, default: 600_000)
         let kdf = KDFPolicy(
-            defaultIterations: integer("SALTERN_KDF_DEFAULT_ITERATIONS", in: iterations, default: max(minimum, 600_000)),
+            defaultIterations: integer(
+                "SALTERN_KDF_DEFAULT_ITERATIONS", in: iterations, default: max(minimum, 600_000)),
             minimumIterations: minimum)
         let prefix = requiredText(
             "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
@@ -152,7 +154,8 @@ extension Settings {
             registration: choice(
                 "SALTERN_REGISTRATION", ["open": RegistrationMode.open, "closed": .closed], default: .closed),
             sessions: sessions,
-            items: ItemPolicy(acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),
+            items: ItemPolicy(
+                acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),
             pins: pins)
         // An empty prefix has been reported as missing.
         if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }

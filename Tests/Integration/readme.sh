@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs the walk through the API that README.md shows, block by block as it stands there.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+# The walk talks to what scripts/run serves by default, as a person of its own.
+person=$(unique ada)
+sed -n '/^<!-- Tests\/Integration\/readme.sh runs/,/^<!-- The end of the walk/p' "$repository/README.md" |
+    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
+    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
+        >"$work/walk"
+
+# expect_output TEXT: what the walk has to have printed.
+expect_output() { grep --quiet --fixed-strings -- "$1" "$work/output" || fail "the walk to print: $1"; }
+
+scenario "every block of the README runs"
+(($(wc -l <"$work/walk") > 60)) || fail "to find the blocks in README.md"
+bash -euo pipefail "$work/walk" >"$work/output" 2>&1 || fail "the walk to end well: $(tail -n 20 "$work/output")"
+
+scenario "a wrong pin ends the conversation before it has begun"
+expect_output 'refused by curl: 90'
+
+scenario "the note is read back as it was written"
+grep --quiet --line-regexp 'Buy salt\.' "$work/output" || fail "the opened note on a line of its own"
+
+scenario "what the text says about errors is so"
+expect_output '"code":"precondition_failed"'
+expect_output '"code":"not_encrypted"'
+expect_output '"code":"unauthenticated"'
+expect_output '"ended":1'

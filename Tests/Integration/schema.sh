@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Server and schema have to fit: neither is used with a newer or an older other.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+# refused COMMAND…: runs it, wants it to fail, and keeps what it said in $work/refusal.
+refused() {
+    if "$@" >"$work/refusal" 2>&1 </dev/null; then fail "$* to refuse: $(cat "$work/refusal")"; fi
+}
+
+start_own_server
+
+scenario "a current schema verifies, and migrating again does nothing"
+[[ $(saltern migrate verify) == 'the schema is current' ]] || fail "the schema to be current"
+[[ $(saltern migrate up) == 'nothing to do' ]] || fail "nothing to do"
+saltern migrate status | grep --quiet '^0001_accounts_sessions_items.sql  applied ' || fail "the first migration in the list"
+
+scenario "the server's own role cannot change the schema"
+run_as_server() (
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --command "$1" "$SALTERN_DATABASE_URL"
+)
+refused run_as_server 'CREATE TABLE saltern.mine (id integer)'
+refused run_as_server 'DROP TABLE saltern.items'
+refused run_as_server 'UPDATE saltern.plans SET max_items = 0'
+refused run_as_server 'DELETE FROM saltern.schema_migrations'
+refused run_as_server "UPDATE saltern.installation SET salt_prefix = 'mine:'"
+
+scenario "a schema that is newer than the program is refused by migrate, by serve and by readiness"
+query "INSERT INTO saltern.schema_migrations (version, name, checksum) VALUES (9999, 'from_the_future', sha256(''))"
+refused saltern migrate up
+refused saltern migrate verify
+serve_elsewhere() (
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    unset "${!SALTERN_TEST_@}"
+    timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
+)
+refused serve_elsewhere
+request GET /v1/health/ready
+expect_problem 503 schema_mismatch
+expect_header retry-after 60
+request GET /v1/health/live
+expect_status 200
+query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'
+request GET /v1/health/ready
+expect_status 200
+
+scenario "a migration that was changed after it had been applied is noticed"
+query "UPDATE saltern.schema_migrations SET checksum = sha256('another') WHERE version = 1"
+refused saltern migrate verify
+refused saltern migrate up
+
+scenario "an older schema is refused by serve, which never migrates by itself"
+query 'DELETE FROM saltern.schema_migrations WHERE version = 1'
+refused serve_elsewhere
+request GET /v1/health/ready
+expect_problem 503 schema_mismatch

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SIGHUP changes the certificate under way; SIGTERM lets requests finish.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+# A connection that stays open: what is written to descriptor 7 goes to the server, what it says is in $work/talk.
+open_connection() {
+    local pipe=$work/pipe
+    rm -f -- "$pipe"
+    mkfifo -- "$pipe"
+    : >"$work/talk"
+    openssl s_client -quiet -verify_quiet -no_ign_eof -servername localhost -CAfile "$certificate" \
+        -connect "127.0.0.1:$own_port" <"$pipe" >"$work/talk" 2>"$work/talk-errors" &
+    connection=$!
+    exec 7>"$pipe"
+}
+
+# say LINE…: each ends with CR LF.
+say_lines() { printf '%s\r\n' "$@" >&7; }
+
+# has_said COUNT TEXT: whether the server has said TEXT on the open connection COUNT times.
+has_said() { (($(grep --count --text --fixed-strings -- "$2" "$work/talk") == $1)); }
+
+# accepts PIN: whether new connections show a key with this pin.
+accepts() {
+    curl --silent --noproxy '*' --max-time 10 --output /dev/null --cacert "$certificate" --pinnedpubkey "$1" \
+        "$SALTERN_TEST_URL/v1/service"
+}
+
+start_own_server
+register ada
+
+scenario "a connection is kept alive"
+open_connection
+say_lines 'GET /v1/account HTTP/1.1' 'Host: localhost' "Authorization: Bearer $token" ''
+wait_until 10 has_said 1 "$account_id" || fail "a reply: $(cat "$work/talk" "$work/talk-errors")"
+
+scenario "SIGHUP after a rotation: the backup key is in use, and the old one is not"
+active=$(saltern certificate pins | sed -n 's/^active *//p')
+backup=$(saltern certificate pins | sed -n 's/^backup *//p')
+accepts "$active" || fail "the active pin to be accepted"
+saltern certificate rotate >"$work/rotated"
+kill -HUP "$(own_server_process)"
+wait_until 10 accepts "$backup" || fail "the backup pin to be accepted"
+if accepts "$active"; then fail "the old pin to be refused"; fi
+accepts "$active;$backup" || fail "a client that pins both to be served"
+
+scenario "the service publishes the new pair"
+request GET /v1/service
+expect_json '.pins.active[0]' "$backup"
+expect_json '.pins.backup[0]' "$(sed -n 's/^backup *//p' "$work/rotated")"
+
+scenario "the connection from before is still served"
+say_lines 'GET /v1/account HTTP/1.1' 'Host: localhost' "Authorization: Bearer $token" ''
+wait_until 10 has_said 2 "$account_id" || fail "a second reply: $(cat "$work/talk" "$work/talk-errors")"
+
+scenario "SIGHUP with files that cannot be used changes nothing"
+cp -- "$certificate" "$work/good.pem"
+printf 'not a certificate\n' >"$certificate"
+kill -HUP "$(own_server_process)"
+wait_until 10 grep --quiet certificate_not_reloaded "$own_home/run.log" || fail "the log to say so"
+cp -- "$work/good.pem" "$certificate"
+accepts "$backup" || fail "the server to go on as before"
+
+scenario "a key file that others can read is refused"
+chmod 0644 "$own_home/tls/key.pem"
+refused=$(grep --count certificate_not_reloaded "$own_home/run.log")
+kill -HUP "$(own_server_process)"
+refused_again() { (($(grep --count certificate_not_reloaded "$own_home/run.log") > refused)); }
+wait_until 10 refused_again || fail "the log to say so"
+chmod 0600 "$own_home/tls/key.pem"
+accepts "$backup" || fail "the server to go on as before"
+
+scenario "SIGTERM lets a request finish that has begun, and takes no new ones"
+id=$(uuid)
+payload="{\"format\":\"opaque\",\"body\":\"$(random_base64 300)\"}"
+say_lines "PUT /v1/items/$id HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
+    'Content-Type: application/json' "Content-Length: ${#payload}" 'Expect: 100-continue' ''
+wait_until 10 has_said 1 '100 Continue' || fail "the server to wait for the body"
+process=$(own_server_process)
+kill -TERM "$process"
+wait_until 10 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
+refuses() { ! accepts "$backup"; }
+wait_until 10 refuses || fail "new connections to be refused"
+is_running "$process" || fail "the server to wait for the request"
+printf '%s' "$payload" >&7
+wait_until 10 has_said 1 '201 Created' || fail "the request to be answered: $(cat "$work/talk" "$work/talk-errors")"
+exec 7>&-
+wait_until 20 is_gone "$process" || fail "the server to have ended"
+wait "$connection" || true
+grep --quiet server_stopped "$own_home/run.log" || fail "the log to say that the server has stopped"
+wait_for_own_server 60 || true
+
+scenario "and what it answered is there"
+start_own_server
+request GET "/v1/items/$id"
+expect_status 200
+expect_json ".body" "$(jq --raw-output .body <<<"$payload")"
