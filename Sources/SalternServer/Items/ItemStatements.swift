@@ -36,7 +36,7 @@ struct FindItems: AccountRead {
                 sum(octet_length(next.body) + coalesce(octet_length(next.title), 0)) OVER by_id AS bytes
             FROM (
                 SELECT stored.* FROM saltern.items stored
-                WHERE stored.account_id = $1 AND stored.item_id > coalesce($2, '00000000-0000-0000-0000-000000000000')
+                WHERE stored.account_id = $1 AND stored.item_id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
                     AND NOT stored.deleted
                 ORDER BY stored.item_id LIMIT $3 + 1
             ) next

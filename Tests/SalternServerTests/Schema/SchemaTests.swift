@@ -19,15 +19,19 @@ import Testing
         #expect(Schema.migrations.map(\.version) == Array(1...Schema.version))
     }
 
-    @Test func `every table of an account has a key that starts with it, and nothing that cannot be distributed`() async throws {
+    @Test func `every table of an account has a key that starts with it, and nothing that cannot be distributed`()
+        async throws
+    {
         try await TestApplication.with { app in
             let tables = try await app.execute(DescribeTables())
             #expect(tables.count >= 6)
             for table in tables {
-                let distribution: String? = ["logins": "userid", "installation": nil, "plans": nil][table.name] ?? "account_id"
+                let distribution: String? =
+                    ["logins": "userid", "installation": nil, "plans": nil][table.name] ?? "account_id"
                 if table.name == "schema_migrations" { continue }
                 if let distribution {
-                    #expect(table.uniqueKeys.allSatisfy { $0.hasPrefix(distribution) }, "\(table.name) \(table.uniqueKeys)")
+                    #expect(
+                        table.uniqueKeys.allSatisfy { $0.hasPrefix(distribution) }, "\(table.name) \(table.uniqueKeys)")
                     #expect(table.uniqueKeys.count == 1, "\(table.name)")
                 }
                 #expect(table.foreignKeys == 0, "\(table.name)")

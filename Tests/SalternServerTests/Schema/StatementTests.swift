@@ -41,13 +41,17 @@ import Testing
             #expect(flat.contains("account_id = $1") || flat.contains(/\((account_id)[^)]*\) VALUES \(\$1/), "\(name)")
         }
         // Every read of an account's table is restricted to the account where it is named.
-        for alias in flat.matches(of: /(?:FROM|JOIN|UPDATE) saltern\.(?:accounts|sessions|items)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT)(\w+))?/) {
+        for alias in flat.matches(
+            of: /(?:FROM|JOIN|UPDATE) saltern\.(?:accounts|sessions|items)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT)(\w+))?/
+        ) {
             let owner = alias.1.map { "\($0)." } ?? ""
             #expect(flat.contains("\(owner)account_id = $1"), "\(name) \(alias.0)")
         }
         #expect(!flat.contains(/VALUES \([^)]*SELECT/), "no scalar subquery in VALUES")
         #expect(!flat.contains(/ON CONFLICT .* SET .*(now\(\)|CURRENT_TIMESTAMP|random\(\))/))
-        #expect(!flat.contains(/\b(now|clock_timestamp|random|gen_random_uuid|nextval)\(/), "the time and randomness are parameters")
+        #expect(
+            !flat.contains(/\b(now|clock_timestamp|random|gen_random_uuid|nextval)\(/),
+            "the time and randomness are parameters")
         if name.hasPrefix("Guarded<") {
             #expect(sql.contains(Caller.hasLiveSession), "a write must guard itself")
         }
@@ -69,7 +73,9 @@ import Testing
                 id: item, precondition: .present, collection: .standard, format: .opaque, iterations: nil, title: nil,
                 body: sealed)
             #expect(try await app.execute(Guarded(caller: stranger, write: write)).isEmpty)
-            #expect(try await app.execute(Guarded(caller: stranger, write: BuryItem(id: item, precondition: .present))).isEmpty)
+            #expect(
+                try await app.execute(Guarded(caller: stranger, write: BuryItem(id: item, precondition: .present)))
+                    .isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveSession(id: session))).isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveOtherSessions())).isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveCurrentSession())).isEmpty)

@@ -16,10 +16,12 @@ import Testing
         #expect(Self.isRefused(Array(text.utf8)) == isEvidence)
     }
 
-    @Test(arguments: [
-        [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xE2, 0x82], [0x80], [0xC2, 0x85], [0xF0, 0x8F, 0xBF, 0xBF],
-        [0xF4, 0x90, 0x80, 0x80], [0xE0, 0x9F, 0xBF], [0x7F],
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xE2, 0x82], [0x80], [0xC2, 0x85],
+            [0xF0, 0x8F, 0xBF, 0xBF],
+            [0xF4, 0x90, 0x80, 0x80], [0xE0, 0x9F, 0xBF], [0x7F],
+        ] as [[UInt8]])
     func `what is not valid text is none`(_ tail: [UInt8]) {
         let bytes = Array("otherwise a text ".utf8) + tail
         #expect(bytes.withUnsafeBytes { PlainText.isText($0) } == false)
@@ -52,7 +54,8 @@ import Testing
         ("SQLite", Array("SQLite format 3\0".utf8)), ("OLE", [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1]),
         ("ELF", [0x7F, 0x45, 0x4C, 0x46, 2, 1, 1, 0]), ("Mach-O", [0xCF, 0xFA, 0xED, 0xFE, 0x0C, 0, 0, 1]),
         ("universal binary", [0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 2]), ("bplist", Array("bplist00".utf8)),
-        ("xz", [0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00]), ("bzip2", Array("BZh9".utf8) + [0x31, 0x41, 0x59, 0x26, 0x53, 0x59]),
+        ("xz", [0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00]),
+        ("bzip2", Array("BZh9".utf8) + [0x31, 0x41, 0x59, 0x26, 0x53, 0x59]),
         ("7z", [0x37, 0x7A, 0xBC, 0xAF, 0x27, 0x1C]), ("RAR", Array("Rar!".utf8) + [0x1A, 0x07, 0x01]),
         ("WebP", Array("RIFF".utf8) + [0x24, 0x10, 0, 0] + Array("WEBP".utf8)),
         ("MP4", [0, 0, 0, 0x20] + Array("ftypisom".utf8)), ("Ogg", Array("OggS".utf8) + [0, 2]),
@@ -90,15 +93,34 @@ import Testing
     static let corpus: [(String, [UInt8])] = [
         ("zeros", [UInt8](repeating: 0, count: 16)),
         ("UTF-16", Array("Password: hunter2".utf16).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }),
-        ("UTF-16 in Cyrillic", Array("пароль от сейфа: двенадцать".utf16).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }),
+        (
+            "UTF-16 in Cyrillic",
+            Array("пароль от сейфа: двенадцать".utf16).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        ),
         ("UTF-32", Array("Passw0rd!".unicodeScalars).flatMap { [0, 0, UInt8($0.value >> 8), UInt8($0.value & 0xFF)] }),
         ("integers", (0..<100).flatMap { [UInt8($0), 0x02, 0x00, 0x00] }),
-        ("Latin-1", Array(repeating: Array("Gr".utf8) + [0xFC, 0xDF] + Array("e aus der Stra".utf8) + [0xDF, 0x65, 0x2E], count: 20).flatMap { $0 }),
+        (
+            "Latin-1",
+            Array(
+                repeating: Array("Gr".utf8) + [0xFC, 0xDF] + Array("e aus der Stra".utf8) + [0xDF, 0x65, 0x2E],
+                count: 20
+            ).flatMap { $0 }
+        ),
         ("ECB", Array(repeating: SecureRandom.bytes(16), count: 2).flatMap { $0 } + SecureRandom.bytes(32)),
-        ("blocks far apart", { let block = SecureRandom.bytes(16); return block + SecureRandom.bytes(4_096) + block }()),
+        (
+            "blocks far apart",
+            {
+                let block = SecureRandom.bytes(16); return block + SecureRandom.bytes(4_096) + block
+            }()
+        ),
         ("a counter", (0..<64).flatMap { [UInt8($0), 0x5A, 0xC3, UInt8($0 &* 3)] }),
         ("half of the values", SecureRandom.bytes(800).map { $0 & 0x7F }),
-        ("ASCII under a repeated key", Array("attack at dawn, retreat at dusk. ".utf8).cycled(600).enumerated().map { $1 ^ [0xA5, 0x3C, 0x96][$0 % 3] }),
+        (
+            "ASCII under a repeated key",
+            Array("attack at dawn, retreat at dusk. ".utf8).cycled(600).enumerated().map {
+                $1 ^ [0xA5, 0x3C, 0x96][$0 % 3]
+            }
+        ),
     ]
 
     @Test func `plain text behind a real nonce and before a real tag is found`() {

@@ -5,16 +5,18 @@ import Testing
 @testable import SalternServer
 
 @Suite struct SealedFormatTests {
-    @Test(arguments: [
-        (SealedFormat.rncryptorV3, [3, 0], 64, true), (.rncryptorV3, [3, 0], 80, true),
-        (.rncryptorV3, [3, 1], 80, true), (.rncryptorV3, [3, 1], 96, true),
-        (.rncryptorV3, [3, 0], 63, false), (.rncryptorV3, [3, 0], 48, false), (.rncryptorV3, [3, 0], 65, false),
-        (.rncryptorV3, [3, 1], 64, false), (.rncryptorV3, [3, 1], 81, false), (.rncryptorV3, [3, 2], 80, false),
-        (.rncryptorV3, [2, 0], 64, false), (.rncryptorV3, [3], 0, false), (.rncryptorV3, [], 0, false),
-        (.aes256GCM, [], 28, true), (.aes256GCM, [], 29, true), (.aes256GCM, [], 27, false), (.aes256GCM, [], 0, false),
-        (.aes256GCMIV16, [], 32, true), (.aes256GCMIV16, [], 31, false),
-        (.opaque, [], 1, true), (.opaque, [], 0, false),
-    ] as [(SealedFormat, [UInt8], Int, Bool)])
+    @Test(
+        arguments: [
+            (SealedFormat.rncryptorV3, [3, 0], 64, true), (.rncryptorV3, [3, 0], 80, true),
+            (.rncryptorV3, [3, 1], 80, true), (.rncryptorV3, [3, 1], 96, true),
+            (.rncryptorV3, [3, 0], 63, false), (.rncryptorV3, [3, 0], 48, false), (.rncryptorV3, [3, 0], 65, false),
+            (.rncryptorV3, [3, 1], 64, false), (.rncryptorV3, [3, 1], 81, false), (.rncryptorV3, [3, 2], 80, false),
+            (.rncryptorV3, [2, 0], 64, false), (.rncryptorV3, [3], 0, false), (.rncryptorV3, [], 0, false),
+            (.aes256GCM, [], 28, true), (.aes256GCM, [], 29, true), (.aes256GCM, [], 27, false),
+            (.aes256GCM, [], 0, false),
+            (.aes256GCMIV16, [], 32, true), (.aes256GCMIV16, [], 31, false),
+            (.opaque, [], 1, true), (.opaque, [], 0, false),
+        ] as [(SealedFormat, [UInt8], Int, Bool)])
     func `a format's structure is checked`(
         _ format: SealedFormat, _ header: [UInt8], _ random: Int, _ isAccepted: Bool
     ) {

@@ -23,7 +23,9 @@ import Testing
                 #expect(reply.fields["Retry-After"].flatMap(Int.init) ?? 0 >= 1)
             }
             #expect(try await app.client.get("/v1/health/live").status == 200)
-            #expect(app.log.lines.contains { $0.contains(#""event":"database_error""#) && $0.contains(#""level":"error""#) })
+            #expect(
+                app.log.lines.contains { $0.contains(#""event":"database_error""#) && $0.contains(#""level":"error""#) }
+            )
 
             try await app.openDatabase()
             var read = try await ada.client.get(path)
