@@ -26,7 +26,8 @@ struct Userid: Hashable, Sendable {
             return
         }
         let canonical = Self.canonicalForm(of: text)
-        guard (1...Self.byteLimit).contains(canonical.utf8.count), !canonical.unicodeScalars.contains(where: Self.isControl)
+        guard (1...Self.byteLimit).contains(canonical.utf8.count),
+            !canonical.unicodeScalars.contains(where: Self.isControl)
         else { throw .invalid }
         guard canonical.utf8.elementsEqual(text.utf8) else { throw .notCanonical(canonical) }
         string = text

@@ -36,7 +36,7 @@ struct FindItems: AccountRead {
                 sum(octet_length(next.body) + coalesce(octet_length(next.title), 0)) OVER by_id AS bytes
             FROM (
                 SELECT stored.* FROM saltern.items stored
-                WHERE stored.account_id = $1 AND stored.item_id > coalesce($2, '00000000-0000-0000-0000-000000000000')
+                WHERE stored.account_id = $1 AND stored.item_id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
                     AND NOT stored.deleted
                 ORDER BY stored.item_id LIMIT $3 + 1
             ) next
@@ -86,7 +86,7 @@ struct WriteItem: AccountWrite {
             SELECT i.*, coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS bytes
             FROM saltern.items i WHERE i.account_id = $1 AND i.item_id = $5
         ), size AS (
-            SELECT (octet_length($11) + coalesce(octet_length($10), 0))::bigint AS bytes
+            SELECT (octet_length($11::bytea) + coalesce(octet_length($10::bytea), 0))::bigint AS bytes
         ), decision AS (
             SELECT a.*, size.bytes AS new_bytes,
                 CASE WHEN c.deleted = false THEN 0 ELSE 1 END AS more_items,
