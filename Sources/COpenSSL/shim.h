@@ -61,6 +61,7 @@ static inline void saltern_SSL_CTX_prefer_server_ciphers(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
 }
 static inline long saltern_SSL_CTX_set_mode(SSL_CTX *context, long mode) { return SSL_CTX_set_mode(context, mode); }
+static inline long saltern_SSL_CTX_clear_mode(SSL_CTX *context, long mode) { return SSL_CTX_clear_mode(context, mode); }
 static inline long saltern_SSL_CTX_set_groups_list(SSL_CTX *context, const char *groups) {
     return SSL_CTX_set1_groups_list(context, groups);
 }

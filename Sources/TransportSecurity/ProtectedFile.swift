@@ -27,7 +27,8 @@ enum ProtectedFile {
 
     /// The contents of a file; `.owner` refuses one that its group or others can read or write.
     static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // Without O_NONBLOCK a named pipe would stop the server here until somebody writes to it.
+        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
         defer { close(descriptor) }
         // The permissions are those of the open file, so that nobody can swap it between check and use.

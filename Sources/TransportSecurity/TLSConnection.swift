@@ -28,6 +28,7 @@ public final class TLSConnection {
     public enum ReadResult: Hashable, Sendable {
         /// So many bytes, at least one.
         case bytes(Int)
+        /// To be called again when the socket is readable, which it may be still: ask for its level, not its edge.
         case wantsRead
         case wantsWrite
         /// The peer said that it will send nothing more.
@@ -44,13 +45,20 @@ public final class TLSConnection {
 
     /// `SSL *`, owned. It holds a reference of its own to its context.
     let ssl: OpaquePointer
-    private let pins: Set<SPKIPin>
-    private var hasFailed = false
+    /// The pins that a client expects; `nil` when it trusts in another way, and on the server's side.
+    private let pins: Set<SPKIPin>?
+    private var state = State.handshaking
+
+    private enum State {
+        case handshaking
+        case established
+        case failed
+    }
 
     /// The server's side of a connection.
     public init(context: TLSServerContext, descriptor: Int32) throws(TLSError) {
         ssl = try Self.make(context.context, descriptor)
-        pins = []
+        pins = nil
         SSL_set_accept_state(ssl)
     }
 
@@ -61,7 +69,7 @@ public final class TLSConnection {
         ssl = try Self.make(context.context, descriptor)
         switch context.trust {
         case .pins(let pins): self.pins = pins
-        case .systemAuthorities: self.pins = []
+        case .systemAuthorities: self.pins = nil
         }
         SSL_set_connect_state(ssl)
         if let hostName { try expect(hostName, context.trust) }
@@ -88,6 +96,7 @@ public final class TLSConnection {
         let status = SSL_do_handshake(ssl)
         guard status != 1 else {
             try checkPins()
+            state = .established
             return .finished
         }
         switch try outcome(status, of: "TLS handshake") {
@@ -97,10 +106,10 @@ public final class TLSConnection {
         }
     }
 
-    /// Reads what is there into `buffer`, which must not be empty.
+    /// Reads what is there into `buffer`, which must not be empty, after the handshake.
     public func read(into buffer: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
         precondition(!buffer.isEmpty, "nothing can be read into an empty buffer")
-        try prepare()
+        try prepareTransfer()
         var count = 0
         let status = SSL_read_ex(ssl, buffer.baseAddress, buffer.count, &count)
         guard status != 1 else { return .bytes(count) }
@@ -111,13 +120,13 @@ public final class TLSConnection {
         }
     }
 
-    /// Writes as much of `bytes`, which must not be empty, as the socket takes.
+    /// Writes as much of `bytes`, which must not be empty, as the socket takes, after the handshake.
     ///
     /// After `.wantsRead` or `.wantsWrite` the next write has to start with the same bytes (they may have moved
     /// in memory, and more may follow): part of them may be in an encrypted record already.
     public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> WriteResult {
         precondition(!bytes.isEmpty, "there is nothing to write")
-        try prepare()
+        try prepareTransfer()
         var count = 0
         let status = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &count)
         guard status != 1 else { return .bytes(count) }
@@ -130,15 +139,15 @@ public final class TLSConnection {
 
     /// Tells the peer that nothing more will be sent. Best effort: it does not wait, and it cannot fail.
     public func shutdown() {
-        guard !hasFailed, SSL_is_init_finished(ssl) == 1 else { return }
+        guard state == .established else { return }
         OpenSSLError.clearQueue()
         SSL_shutdown(ssl)
         OpenSSLError.clearQueue()
     }
 
     /// True when bytes were received that a read returns without asking the socket, so that its readiness would
-    /// not be reported.
-    public var hasPendingBytes: Bool { SSL_has_pending(ssl) == 1 }
+    /// not be reported. A record that has not arrived in full does not count.
+    public var hasPendingBytes: Bool { SSL_pending(ssl) > 0 }
 
     private enum Outcome {
         case wantsRead
@@ -146,8 +155,14 @@ public final class TLSConnection {
         case closed
     }
 
+    private func prepareTransfer() throws(TLSError) {
+        // OpenSSL would shake hands by itself, and a client would send before the pins are compared.
+        precondition(state != .handshaking, "the handshake has to be finished first")
+        try prepare()
+    }
+
     private func prepare() throws(TLSError) {
-        guard !hasFailed else { throw .failedBefore }
+        guard state != .failed else { throw .failedBefore }
         // SSL_get_error looks at the thread's whole queue: an old entry would pass for an error of this call.
         OpenSSLError.clearQueue()
     }
@@ -172,12 +187,12 @@ public final class TLSConnection {
     }
 
     private func fail(_ error: TLSError) -> TLSError {
-        hasFailed = true
+        state = .failed
         return error
     }
 
     private func checkPins() throws(TLSError) {
-        guard !pins.isEmpty else { return }
+        guard let pins else { return }
         guard let certificate = peerCertificate, pins.contains(certificate.pin) else { throw fail(.pinMismatch) }
     }
 }

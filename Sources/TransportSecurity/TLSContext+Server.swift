@@ -21,9 +21,15 @@ extension TLSContext {
         // ChaCha20 first (a phone without AES instructions) gets it.
         saltern_SSL_CTX_prefer_server_ciphers(pointer)
         SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
+        // Otherwise a client that sends nothing but key updates would keep one read, and with it the whole event
+        // loop, busy for as long as it likes. Now each read takes one such record and the loop goes round.
+        _ = saltern_SSL_CTX_clear_mode(pointer, Int(SSL_MODE_AUTO_RETRY))
     }
 
     /// Resumption by tickets that the client keeps: no memory here, and good on every loop.
+    ///
+    /// OpenSSL draws the key of the tickets with the context and takes them for two hours. A TLS 1.3 resumption
+    /// still agrees on a fresh key (RFC 8446 section 2.2), so that a stolen ticket key opens no recorded traffic.
     func resumeWithTickets() throws(CertificateError) {
         _ = saltern_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
         let name = Array("saltern".utf8)

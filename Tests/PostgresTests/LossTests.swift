@@ -59,14 +59,14 @@ import Testing
                 }, url: cluster.url
             ) { client in
                 try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
-                try cluster.stop(mode)
+                try await cluster.stop(mode)
                 // Nothing is there: statements are refused in time, and say that they may be repeated.
                 let error = await #expect(throws: PostgresError.self) {
                     for _ in 0..<3 { _ = try await client.execute(Echo(value: true)) }
                 }
                 #expect(error?.isTransient == true)
                 try await eventually { !client.isReady }
-                try cluster.start()
+                try await cluster.start()
                 try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
             }
         }
@@ -85,6 +85,14 @@ import Testing
             return
         }
         #expect(delay >= .seconds(1))
+    }
+
+    @Test func `a server is found by its name, behind one that is not there`() async throws {
+        try await TemporaryCluster.with { cluster in
+            let url = cluster.url.replacing("@", with: "@localhost:1,")
+            let answer = try await withClient(url: url) { try await $0.execute(Echo(value: true)) }
+            #expect(answer == [true])
+        }
     }
 
     @Test func `a task that is cancelled while its statement runs goes on at once, and its connection too`()

@@ -90,13 +90,16 @@ import Testing
         #expect(answers == 6)
     }
 
-    @Test func `a lease keeps one session`() async throws {
-        let pids = try await withClient { client in
-            try await client.withConnection { lease in
+    @Test func `a lease keeps one session, which ends with it`() async throws {
+        let pids = try await withClient {
+            $0.leasedConnections = 1
+        } _: { client in
+            let first = try await client.withConnection { lease in
                 try await lease.execute(BackendID()) + (try await lease.execute(BackendID()))
             }
+            return first + (try await client.withConnection { try await $0.execute(BackendID()) })
         }
-        #expect(pids.count == 2 && pids[0] == pids[1])
+        #expect(pids.count == 3 && pids[0] == pids[1] && pids[1] != pids[2])
     }
 
     @Test func `a transaction whose task is cancelled is rolled back`() async throws {

@@ -97,7 +97,9 @@ struct CertificateDirectoryTests {
 
         #expect(try directory.identity().key.pin() == before.backup)
         #expect(severity(.keyMatchesCertificate) == .problem)
+        let certificate = try contents(directory.certificateFile)
         let after = try directory.rotate()
+        #expect(try contents(directory.certificateFile) == certificate)
         #expect(after.active == before.backup)
         #expect(after.backup != before.backup)
         #expect(directory.check().allSatisfy { $0.severity == .fine })
@@ -111,7 +113,9 @@ struct CertificateDirectoryTests {
 
         #expect(try directory.identity().key.pin() == before.backup)
         #expect(severity(.backupDiffers) == .problem)
+        let certificate = try contents(directory.certificateFile)
         let after = try directory.rotate()
+        #expect(try contents(directory.certificateFile) == certificate)
         #expect(after.active == before.backup)
         #expect(after.backup != before.backup)
         #expect(directory.check().allSatisfy { $0.severity == .fine })

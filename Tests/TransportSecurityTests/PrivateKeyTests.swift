@@ -1,4 +1,5 @@
 import Cryptography
+import Foundation
 import Testing
 import TransportSecurity
 
@@ -85,7 +86,7 @@ struct PrivateKeyTests {
         #expect(!reason.stack.isEmpty)
     }
 
-    @Test func `a missing file, a directory and a huge file are refused`() throws {
+    @Test func `a missing file, a directory, a named pipe and a huge file are refused`() throws {
         let directory = try TemporaryDirectory()
         let missing = "\(directory.path)/missing.pem"
         #expect(
@@ -94,6 +95,11 @@ struct PrivateKeyTests {
         #expect(
             failure { () throws(CertificateError) in try PrivateKey(contentsOf: directory.path) }
                 == .cannotRead(path: directory.path, reason: "not a file"))
+        let pipe = "\(directory.path)/pipe"
+        #expect(mkfifo(pipe, 0o600) == 0)
+        #expect(
+            failure { () throws(CertificateError) in try PrivateKey(contentsOf: pipe) }
+                == .cannotRead(path: pipe, reason: "not a file"))
         let huge = try directory.write([UInt8](repeating: 0x41, count: 2 << 20), to: "huge.pem")
         #expect(
             failure { () throws(CertificateError) in try PrivateKey(contentsOf: huge) } == .fileTooLarge(path: huge))

@@ -1,5 +1,6 @@
 import COpenSSL
 import Cryptography
+import Foundation
 import Testing
 
 @testable import TransportSecurity
@@ -117,6 +118,27 @@ struct TLSHandshakeTests {
         let pair = try TLSPair(server: server, client: TLSClientContext(trust: .pins([stranger])))
         #expect(throws: TLSError.pinMismatch) { try pair.handshake() }
         #expect(throws: TLSError.failedBefore) { try pair.client.send([1]) }
+    }
+
+    @Test func `a client without any pin trusts nobody`() throws {
+        let (server, _) = try contexts()
+        let pair = try TLSPair(server: server, client: TLSClientContext(trust: .pins([])))
+        #expect(throws: TLSError.pinMismatch) { try pair.handshake() }
+    }
+
+    @Test func `sending before the pins are compared stops the process`() async {
+        await #expect(processExitsWith: .failure) {
+            do {
+                let identity = try TestIdentity()
+                let pair = try TLSPair(server: identity.server(), client: identity.client())
+                _ = try pair.client.handshake()
+                _ = try pair.server.handshake()
+                try pair.client.send(Array("secret".utf8))
+            } catch {
+                // Any other error is not what is expected here.
+                exit(EXIT_SUCCESS)
+            }
+        }
     }
 
     @Test func `a client that trusts authorities refuses a self-signed certificate`() throws {

@@ -7,6 +7,17 @@ package enum PercentDecoding {
         return String(validating: decoded, as: UTF8.self)
     }
 
+    /// As for a slice; text without escapes is not copied on the way.
+    package static func decode(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        isPlain(bytes) ? String(validating: bytes, as: UTF8.self) : decode(Array(bytes)[...])
+    }
+
+    /// Whether nothing has to be decoded or refused: no escape and no NUL.
+    package static func isPlain(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        for byte in bytes where byte == ASCII.percent || byte == 0 { return false }
+        return true
+    }
+
     /// The bytes that `bytes` encode, or nil when an escape is malformed or stands for NUL.
     package static func decodedBytes(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard bytes.contains(where: { $0 == ASCII.percent || $0 == 0 }) else { return bytes }

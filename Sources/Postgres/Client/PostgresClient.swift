@@ -19,6 +19,8 @@ public final class PostgresClient: @unchecked Sendable {
     private var timer: LoopTimer?
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
+    /// A server that does not answer at all would keep libpq from the next one: each time another is tried first.
+    private var timedOutOpenings = 0
 
     /// How many times a request whose neighbours fail is sent before it is refused; from the second time on alone.
     private static let attemptLimit = 4
@@ -160,7 +162,9 @@ public final class PostgresClient: @unchecked Sendable {
     }
 
     func release(_ connection: PostgresConnection, reusable: Bool) {
-        perform(pool.releaseLease(connection.id, reusable: reusable && connection.isOpen, now: loop.now))
+        perform(
+            pool.releaseLease(
+                connection.id, reusable: reusable && connection.isOpen && !connection.isRetiring, now: loop.now))
     }
 
     /// Sends a request on a leased connection and waits for its end.
@@ -201,6 +205,8 @@ public final class PostgresClient: @unchecked Sendable {
         perform(pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1)))
     }
 
+    func openingTimedOut() { timedOutOpenings += 1 }
+
     func connectionIsRetiring(_ connection: PostgresConnection) {
         if let action = pool.retire(connection.id) { perform([action]) }
     }
@@ -231,7 +237,7 @@ public final class PostgresClient: @unchecked Sendable {
     private func connect(_ id: PoolStateMachine.ConnectionID) {
         let connection = PostgresConnection(id: id, client: self)
         connections[id.slot] = connection
-        connection.open(configuration.connectionOptions)
+        connection.open(rotation: timedOutOpenings)
     }
 
     private func resume(_ waiter: PoolStateMachine.WaiterID, _ outcome: Execution.Outcome) {

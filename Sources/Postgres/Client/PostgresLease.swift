@@ -41,19 +41,16 @@ public final class PostgresLease {
 extension PostgresClient {
     /// Lends a connection of its own to `body`, without a transaction, for what belongs to a session.
     ///
-    /// The connection is closed when `body` throws, because its session may be in any state.
+    /// The connection is closed afterwards, and with it goes whatever `body` left behind: settings, advisory locks,
+    /// temporary tables.
     public func withConnection<Result>(
         _ body: (PostgresLease) async throws -> Result
     ) async throws -> Result {
         let lease = PostgresLease(client: self, connection: try await lease())
-        defer { lease.invalidate() }
-        do {
-            let result = try await body(lease)
-            release(lease.connection, reusable: lease.connection.isIdle)
-            return result
-        } catch {
+        defer {
+            lease.invalidate()
             release(lease.connection, reusable: false)
-            throw error
         }
+        return try await body(lease)
     }
 }

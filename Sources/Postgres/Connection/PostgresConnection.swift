@@ -46,16 +46,31 @@ final class PostgresConnection: TurnEndObserver {
     /// Whether requests can be sent.
     var isOpen: Bool { phase == .open && !isBroken }
 
+    /// Whether the server has said that its session is of no use to further requests.
+    private(set) var isRetiring = false
+
     /// Whether no request is under way.
     var isIdle: Bool { pipeline.isIdle }
 
     // MARK: Opening
 
-    func open(_ options: [(keyword: String, value: String)]) {
-        guard phase == .opening else { return }
-        guard let handle = ConnectionHandle(starting: options), PQstatus(handle.pointer) != CONNECTION_BAD else {
-            return end(.lost)
+    /// Starts to connect. `rotation` says which of several servers is tried first.
+    func open(rotation: Int) {
+        let hosts = HostList(client.configuration.connectionOptions)
+        let names = hosts.names
+        if names.isEmpty { return open(hosts.options(addresses: [:], rotation: rotation)) }
+        let bound = LoopBound(self, loop: loop)
+        HostResolver.resolve(names, loop: loop) { addresses in
+            bound.value.open(hosts.options(addresses: addresses, rotation: rotation))
         }
+    }
+
+    private func open(_ options: HostList.Options?) {
+        // The client may have given it up while the names were looked up.
+        guard phase == .opening else { return }
+        guard let options, let handle = ConnectionHandle(starting: options),
+            PQstatus(handle.pointer) != CONNECTION_BAD
+        else { return end(.lost) }
         self.handle = handle
         // libpq says that a fresh connection behaves as if the last poll had answered "writing".
         watchSocket { $0.setWriting(true) }
@@ -188,10 +203,15 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     private func receive() {
-        while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle {
-            // A result that is nil separates the results of two statements.
-            guard let result = PQgetResult(connection) else { continue }
-            receive(result)
+        // A result that is nil separates the results of two statements; several in a row mean that there is no more.
+        var separators = 0
+        while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle, separators < 4 {
+            if let result = PQgetResult(connection) {
+                separators = 0
+                receive(result)
+            } else {
+                separators += 1
+            }
         }
     }
 
@@ -239,7 +259,10 @@ final class PostgresConnection: TurnEndObserver {
             isPrepared[statement] = false
             if let reason = preparationErrors[statement] { execution.error = reason }
         }
-        if error.state.endsSession { client.connectionIsRetiring(self) }
+        if error.state.endsSession {
+            isRetiring = true
+            client.connectionIsRetiring(self)
+        }
     }
 
     private func settle() {
@@ -288,7 +311,10 @@ final class PostgresConnection: TurnEndObserver {
     func checkDeadlines(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:
-            if now >= openingDeadline { end(.lost) }
+            if now >= openingDeadline {
+                client.openingTimedOut()
+                end(.lost)
+            }
         case .open:
             if !pipeline.isIdle, now >= lastHeard + client.configuration.silenceTimeout { end(.silent) }
         case .closed: break

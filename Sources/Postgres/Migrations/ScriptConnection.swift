@@ -23,7 +23,17 @@ final class ScriptConnection {
     ) async throws(PostgresError) -> ScriptConnection {
         loop.preconditionInLoop()
         let unavailable = PostgresError.unavailable(retryAfter: .seconds(1))
-        guard let handle = ConnectionHandle(starting: configuration.connectionOptions) else { throw unavailable }
+        let hosts = HostList(configuration.connectionOptions)
+        let names = hosts.names
+        var addresses: [String: [String]] = [:]
+        if !names.isEmpty {
+            addresses = await withUnsafeContinuation { continuation in
+                HostResolver.resolve(names, loop: loop) { continuation.resume(returning: $0) }
+            }
+        }
+        guard let options = hosts.options(addresses: addresses, rotation: 0),
+            let handle = ConnectionHandle(starting: options)
+        else { throw unavailable }
         let connection = ScriptConnection(loop: loop, handle: handle)
         let timer = LoopTimer(loop: loop) { connection.close() }
         timer.schedule(after: configuration.connectTimeout)

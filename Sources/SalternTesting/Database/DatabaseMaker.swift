@@ -9,64 +9,85 @@ struct DatabaseMaker: Sendable {
     let migrations: [Migration]
     let loop: EventLoop
 
-    /// A database named `name`, copied from the template of these migrations.
+    /// A database named `name`, copied from the template of these migrations, which the first caller makes.
     func make(_ name: String) async throws {
         let template = templateName
-        // Copying fails while another copy of the same template is being made, hence the lock around both.
-        try await run([
-            Self.lock, TestRoles.script,
-            """
-            DO $$ BEGIN
-                IF NOT EXISTS (SELECT FROM pg_database WHERE datname = '\(template)' AND datistemplate) THEN
-                    RAISE EXCEPTION USING ERRCODE = '\(Self.noTemplate.code)';
-                END IF;
-            END $$
-            """,
-            Self.create(name, from: template),
-        ]) { state async throws in
-            guard state == Self.noTemplate else { return false }
+        do {
+            try await run([Self.create(name, from: template)])
+        } catch {
+            guard error.sqlState == .unknownDatabase else { throw error }
             try await makeTemplate(template)
-            return true
+            try await run([Self.create(name, from: template)])
         }
     }
 
     func drop(_ name: String) async throws {
-        try await run(["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"]) { _ in false }
+        try await run(["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"])
     }
 
-    /// Several processes may get here at once: each builds under a name of its own, and the first to rename wins.
+    /// Only one test of all processes makes templates at a time; the others find it made.
     private func makeTemplate(_ template: String) async throws {
-        let building = template + "_" + Hex.encode(SecureRandom.bytes(4))
-        try await run([Self.create(building, from: "template0")]) { _ in false }
+        try await withLock { try await buildTemplate(template) }
+    }
+
+    private func buildTemplate(_ template: String) async throws {
+        if try await exists(template) { return }
+        // Under another name until it is whole, so that nobody copies half of it.
+        let building = template + "_new"
+        try await run([
+            TestRoles.script, "DROP DATABASE IF EXISTS \(building) WITH (FORCE)",
+            Self.create(building, from: "template0"),
+        ])
         let configuration = try PostgresConfiguration(
             url.with(database: building, credentials: TestRoles.owner + ":" + TestRoles.password))
         try await Migrator(configuration: configuration, migrations: migrations, loop: loop).up()
-        do {
-            try await run([
-                Self.lock,
-                "ALTER DATABASE \(building) RENAME TO \(template)",
-                "ALTER DATABASE \(template) IS_TEMPLATE true",
-            ]) { _ in false }
-        } catch let error as PostgresError where error.sqlState == .duplicateDatabase {
-            try await drop(building)
-        }
+        try await run(["ALTER DATABASE \(building) RENAME TO \(template)"])
     }
 
-    /// Runs scripts; when they fail, `recover` is asked whether they may be run once more.
-    private func run(_ scripts: [String], recover: (SQLState?) async throws -> Bool) async throws {
-        let configuration = try PostgresConfiguration(administratorURL)
+    private func exists(_ template: String) async throws -> Bool {
         do {
-            try await PostgresScript.run(scripts, configuration: configuration, loop: loop)
+            // Asks the catalogue in the one form that scripts have: by failing.
+            try await run(["DO $$ BEGIN ASSERT EXISTS (SELECT FROM pg_database WHERE datname = '\(template)'); END $$"])
+            return true
         } catch {
-            guard try await recover(error.sqlState) else { throw error }
-            try await PostgresScript.run(scripts, configuration: configuration, loop: loop)
+            guard error.sqlState == Self.assertFailure else { throw error }
+            return false
         }
     }
 
-    private static let noTemplate = SQLState("ST001")
+    /// Runs `body` while a session of its own holds the lock of all makers.
+    private func withLock(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        var configuration = try PostgresConfiguration(administratorURL)
+        configuration.sharedConnections = 0
+        configuration.leasedConnections = 1
+        configuration.statementTimeout = .seconds(300)
+        configuration.lockTimeout = .seconds(300)
+        configuration.silenceTimeout = .seconds(301)
+        let settled = configuration
+        try await loop.run { try await Self.holdLock(settled, loop, body) }
+    }
 
-    /// Held until the connection closes: tests of this and of other processes take turns.
-    private static let lock = "SELECT pg_advisory_lock(7305790194)"
+    private static func holdLock(
+        _ configuration: PostgresConfiguration, _ loop: EventLoop, _ body: @Sendable () async throws -> Void
+    ) async throws {
+        let client = PostgresClient(configuration: configuration, loop: loop)
+        do {
+            try await client.withConnection { lease in
+                _ = try await lease.execute(LockMakers())
+                try await body()
+            }
+        } catch {
+            await client.shutdown()
+            throw error
+        }
+        await client.shutdown()
+    }
+
+    private func run(_ scripts: [String]) async throws(PostgresError) {
+        try await PostgresScript.run(scripts, configuration: PostgresConfiguration(administratorURL), loop: loop)
+    }
+
+    private static let assertFailure = SQLState("P0004")
 
     private static func create(_ name: String, from template: String) -> String {
         "CREATE DATABASE \(name) OWNER \(TestRoles.owner) TEMPLATE \(template)"
@@ -75,11 +96,17 @@ struct DatabaseMaker: Sendable {
     /// The name is the content: other migrations, or another format of this maker, make another template.
     private var templateName: String {
         var hash = SHA256.Incremental()
-        hash.update("1".utf8)
+        hash.update("2".utf8)
         for migration in migrations {
             hash.update("\(migration.version) \(migration.name) ".utf8)
             hash.update(migration.checksum)
         }
         return "saltern_template_" + Hex.encode(hash.finalize().bytes.prefix(8))
     }
+}
+
+/// Held until its session ends.
+private struct LockMakers: Statement {
+    typealias Row = Void
+    static let sql = "SELECT pg_advisory_lock(7305790194)"
 }

@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import Glibc
 
 /// A PostgreSQL server of one test, for what cannot be done to a shared one: stopping it and starting it again.
@@ -6,6 +7,8 @@ internal import Glibc
 public struct TemporaryCluster: Sendable {
     private let directory: String
     private let tools: String
+    /// Where the tools are waited for: Swift's own few threads belong to everybody and must not block.
+    private let loop: EventLoop
 
     /// What keeps a cluster from being made.
     struct Unavailable: Error, CustomStringConvertible {
@@ -18,13 +21,20 @@ public struct TemporaryCluster: Sendable {
     /// Makes and starts a cluster, lends it to `body`, stops and removes it.
     public static func with<Result>(_ body: (TemporaryCluster) async throws -> Result) async throws -> Result {
         let cluster = try TemporaryCluster()
-        defer { cluster.remove() }
-        try cluster.run([
-            cluster.tools + "initdb", "--username=postgres", "--auth=trust", "--no-sync", "--pgdata", cluster.data,
-        ])
-        try cluster.start()
-        defer { try? cluster.stop(.immediate) }
-        return try await body(cluster)
+        try cluster.loop.start()
+        defer { cluster.loop.stop() }
+        do {
+            try await cluster.run([
+                cluster.tools + "initdb", "--username=postgres", "--auth=trust", "--no-sync", "--pgdata", cluster.data,
+            ])
+            try await cluster.start()
+            let result = try await body(cluster)
+            await cluster.remove()
+            return result
+        } catch {
+            await cluster.remove()
+            throw error
+        }
     }
 
     /// How a server is stopped (`pg_ctl --mode`).
@@ -36,20 +46,23 @@ public struct TemporaryCluster: Sendable {
     }
 
     /// Starts the server and waits until it accepts connections.
-    public func start() throws {
+    public func start() async throws {
         let options = "-k \(directory) -h '' -c fsync=off -c max_connections=40 -c shared_buffers=16MB"
-        try run([tools + "pg_ctl", "start", "--wait", "--pgdata", data, "--log", directory + "/log", "-o", options])
+        try await run([
+            tools + "pg_ctl", "start", "--wait", "--pgdata", data, "--log", directory + "/log", "-o", options,
+        ])
     }
 
     /// Stops the server and waits until it has ended.
-    public func stop(_ mode: StopMode) throws {
-        try run([tools + "pg_ctl", "stop", "--wait", "--pgdata", data, "--mode", mode.rawValue])
+    public func stop(_ mode: StopMode) async throws {
+        try await run([tools + "pg_ctl", "stop", "--wait", "--pgdata", data, "--mode", mode.rawValue])
     }
 
     private var data: String { directory + "/data" }
 
     private init() throws {
         tools = try Self.findTools()
+        loop = try EventLoop(name: "cluster")
         var template = Array("/tmp/saltern-cluster-XXXXXX".utf8CString)
         guard let path = mkdtemp(&template) else { throw Unavailable(description: "mkdtemp: \(errno)") }
         directory = String(cString: path)
@@ -57,17 +70,15 @@ public struct TemporaryCluster: Sendable {
     }
 
     /// PostgreSQL refuses to run as root: then the system's own user does it.
-    private func run(_ arguments: [String]) throws {
+    private func run(_ arguments: [String]) async throws {
         let change = geteuid() == 0 ? ["runuser", "-u", "postgres", "--"] : []
-        try Subprocess.run(change + arguments)
+        try await loop.run { try Subprocess.run(change + arguments) }
     }
 
-    private func remove() {
-        do {
-            try Subprocess.run(["rm", "-rf", directory])
-        } catch {
-            // The directory is in /tmp, and the test has its result: an orphan is no reason to fail.
-        }
+    /// A server that does not run any more, or a directory that stays in /tmp, is no reason for a test to fail.
+    private func remove() async {
+        try? await stop(.immediate)
+        try? await loop.run { [directory] in try Subprocess.run(["rm", "-rf", directory]) }
     }
 
     /// The folder of `initdb` and `pg_ctl`: Debian keeps one per major version outside the path.

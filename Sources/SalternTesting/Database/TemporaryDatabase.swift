@@ -16,7 +16,7 @@ public struct TemporaryDatabase: Sendable {
     /// Makes a database with these migrations, lends it to `body`, and drops it.
     ///
     /// The first call for a list of migrations makes a template under a name that is their checksum; other tests and
-    /// other processes use it too. An advisory lock keeps them apart.
+    /// other processes use it too.
     public static func with<Result: Sendable>(
         migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {

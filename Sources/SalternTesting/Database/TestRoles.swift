@@ -5,7 +5,7 @@ enum TestRoles {
     /// Not a secret: the roles exist in the throw-away PostgreSQL of a test run only.
     static let password = "throw-away"
 
-    /// The group that migrations grant to, and the two login roles. Runs under the maker's advisory lock.
+    /// The group that migrations grant to, and the two login roles. Runs under the makers' lock.
     static let script = """
         DO $$
         BEGIN

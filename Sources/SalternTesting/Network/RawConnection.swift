@@ -1,10 +1,13 @@
+internal import Dispatch
 internal import Glibc
 public import TransportSecurity
 
-/// A client's blocking connection that sends exactly the bytes it is given, over TLS or plain TCP.
+/// A client's connection that sends exactly the bytes it is given, over TLS or plain TCP.
 ///
-/// Every wait ends after ten seconds: a test that would hang fails.
-public final class RawConnection {
+/// Its blocking calls run on a queue of its own, so that a waiting test holds up no other. Every wait ends after ten
+/// seconds: a test that would hang fails.
+// Safe to share: every stored property is touched on `queue` only, or before and after all others have a reference.
+public final class RawConnection: @unchecked Sendable {
     /// What ended a wait.
     public enum Failure: Error {
         case cannotConnect(errno: CInt)
@@ -35,13 +38,26 @@ public final class RawConnection {
         }
     }
 
+    private let queue = DispatchQueue(label: "connection")
     private let descriptor: CInt
     private let tls: TLSConnection?
     private var received: [UInt8] = []
     private var isOpen = true
 
     /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
-    public init(port: UInt16, context: TLSClientContext? = nil) throws {
+    public static func open(port: UInt16, context: TLSClientContext? = nil) async throws -> RawConnection {
+        try await blocking(on: DispatchQueue(label: "connect")) { try RawConnection(port: port, context: context) }
+    }
+
+    private static func blocking<Value: Sendable>(
+        on queue: DispatchQueue, _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+
+    private init(port: UInt16, context: TLSClientContext? = nil) throws {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         self.descriptor = descriptor
         var timeout = timeval(tv_sec: 10, tv_usec: 0)
@@ -70,20 +86,40 @@ public final class RawConnection {
         }
     }
 
-    deinit { close() }
+    deinit { if isOpen { Glibc.close(descriptor) } }
 
     /// Closes the socket, in TLS without a word.
     public func close() {
-        if isOpen { Glibc.close(descriptor) }
-        isOpen = false
+        queue.sync {
+            if isOpen { Glibc.close(descriptor) }
+            isOpen = false
+        }
     }
 
     /// Sends everything, or returns false when the server has closed.
     @discardableResult
-    public func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+    public func send(_ text: String) async throws -> Bool { try await send(Array(text.utf8)) }
 
+    /// Sends everything, or returns false when the server has closed.
     @discardableResult
-    public func send(_ bytes: [UInt8]) -> Bool {
+    public func send(_ bytes: [UInt8]) async throws -> Bool {
+        try await Self.blocking(on: queue) { self.sendNow(bytes) }
+    }
+
+    /// Reads one response; `toHead` when the request was HEAD.
+    public func reply(toHead: Bool = false) async throws -> Reply {
+        try await Self.blocking(on: queue) { try self.replyNow(toHead: toHead) }
+    }
+
+    /// Waits for the server to close and returns what came before.
+    public func readUntilClosed() async throws -> [UInt8] {
+        try await Self.blocking(on: queue) {
+            while try self.receiveMore() {}
+            return self.received
+        }
+    }
+
+    private func sendNow(_ bytes: [UInt8]) -> Bool {
         var sent = 0
         while sent < bytes.count {
             let count = bytes[sent...].withUnsafeBytes { buffer -> Int in
@@ -99,8 +135,7 @@ public final class RawConnection {
         return true
     }
 
-    /// Reads one response; `toHead` when the request was HEAD.
-    public func reply(toHead: Bool = false) throws -> Reply {
+    private func replyNow(toHead: Bool) throws -> Reply {
         while true {
             if let end = endOfHead() {
                 let head = String(decoding: received[..<end], as: UTF8.self)
@@ -115,12 +150,6 @@ public final class RawConnection {
             }
             guard try receiveMore() else { throw Failure.closed(after: received) }
         }
-    }
-
-    /// Waits for the server to close and returns what came before.
-    public func readUntilClosed() throws -> [UInt8] {
-        while try receiveMore() {}
-        return received
     }
 
     private func endOfHead() -> Int? {

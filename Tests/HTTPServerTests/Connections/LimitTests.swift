@@ -8,26 +8,26 @@ import Testing
         var configuration = HTTPServerConfiguration()
         configuration.maximumConnections = 2
         try await withServer(configuration) { server in
-            let first = try server.connect()
-            let second = try server.connect()
+            let first = try await server.connect()
+            let second = try await server.connect()
             try await eventually { server.server.connectionCount == 2 }
-            let third = try server.connect()
-            third.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            let reply = try third.reply()
+            let third = try await server.connect()
+            try await third.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let reply = try await third.reply()
             #expect(reply.status == 503)
             #expect(reply.text.contains(#""code":"overloaded""#))
             #expect(reply.field("Retry-After") == "1")
 
             var others: [RawConnection] = []
-            for _ in 0..<8 { others.append(try server.connect()) }
+            for _ in 0..<8 { others.append(try await server.connect()) }
             try await eventually { server.server.connectionCount == 10 }
-            let tooMany = try server.connect()
-            #expect(try tooMany.readUntilClosed() == [])
+            let tooMany = try await server.connect()
+            #expect(try await tooMany.readUntilClosed() == [])
 
             // Those that were there first are served all the same.
             for client in [first, second] {
-                client.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                #expect(try client.reply().status == 200)
+                try await client.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                #expect(try await client.reply().status == 200)
             }
             for client in others { client.close() }
             try await eventually { server.server.connectionCount < 4 }
@@ -39,14 +39,14 @@ import Testing
         configuration.maximumConnectionsPerAddress = 3
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
-            for _ in 0..<3 { clients.append(try server.connect()) }
+            for _ in 0..<3 { clients.append(try await server.connect()) }
             try await eventually { server.server.connectionCount == 3 }
-            #expect(try server.connect().readUntilClosed() == [])
+            #expect(try await server.connect().readUntilClosed() == [])
             clients.removeLast().close()
             try await eventually { server.server.connectionCount == 2 }
-            let next = try server.connect()
-            next.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            #expect(try next.reply().status == 200)
+            let next = try await server.connect()
+            try await next.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await next.reply().status == 200)
         }
     }
 
@@ -54,17 +54,17 @@ import Testing
         var configuration = HTTPServerConfiguration()
         configuration.maximumConcurrentRequestsPerLoop = 1
         try await withServer(configuration) { server in
-            let waiting = try server.connect()
-            waiting.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let waiting = try await server.connect()
+            try await waiting.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
             try await eventually { server.responder.started == 1 }
-            let refused = try server.connect()
-            refused.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            #expect(try refused.reply().status == 503)
+            let refused = try await server.connect()
+            try await refused.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await refused.reply().status == 503)
             server.responder.release()
-            #expect(try waiting.reply().text == "waited")
-            let later = try server.connect()
-            later.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            #expect(try later.reply().status == 200)
+            #expect(try await waiting.reply().text == "waited")
+            let later = try await server.connect()
+            try await later.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await later.reply().status == 200)
         }
     }
 }

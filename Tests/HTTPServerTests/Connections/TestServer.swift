@@ -29,8 +29,8 @@ final class TestServer: Sendable {
             loops: loops.map { ($0, responder) })
     }
 
-    func connect(_ context: TLSClientContext? = nil) throws -> RawConnection {
-        try RawConnection(port: server.address.port, context: context)
+    func connect(_ context: TLSClientContext? = nil) async throws -> RawConnection {
+        try await RawConnection.open(port: server.address.port, context: context)
     }
 
     func stop() async throws {
@@ -119,9 +119,9 @@ final class TestResponder: Responder {
 }
 
 /// Waits until `condition` holds; fails after ten seconds.
-func eventually(_ condition: () throws -> Bool) async throws {
+func eventually(_ condition: () async throws -> Bool) async throws {
     let end = ContinuousClock.now + .seconds(10)
-    while try !condition() {
+    while try await !condition() {
         guard ContinuousClock.now < end else { throw RawConnection.Failure.timedOut }
         try await Task.sleep(for: .milliseconds(2))
     }

@@ -9,9 +9,9 @@ import TransportSecurity
         let identity = try TestIdentity()
         try await withServer(context: identity.serverContext, loops: 2) { server in
             for index in 0..<16 {
-                let client = try server.connect(identity.clientContext())
-                client.send("GET /\(index) HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                #expect(try client.reply().text == "/\(index)")
+                let client = try await server.connect(identity.clientContext())
+                try await client.send("GET /\(index) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                #expect(try await client.reply().text == "/\(index)")
             }
         }
     }
@@ -19,28 +19,28 @@ import TransportSecurity
     @Test func `several records in one flight, pipelined, are all answered`() async throws {
         let identity = try TestIdentity()
         try await withServer(context: identity.serverContext) { server in
-            let client = try server.connect(identity.clientContext())
-            for index in 0..<200 { client.send("GET /\(index) HTTP/1.1\r\nHost: localhost\r\n\r\n") }
-            for index in 0..<200 { #expect(try client.reply().text == "/\(index)") }
+            let client = try await server.connect(identity.clientContext())
+            for index in 0..<200 { try await client.send("GET /\(index) HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+            for index in 0..<200 { #expect(try await client.reply().text == "/\(index)") }
         }
     }
 
     @Test func `a large reply survives TLS and a slow reader`() async throws {
         let identity = try TestIdentity()
         try await withServer(context: identity.serverContext) { server in
-            let client = try server.connect(identity.clientContext())
-            client.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let client = try await server.connect(identity.clientContext())
+            try await client.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             try await Task.sleep(for: .milliseconds(100))
-            #expect(try client.reply().body.count == TestResponder.largeByteCount)
+            #expect(try await client.reply().body.count == TestResponder.largeByteCount)
         }
     }
 
     @Test func `plain HTTP on the TLS port gets no plain answer`() async throws {
         let identity = try TestIdentity()
         try await withServer(context: identity.serverContext) { server in
-            let client = try server.connect()
-            client.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            let answer = try client.readUntilClosed()
+            let client = try await server.connect()
+            try await client.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let answer = try await client.readUntilClosed()
             #expect(!String(decoding: answer, as: UTF8.self).contains("HTTP/"))
         }
     }
@@ -49,7 +49,7 @@ import TransportSecurity
         let identity = try TestIdentity()
         let other = try TestIdentity()
         try await withServer(context: identity.serverContext) { server in
-            #expect(throws: TLSError.pinMismatch) { _ = try server.connect(other.clientContext()) }
+            await #expect(throws: TLSError.pinMismatch) { _ = try await server.connect(other.clientContext()) }
         }
     }
 
@@ -57,27 +57,27 @@ import TransportSecurity
         let old = try TestIdentity()
         let new = try TestIdentity()
         try await withServer(context: old.serverContext) { server in
-            let kept = try server.connect(old.clientContext())
-            kept.send("GET /before HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            #expect(try kept.reply().text == "/before")
+            let kept = try await server.connect(old.clientContext())
+            try await kept.send("GET /before HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await kept.reply().text == "/before")
             server.server.replace(new.serverContext, responders: [server.responder])
-            try await eventually { (try? server.connect(new.clientContext())) != nil }
-            kept.send("GET /after HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            #expect(try kept.reply().text == "/after")
+            try await eventually { (try? await server.connect(new.clientContext())) != nil }
+            try await kept.send("GET /after HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await kept.reply().text == "/after")
         }
     }
 
     @Test func `draining lets the current reply out and closes the rest`() async throws {
         try await withServer { server in
-            let idle = try server.connect()
-            let busy = try server.connect()
-            busy.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let idle = try await server.connect()
+            let busy = try await server.connect()
+            try await busy.send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
             try await eventually { server.responder.started == 1 && server.server.connectionCount == 2 }
             async let drained: Void = server.server.drain(deadline: .seconds(20))
-            #expect(try idle.readUntilClosed() == [])
-            #expect(throws: RawConnection.Failure.self) { _ = try server.connect() }
+            #expect(try await idle.readUntilClosed() == [])
+            await #expect(throws: RawConnection.Failure.self) { _ = try await server.connect() }
             server.responder.release()
-            let reply = try busy.reply()
+            let reply = try await busy.reply()
             #expect(reply.text == "waited")
             #expect(reply.field("Connection") == "close")
             await drained

@@ -88,6 +88,18 @@ import Testing
         #expect(expects("1.0", "Content-Length: 1\r\n") == [false])
     }
 
+    @Test func `every byte is judged alike in every position of a value`() {
+        for byte in UInt8.min...UInt8.max {
+            let isAllowed = byte >= 0x20 && byte != 0x7F || byte == 0x09
+            for position in 1..<24 {
+                var value = [UInt8](repeating: 0x61, count: 25)
+                value[position] = byte
+                let head = Array("GET / HTTP/1.1\r\n\(Self.host)X: ".utf8) + value + Array("\r\n\r\n".utf8)
+                #expect((ParsedRequests(pieces: [head]).error == nil) == isAllowed, "\(byte) at \(position)")
+            }
+        }
+    }
+
     @Test func `the next request is read only when it is asked for`() throws {
         var parser = HTTP1RequestParser()
         let one = "GET / HTTP/1.1\r\n\(Self.host)\r\n"

@@ -18,6 +18,7 @@ final class LoopbackServer {
         #endif
         let listener = socket(AF_INET, type, 0)
         try #require(listener >= 0)
+        try #require(fcntl(listener, F_SETFD, FD_CLOEXEC) == 0)
         self.listener = listener
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -52,7 +53,7 @@ final class LoopbackServer {
     }
 
     private static func serve(_ descriptor: Int32, _ context: TLSServerContext) {
-        guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0,
+        guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0, fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0,
             let connection = try? TLSConnection(context: context, descriptor: descriptor)
         else { return }
         do throws(TLSError) {

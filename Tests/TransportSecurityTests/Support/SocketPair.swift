@@ -19,7 +19,11 @@ final class SocketPair {
         server = descriptors[0]
         client = descriptors[1]
         open = [server, client]
-        for descriptor in descriptors { try #require(fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0) }
+        for descriptor in descriptors {
+            try #require(fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0)
+            // A program that another test starts must not keep a copy of the socket open.
+            try #require(fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0)
+        }
     }
 
     deinit {
@@ -28,12 +32,22 @@ final class SocketPair {
 
     /// Closes one end, without a word in TLS.
     func cut(_ descriptor: Int32) {
-        if open.remove(descriptor) != nil { close(descriptor) }
+        guard open.remove(descriptor) != nil else { return }
+        close(descriptor)
+        // A program that is just being started has a copy until it runs, so the other end may see it late.
+        var other = pollfd(fd: descriptor == server ? client : server, events: 0, revents: 0)
+        #expect(poll(&other, 1, 10_000) == 1)
     }
 
     /// Sends bytes as they are.
     func send(_ bytes: [UInt8], from descriptor: Int32) throws {
         try #require(write(descriptor, bytes, bytes.count) == bytes.count)
+    }
+
+    /// How many bytes a read from `descriptor` would find.
+    func waitingBytes(at descriptor: Int32) -> Int {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        return max(recv(descriptor, &buffer, buffer.count, Int32(MSG_PEEK)), 0)
     }
 
     /// The executable does this at its start; in the tests it happens once, with the first socket.

@@ -1,0 +1,73 @@
+internal import Glibc
+
+/// The servers of a connection string, so that their names can be resolved before libpq, which would block, needs them.
+///
+/// Pure. Hosts that libpq takes from its environment or a service file are not seen, and resolved by libpq itself.
+struct HostList {
+    typealias Options = [(keyword: String, value: String)]
+
+    private struct Server {
+        var host: String
+        var port: String
+    }
+
+    private let options: Options
+    private let servers: [Server]
+
+    init(_ options: Options) {
+        self.options = options
+        func elements(_ keyword: String) -> [String] {
+            guard let value = options.last(where: { $0.keyword == keyword })?.value else { return [] }
+            return value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        }
+        let hosts = elements("host")
+        let ports = elements("port")
+        // With addresses of its own, or a list that libpq will refuse, there is nothing to resolve.
+        if options.contains(where: { $0.keyword == "hostaddr" }) || ports.count > 1 && ports.count != hosts.count {
+            servers = []
+        } else {
+            servers = hosts.enumerated().map { index, host in
+                Server(host: host, port: ports.isEmpty ? "" : ports[ports.count == 1 ? 0 : index])
+            }
+        }
+    }
+
+    /// The names to look up; empty when every server is an address or a socket.
+    var names: [String] {
+        servers.map(\.host).filter { Self.kind(of: $0) == .name }
+    }
+
+    /// The options with an address for every server: one server for each address of a name, in order, turned so that
+    /// the server at `rotation` is tried first.
+    /// - Returns: `nil` when no server is left.
+    func options(addresses: [String: [String]], rotation: Int) -> Options? {
+        if servers.isEmpty { return options }
+        var resolved: [(server: Server, address: String)] = []
+        for server in servers {
+            switch Self.kind(of: server.host) {
+            case .name: resolved += (addresses[server.host] ?? []).map { (server, $0) }
+            case .address: resolved.append((server, server.host))
+            case .socket: resolved.append((server, ""))
+            }
+        }
+        if resolved.isEmpty { return nil }
+        let first = rotation % resolved.count
+        let turned = resolved[first...] + resolved[..<first]
+        return options.filter { $0.keyword != "host" && $0.keyword != "port" } + [
+            ("host", turned.map(\.server.host).joined(separator: ",")),
+            ("hostaddr", turned.map(\.address).joined(separator: ",")),
+            ("port", turned.map(\.server.port).joined(separator: ",")),
+        ]
+    }
+
+    private enum Kind {
+        case name, address, socket
+    }
+
+    private static func kind(of host: String) -> Kind {
+        if host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") { return .socket }
+        var address = in6_addr()
+        if inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1 { return .address }
+        return .name
+    }
+}

@@ -1,0 +1,48 @@
+internal import HTTPCore
+
+/// A registered account with its first session.
+public struct TestAccount: Sendable {
+    public let id: String
+    public let userid: String
+    /// Base64 of the password key.
+    public let passwordKey: String
+    public let sessionID: String
+    /// Sends the session's token.
+    public let client: TestClient
+
+    /// A registration or login did not succeed.
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+}
+
+extension TestApplication {
+    /// Registers an account. Its password key depends on the userid alone.
+    public func register(
+        _ userid: String = Fixtures.userid(), iterations: Int = 600_000
+    ) async throws -> TestAccount {
+        let key = Fixtures.passwordKey(userid)
+        let response = try await client.post(
+            "/v1/accounts",
+            ["userid": .string(userid), "passwordKey": .string(key), "kdf": ["iterations": .integer(Int64(iterations))]])
+        guard let id = response.string("accountId"), let token = response.string("session.token"),
+            let sessionID = response.string("session.id")
+        else { throw TestAccount.Failure(description: "registration: \(response)") }
+        return TestAccount(
+            id: id, userid: userid, passwordKey: key, sessionID: sessionID, client: client.with(token: token))
+    }
+
+    /// Opens a further session of an account.
+    public func logIn(_ account: TestAccount, device: String? = nil) async throws -> TestClient {
+        var body: [(name: String, value: JSONValue)] = [
+            (name: "userid", value: .string(account.userid)),
+            (name: "passwordKey", value: .string(account.passwordKey)),
+        ]
+        if let device { body.append((name: "device", value: ["name": .string(device)])) }
+        let response = try await client.post("/v1/sessions", .object(JSONObject(body)))
+        guard let token = response.string("session.token") else {
+            throw TestAccount.Failure(description: "login: \(response)")
+        }
+        return client.with(token: token)
+    }
+}

@@ -1,0 +1,143 @@
+internal import EventLoop
+public import HTTPCore
+public import Postgres
+public import SalternServer
+
+/// The whole service on a database of its own, without sockets: one loop, one application, a clock that tests move.
+public final class TestApplication: Sendable {
+    public let database: TemporaryDatabase
+    public let clock: ManualClock
+    public let log: CapturedLog
+    public let metrics: RequestMetrics
+    public let configuration: ServiceConfiguration
+    /// The client that the application uses, with the rights of the server's role.
+    public let postgres: PostgresClient
+    private let loop: EventLoop
+    private let application: Application
+
+    /// What tests start from: iteration counts that cost nothing matter only to clients.
+    public static let configuration = ServiceConfiguration(name: "Test", version: "1", saltPrefix: "com.example.test:")
+
+    /// Makes a database, starts the service on it, lends it to `body` and takes everything down.
+    ///
+    /// - Parameters:
+    ///   - configuration: The service's configuration.
+    ///   - connections: Connections that requests share.
+    ///   - body: The test.
+    public static func with<Result: Sendable>(
+        _ configuration: ServiceConfiguration = TestApplication.configuration, connections: Int = 2,
+        _ body: (TestApplication) async throws -> Result
+    ) async throws -> Result {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let clock = ManualClock()
+            return try await with(configuration, database, clock: clock, connections: connections, body)
+        }
+    }
+
+    /// Starts the service on a database that exists, as a further node does.
+    public static func with<Result: Sendable>(
+        _ configuration: ServiceConfiguration = TestApplication.configuration, _ database: TemporaryDatabase,
+        clock: ManualClock, connections: Int = 2, _ body: (TestApplication) async throws -> Result
+    ) async throws -> Result {
+        let loop = try EventLoop(name: "test application")
+        try loop.start()
+        defer { loop.stop() }
+        var settings = try PostgresConfiguration(database.serverURL)
+        settings.sharedConnections = connections
+        settings.backOff = .milliseconds(10)...(.milliseconds(50))
+        let application = try await start(configuration, database, settings, clock, loop)
+        do {
+            let result = try await body(application)
+            await application.shutdown()
+            return result
+        } catch {
+            await application.shutdown()
+            throw error
+        }
+    }
+
+    private static func start(
+        _ configuration: ServiceConfiguration, _ database: TemporaryDatabase, _ settings: PostgresConfiguration,
+        _ clock: ManualClock, _ loop: EventLoop
+    ) async throws -> TestApplication {
+        let log = CapturedLog()
+        let metrics = RequestMetrics()
+        let postgres = await loop.run { PostgresClient(configuration: settings, loop: loop) }
+        do {
+            let application = try await loop.run {
+                Application(
+                    configuration: configuration,
+                    installation: try await Installation.load(
+                        configuration: configuration, database: postgres, clock: clock),
+                    database: postgres,
+                    log: Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) },
+                    metrics: metrics, clock: clock)
+            }
+            return TestApplication(
+                database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
+                postgres: postgres, loop: loop, application: application)
+        } catch {
+            await loop.run { await postgres.shutdown() }
+            throw error
+        }
+    }
+
+    private init(
+        database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
+        configuration: ServiceConfiguration, postgres: PostgresClient, loop: EventLoop, application: Application
+    ) {
+        self.database = database
+        self.clock = clock
+        self.log = log
+        self.metrics = metrics
+        self.configuration = configuration
+        self.postgres = postgres
+        self.loop = loop
+        self.application = application
+    }
+
+    /// A client without a token.
+    public var client: TestClient { TestClient(application: self) }
+
+    /// Every route that the application serves.
+    public var routes: [Route<RouteMetadata>] { application.router.routes }
+
+    /// Runs `body` on the application's loop, where its database client may be used.
+    public func run<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
+        try await loop.run(body)
+    }
+
+    /// Executes a statement with the rights of the server's role.
+    public func execute<S: Statement>(_ statement: S) async throws -> [S.Row] {
+        let postgres = postgres
+        return try await loop.run { try await postgres.execute(statement) }
+    }
+
+    /// Runs SQL as the superuser.
+    public func administer(_ sql: String) async throws {
+        let configuration = try PostgresConfiguration(database.administratorURL)
+        try await PostgresScript.run([sql], configuration: configuration, loop: loop)
+    }
+
+    /// Sends one request through admission, body limit and handler, as a connection would.
+    func respond(to head: RequestHead, body: [UInt8]) async -> TestResponse {
+        let application = application
+        let response = await loop.run {
+            let client = ClientAddress(address: "192.0.2.1", port: 50_000)
+            switch application.admit(head, from: client) {
+            case .refuse(let response): return response
+            case .accept(let plan):
+                guard body.count <= plan.bodyLimit else {
+                    return application.refusal(.bodyTooLarge(limit: plan.bodyLimit), from: client)
+                }
+                return await plan.respond(body)
+            }
+        }
+        return TestResponse(response)
+    }
+
+    private func shutdown() async {
+        let postgres = postgres
+        await loop.run { await postgres.shutdown() }
+    }
+}

@@ -1,0 +1,50 @@
+public import HTTPCore
+
+/// Sends requests to a ``TestApplication`` in the same process: everything but the socket.
+public struct TestClient: Sendable {
+    let application: TestApplication
+    /// Sent as `Authorization: Bearer` when there is one.
+    public var token: String?
+
+    /// The same client with another token, or none.
+    public func with(token: String?) -> TestClient { TestClient(application: application, token: token) }
+
+    public func get(_ target: String, _ fields: [String: String] = [:]) async throws -> TestResponse {
+        try await send(.get, target, fields: fields)
+    }
+
+    public func delete(_ target: String, _ fields: [String: String] = [:]) async throws -> TestResponse {
+        try await send(.delete, target, fields: fields)
+    }
+
+    public func post(
+        _ target: String, _ body: JSONValue, _ fields: [String: String] = [:]
+    ) async throws -> TestResponse {
+        try await send(.post, target, fields: fields, body: Self.document(body))
+    }
+
+    public func put(
+        _ target: String, _ body: JSONValue, _ fields: [String: String] = [:]
+    ) async throws -> TestResponse {
+        try await send(.put, target, fields: fields, body: Self.document(body))
+    }
+
+    /// Sends any request. A body is sent as `application/json` unless `fields` say otherwise.
+    public func send(
+        _ method: HTTPMethod, _ target: String, fields: [String: String] = [:], body: [UInt8]? = nil
+    ) async throws -> TestResponse {
+        var lines = fields.map { (name: $0.key, value: $0.value) }
+        if let token { lines.append((name: "Authorization", value: "Bearer \(token)")) }
+        if body != nil, fields["Content-Type"] == nil { lines.append((name: "Content-Type", value: "application/json")) }
+        let framing: BodyFraming = body.map { $0.isEmpty ? .none : .length($0.count) } ?? .none
+        let head = RequestHead(method: method, target: target, fields: lines, framing: framing)
+        return await application.respond(to: head, body: body ?? [])
+    }
+
+    /// The JSON text of a value.
+    public static func document(_ value: JSONValue) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.value(value)
+        return writer.finish()
+    }
+}

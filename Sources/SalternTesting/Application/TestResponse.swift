@@ -1,0 +1,54 @@
+public import HTTPCore
+
+/// A reply as a test looks at it.
+public struct TestResponse: Sendable, CustomStringConvertible {
+    public let status: Int
+    public let fields: HTTPFields
+    public let body: [UInt8]
+
+    init(_ response: Response) {
+        status = Int(response.status.code)
+        fields = response.fields
+        switch response.body {
+        case .none: body = []
+        case .bytes(let bytes): body = bytes
+        }
+    }
+
+    /// The body as text.
+    public var text: String { String(decoding: body, as: UTF8.self) }
+
+    /// The value at a path such as `session.token` or `items.0.id`; nil when nothing is there.
+    public subscript(path: String) -> JSONValue? {
+        guard var value = try? JSONParser().parse(body) else { return nil }
+        for part in path.split(separator: ".") {
+            switch value {
+            case .object(let object):
+                guard let member = object[String(part)] else { return nil }
+                value = member
+            case .array(let elements):
+                guard let index = Int(part), elements.indices.contains(index) else { return nil }
+                value = elements[index]
+            default: return nil
+            }
+        }
+        return value
+    }
+
+    /// The text at a path.
+    public func string(_ path: String) -> String? { try? self[path]?.string() }
+
+    /// The integer at a path.
+    public func integer(_ path: String) -> Int? { (try? self[path]?.integer()).flatMap { $0.map(Int.init) } }
+
+    /// The truth value at a path.
+    public func bool(_ path: String) -> Bool? { (try? self[path]?.bool()).flatMap { $0 } }
+
+    /// The elements of the array at a path.
+    public func array(_ path: String) -> [JSONValue]? { (try? self[path]?.array()).flatMap { $0 } }
+
+    /// The stable code of a problem.
+    public var code: String? { string("code") }
+
+    public var description: String { "\(status) \(text)" }
+}

@@ -1,0 +1,193 @@
+import EventLoop
+import Postgres
+import SalternTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct MigratorTests {
+    private static let notes = Migration(
+        version: 1, name: "notes",
+        sql: """
+            -- Several statements, and a semicolon in a string.
+            CREATE TABLE saltern.notes (id integer PRIMARY KEY, body text DEFAULT ';');
+            GRANT USAGE ON SCHEMA saltern TO saltern_server;
+            GRANT SELECT, INSERT, UPDATE, DELETE ON saltern.notes TO saltern_server;
+            """)
+    private static let more = Migration(
+        version: 2, name: "more", sql: "INSERT INTO saltern.notes (id) VALUES (1), (2); SELECT pg_sleep(0.05)")
+
+    private struct NoteCount: Statement {
+        static let sql = "SELECT count(*) FROM saltern.notes"
+        static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
+    }
+
+    /// Runs `body` with a database without migrations and a loop for migrators.
+    private func withEmptyDatabase<Result: Sendable>(
+        _ body: (TemporaryDatabase, EventLoop) async throws -> Result
+    ) async throws -> Result {
+        let loop = try EventLoop(name: "migrator")
+        try loop.start()
+        defer { loop.stop() }
+        return try await TemporaryDatabase.with(migrations: []) { try await body($0, loop) }
+    }
+
+    private func migrator(_ url: String, _ migrations: [Migration], _ loop: EventLoop) throws -> Migrator {
+        try Migrator(configuration: PostgresConfiguration(url), migrations: migrations, loop: loop)
+    }
+
+    @Test func `migrations are applied once, in order, and are then current`() async throws {
+        try await withEmptyDatabase { database, loop in
+            let first = try migrator(database.ownerURL, [Self.notes], loop)
+            #expect(try await first.verify() == [.notApplied(version: 1, name: "notes")])
+            #expect(try await first.up().map(\.version) == [1])
+            #expect(try await first.up().isEmpty)
+            let both = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
+            #expect(try await both.status().map { $0.appliedAt != nil } == [true, false])
+            #expect(try await both.up().map(\.version) == [2])
+            try await both.requireCurrent()
+            #expect(try await both.status().map { $0.appliedAt != nil } == [true, true])
+            let count = try await withClient(url: database.ownerURL) { try await $0.execute(NoteCount()) }
+            #expect(count == [2])
+        }
+    }
+
+    @Test func `migrators that start at once apply each migration once`() async throws {
+        try await withEmptyDatabase { database, loop in
+            let migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
+            let applied = try await withThrowingTaskGroup(of: [Int].self) { group in
+                for _ in 0..<4 { group.addTask { try await migrator.up().map(\.version) } }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            #expect(applied == [1, 2])
+        }
+    }
+
+    @Test func `a migration that fails changes nothing, and those before it stay`() async throws {
+        try await withEmptyDatabase { database, loop in
+            let broken = Migration(
+                version: 2, name: "broken", sql: "INSERT INTO saltern.notes VALUES (1); SELECT 1 / 0")
+            let migrator = try migrator(database.ownerURL, [Self.notes, broken], loop)
+            let error = await #expect(throws: MigrationError.self) { try await migrator.up() }
+            guard case .failed(version: 2, name: "broken", let reason) = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+            #expect(reason.sqlState == .divisionByZero)
+            #expect(try await migrator.verify() == [.notApplied(version: 2, name: "broken")])
+            let count = try await withClient(url: database.ownerURL) { try await $0.execute(NoteCount()) }
+            #expect(count == [0])
+        }
+    }
+
+    @Test func `a migration must not end its transaction`() async throws {
+        try await withEmptyDatabase { database, loop in
+            let sly = Migration(version: 1, name: "sly", sql: "CREATE TABLE saltern.a (); COMMIT")
+            let error = await #expect(throws: MigrationError.self) {
+                try await migrator(database.ownerURL, [sly], loop).up()
+            }
+            guard case .endedTransaction = error else {
+                Issue.record("\(String(describing: error))")
+                return
+            }
+        }
+    }
+
+    @Test func `a changed, renamed, unknown or missing migration is found, and refused by up`() async throws {
+        try await withEmptyDatabase { database, loop in
+            try await migrator(database.ownerURL, [Self.notes, Self.more], loop).up()
+            let changed = Migration(version: 1, name: "notes", sql: Self.notes.sql + " ")
+            let renamed = Migration(version: 1, name: "others", sql: Self.notes.sql)
+            for (migrations, finding) in [
+                ([changed, Self.more], .checksumChanged(version: 1, name: "notes")),
+                ([renamed, Self.more], .nameChanged(version: 1, known: "others", applied: "notes")),
+                ([Self.notes], .unknown(version: 2, name: "more")),
+            ] as [([Migration], MigrationFinding)] {
+                let migrator = try migrator(database.serverURL, migrations, loop)
+                #expect(try await migrator.verify() == [finding])
+                await #expect(throws: MigrationError.self) { try await migrator.requireCurrent() }
+                let error = await #expect(throws: MigrationError.self) {
+                    try await self.migrator(database.ownerURL, migrations, loop).up()
+                }
+                guard case .findings([finding]) = error else {
+                    Issue.record("\(String(describing: error))")
+                    continue
+                }
+            }
+            try await PostgresScript.run(
+                ["DELETE FROM saltern.schema_migrations WHERE version = 1"],
+                configuration: PostgresConfiguration(database.ownerURL), loop: loop)
+            let migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
+            #expect(try await migrator.verify() == [.gap(version: 1, name: "notes")])
+            await #expect(throws: MigrationError.self) { try await migrator.up() }
+        }
+    }
+
+    @Test func `the server's role is refused an older schema and says what to do`() async throws {
+        try await TemporaryDatabase.with(migrations: [Self.notes]) { database in
+            let loop = try EventLoop(name: "migrator")
+            try loop.start()
+            defer { loop.stop() }
+            try await migrator(database.serverURL, [Self.notes], loop).requireCurrent()
+            let error = await #expect(throws: MigrationError.self) {
+                try await migrator(database.serverURL, [Self.notes, Self.more], loop).requireCurrent()
+            }
+            #expect("\(try #require(error))".contains("saltern migrate up"))
+        }
+    }
+
+    @Test func `versions have to be 1, 2, 3 and so on`() throws {
+        let loop = try EventLoop(name: "unused")
+        let configuration = try PostgresConfiguration("postgresql:///x")
+        #expect(throws: MigrationError.self) {
+            try Migrator(configuration: configuration, migrations: [Self.more], loop: loop)
+        }
+        #expect(throws: MigrationError.self) {
+            try Migrator(configuration: configuration, migrations: [Self.notes, Self.notes], loop: loop)
+        }
+    }
+
+    @Test func `the server's role reads and writes rows and can do nothing else`() async throws {
+        try await TemporaryDatabase.with(migrations: [Self.notes]) { database in
+            let loop = try EventLoop(name: "server role")
+            try loop.start()
+            defer { loop.stop() }
+            let configuration = try PostgresConfiguration(database.serverURL)
+            try await PostgresScript.run(
+                [
+                    "INSERT INTO saltern.notes VALUES (1); UPDATE saltern.notes SET body = ''; TABLE saltern.notes;"
+                        + "DELETE FROM saltern.notes"
+                ], configuration: configuration, loop: loop)
+            for forbidden in [
+                "CREATE TABLE saltern.other ()", "ALTER TABLE saltern.notes ADD x integer", "DROP TABLE saltern.notes",
+                "TRUNCATE saltern.notes", "CREATE TABLE public.other ()", "CREATE SCHEMA other",
+                "INSERT INTO saltern.schema_migrations VALUES (9, '', ''::bytea)",
+                "DELETE FROM saltern.schema_migrations",
+            ] {
+                let error = await #expect(throws: PostgresError.self, "\(forbidden)") {
+                    try await PostgresScript.run([forbidden], configuration: configuration, loop: loop)
+                }
+                #expect(error?.sqlState == .insufficientPrivilege, "\(forbidden)")
+            }
+        }
+    }
+
+    @Test func `temporary databases of the same migrations are apart from each other`() async throws {
+        let counts = try await withThrowingTaskGroup(of: Int64.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    try await TemporaryDatabase.with(migrations: [Self.notes, Self.more]) { database in
+                        try await withClient(url: database.serverURL) { client in
+                            struct Add: Statement {
+                                typealias Row = Void
+                                static let sql = "INSERT INTO saltern.notes VALUES (9)"
+                            }
+                            _ = try await client.execute(Add())
+                            return try await client.execute(NoteCount())[0]
+                        }
+                    }
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(counts == [3, 3, 3])
+    }
+}

@@ -1,0 +1,126 @@
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct KDFParametersTests {
+    @Test func `a known userid gets its own parameters`() async throws {
+        try await TestApplication.with { app in
+            _ = try await app.register("ada@example.org", iterations: 712_345)
+            let reply = try await app.client.post("/v1/kdf", ["userid": "ada@example.org"])
+            #expect(reply.status == 200)
+            #expect(
+                reply[""] == [
+                    "algorithm": "PBKDF2-HMAC-SHA256", "saltPrefix": "com.example.test:",
+                    "salt": "com.example.test:ada@example.org", "iterations": 712_345, "keyLength": 32,
+                ])
+        }
+    }
+
+    @Test func `an unknown userid gets the same kind of answer, always the same`() async throws {
+        try await TestApplication.with { app in
+            _ = try await app.register("known", iterations: 800_000)
+            let known = try await app.client.post("/v1/kdf", ["userid": "known"])
+            let unknown = try await app.client.post("/v1/kdf", ["userid": "nobody"])
+            #expect(unknown.status == known.status)
+            #expect(unknown.names == known.names)
+            #expect(unknown.fields.map(\.name) == known.fields.map(\.name))
+            #expect(unknown.string("salt") == "com.example.test:nobody")
+            #expect(try await app.client.post("/v1/kdf", ["userid": "nobody"])[""] == unknown[""])
+        }
+    }
+
+    @Test func `decoys have the iteration counts of real accounts in their proportions`() async throws {
+        try await TestApplication.with { app in
+            // Before anybody has registered, everybody would have the default.
+            #expect(try await app.client.post("/v1/kdf", ["userid": "nobody"]).integer("iterations") == 600_000)
+            try await app.administer(
+                """
+                INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
+                SELECT 'real' || n, gen_random_uuid(), sha256('x'),
+                    CASE WHEN n <= 60 THEN 600000 WHEN n <= 90 THEN 710000 ELSE 1234567 END
+                FROM generate_series(1, 100) n
+                """)
+            #expect(try await app.redraw() == true)
+
+            var found: [Int: Int] = [:]
+            for number in 0..<2_000 {
+                let reply = try await app.client.post("/v1/kdf", ["userid": .string("nobody\(number)")])
+                found[try #require(reply.integer("iterations")), default: 0] += 1
+            }
+            // 2,000 draws from the 256 slots: five standard deviations are below 110.
+            #expect(Set(found.keys) == [600_000, 710_000, 1_234_567])
+            #expect(abs((found[600_000] ?? 0) - 1_200) < 125)
+            #expect(abs((found[710_000] ?? 0) - 600) < 125)
+            #expect(abs((found[1_234_567] ?? 0) - 200) < 90)
+        }
+    }
+
+    @Test func `decoys are drawn at most once a day, and every node shows the same`() async throws {
+        try await TestApplication.with { app in
+            #expect(try await app.redraw() == true)
+            #expect(try await app.redraw() == false)
+            app.clock.advance(by: .seconds(86_399))
+            #expect(try await app.redraw() == false)
+            app.clock.advance(by: .seconds(1))
+            try await app.administer(
+                """
+                INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
+                SELECT 'real' || n, gen_random_uuid(), sha256('x'), 600000 + n FROM generate_series(1, 300) n
+                """)
+            #expect(try await app.redraw() == true)
+
+            try await TestApplication.with(app.configuration, app.database, clock: app.clock) { node in
+                for number in 0..<20 {
+                    let body: JSONValue = ["userid": .string("nobody\(number)")]
+                    let here = try await app.client.post("/v1/kdf", body)
+                    #expect(try await node.client.post("/v1/kdf", body)[""] == here[""])
+                }
+            }
+        }
+    }
+
+    @Test func `bad input is refused with its code and field`() async throws {
+        try await TestApplication.with { app in
+            let rows = [
+                BadInput([:], 422, "missing_member", "userid"),
+                BadInput(["userid": .null], 422, "wrong_type", "userid"),
+                BadInput(["userid": "ADA"], 422, "userid_not_canonical", "userid"),
+                BadInput(["userid": "ada", "x": 1], 422, "unknown_member", "x"),
+                BadInput(["userid": "ada", "password": "x"], 422, "password_refused", "password"),
+            ]
+            for bad in rows {
+                let body = JSONValue.object(JSONObject(bad.members.map { (name: $0.key, value: $0.value) }))
+                bad.check(try await app.client.post("/v1/kdf", body))
+            }
+            #expect(try await app.client.post("/v1/kdf", ["userid": "ADA"]).string("canonical") == "ada")
+            #expect(try await app.client.post("/v1/kdf", ["a"]).code == "wrong_type")
+        }
+    }
+
+    @Test func `another salt prefix is refused for a database that has one`() async throws {
+        try await TestApplication.with { app in
+            var other = app.configuration
+            other.saltPrefix = "org.example.other:"
+            await #expect(throws: InstallationError.saltPrefixDiffers) {
+                try await TestApplication.with(other, app.database, clock: app.clock) { _ in }
+            }
+        }
+    }
+}
+
+extension TestApplication {
+    /// Draws the decoys anew when they are due.
+    func redraw() async throws -> Bool {
+        let postgres = postgres
+        let clock = clock
+        return try await run { try await DecoyParameters.redraw(database: postgres, clock: clock) }
+    }
+}
+
+extension TestResponse {
+    /// The names of the body's members in their order.
+    var names: [String] { (try? self[""]?.object())?.members.map(\.name.string) ?? [] }
+}

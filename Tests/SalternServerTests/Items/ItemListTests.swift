@@ -1,0 +1,92 @@
+import HTTPCore
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct ItemListTests {
+    @Test func `pages show every live item once, in order`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            var expected: [String] = []
+            for _ in 0..<23 {
+                expected.append(String(try await ada.createItem().dropFirst("/v1/items/".count)))
+            }
+            let gone = expected.removeLast()
+            _ = try await ada.client.delete("/v1/items/\(gone)", ["If-Match": "*"])
+
+            var found: [String] = []
+            var sizes: [Int] = []
+            var target: String? = "/v1/items?limit=5"
+            while let next = target {
+                let page = try await ada.client.get(next)
+                #expect(page.status == 200)
+                let items = try #require(page.array("items"))
+                sizes.append(items.count)
+                found += items.compactMap { try? $0.object()["id"]?.string() }
+                target = page.string("nextPage").map { "/v1/items?limit=5&page=\($0)" }
+            }
+            #expect(sizes == [5, 5, 5, 5, 2])
+            #expect(found == expected.sorted())
+        }
+    }
+
+    @Test func `a page ends where its bytes do, but has at least one item`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET max_item_bytes = 8000000, max_bytes = 100000000")
+            let ada = try await app.register()
+            let sizes = [1_000_000, 3_000_000, 1_000_000, 200]
+            for (index, size) in sizes.enumerated() {
+                try await app.administer(
+                    """
+                    INSERT INTO saltern.items (account_id, item_id, revision, collection, format, body, created_at, updated_at)
+                    SELECT '\(ada.id)', '00000000-0000-0000-0000-00000000000\(index + 1)', \(index + 1), 'default',
+                        'opaque', decode(repeat('ab', \(size)), 'hex'), now(), now()
+                    """)
+            }
+            let first = try await ada.client.get("/v1/items")
+            #expect(first.array("items")?.count == 2)
+            let second = try await ada.client.get("/v1/items?page=\(try #require(first.string("nextPage")))")
+            #expect(second.array("items")?.count == 2)
+            #expect(second["nextPage"] == nil)
+
+            try await app.administer(
+                "UPDATE saltern.items SET body = decode(repeat('ab', 5000000), 'hex') WHERE revision = 1")
+            let alone = try await ada.client.get("/v1/items")
+            #expect(alone.array("items")?.count == 1)
+            #expect(alone["nextPage"] != nil)
+        }
+    }
+
+    @Test func `an account without items has an empty page`() async throws {
+        try await TestApplication.with { app in
+            let page = try await app.register().client.get("/v1/items")
+            #expect(page.text == #"{"items":[]}"#)
+        }
+    }
+
+    private static let badQueries: [(query: String, code: String, field: String?)] = [
+        ("limit=0", "invalid_parameter", "limit"), ("limit=501", "invalid_parameter", "limit"),
+        ("limit=-1", "invalid_parameter", "limit"), ("limit=x", "invalid_parameter", "limit"),
+        ("limit=", "invalid_parameter", "limit"), ("page=", "invalid_parameter", "page"),
+        ("page=AAAAAAAAAAAAAAAAAAAAAAA", "invalid_parameter", "page"), ("page=!", "invalid_parameter", "page"),
+        ("limit=1&limit=2", "duplicate_parameter", "limit"), ("offset=3", "unknown_parameter", nil),
+    ]
+
+    @Test func `bad parameters are refused`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            for (query, code, field) in Self.badQueries {
+                let reply = try await ada.client.get("/v1/items?\(query)")
+                #expect(reply.status == 400, "\(query)")
+                #expect(reply.code == code, "\(query)")
+                #expect(reply.string("field") == field, "\(query)")
+            }
+        }
+    }
+
+    @Test func `a page token survives the round trip`() {
+        let page = ItemPage(after: .random())
+        #expect(ItemPage(pathParameter: page.text) == page)
+    }
+}

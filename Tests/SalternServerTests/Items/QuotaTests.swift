@@ -1,0 +1,73 @@
+import HTTPCore
+import SalternTesting
+import Testing
+
+@Suite struct QuotaTests {
+    @Test func `a plan limits items, bytes an item and bytes in all`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer(
+                "UPDATE saltern.plans SET max_items = 2, max_item_bytes = 228, max_bytes = 400 WHERE plan = 'default'")
+            let ada = try await app.register()
+
+            // 28 bytes of nonce and tag around the plaintext.
+            let tooLarge = try await ada.client.put(
+                "/v1/items/\(Fixtures.uuid())", ItemTests.item(plaintext: 201), ["If-None-Match": "*"])
+            #expect(tooLarge.status == 403)
+            #expect(tooLarge.code == "quota_exceeded")
+            #expect(tooLarge.string("limit") == "itemBytes")
+            #expect(tooLarge.integer("allowed") == 228)
+            #expect(tooLarge.integer("used") == 229)
+
+            let path = try await ada.createItem(ItemTests.item(plaintext: 200))
+            let tooMuch = try await ada.client.put(
+                "/v1/items/\(Fixtures.uuid())", ItemTests.item(plaintext: 145), ["If-None-Match": "*"])
+            #expect(tooMuch.string("limit") == "bytes")
+            #expect(tooMuch.integer("allowed") == 400)
+            #expect(tooMuch.integer("used") == 228)
+
+            let second = try await ada.createItem(ItemTests.item(plaintext: 144))
+            #expect(try await ada.client.get("/v1/account").integer("usage.bytes") == 400)
+            let tooMany = try await ada.client.put(
+                "/v1/items/\(Fixtures.uuid())", ItemTests.item(plaintext: 0), ["If-None-Match": "*"])
+            #expect(tooMany.string("limit") == "items")
+            #expect(tooMany.integer("allowed") == 2)
+            #expect(tooMany.integer("used") == 2)
+
+            // Replacing by something as large or smaller is always possible; deleting makes room.
+            #expect(try await ada.client.put(path, ItemTests.item(plaintext: 200), ["If-Match": "*"]).status == 200)
+            #expect(try await ada.client.put(path, ItemTests.item(plaintext: 10), ["If-Match": "*"]).status == 200)
+            #expect(try await ada.client.delete(second, ["If-Match": "*"]).status == 200)
+            #expect(try await ada.client.get("/v1/account").integer("usage.bytes") == 38)
+            _ = try await ada.createItem(ItemTests.item(plaintext: 144))
+        }
+    }
+
+    @Test func `an account that is over a lowered limit can still shrink`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem(ItemTests.item(plaintext: 1_000))
+            try await app.administer("UPDATE saltern.plans SET max_items = 0, max_bytes = 10")
+            #expect(try await ada.client.put(path, ItemTests.item(plaintext: 500), ["If-Match": "*"]).status == 200)
+            #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
+        }
+    }
+
+    @Test func `a plan limits sessions, and ended ones do not count`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET max_sessions = 2")
+            let ada = try await app.register()
+            _ = try await app.logIn(ada)
+            let third = try await app.client.post(
+                "/v1/sessions", ["userid": .string(ada.userid), "passwordKey": .string(ada.passwordKey)])
+            #expect(third.status == 403)
+            #expect(third.code == "quota_exceeded")
+            #expect(third.string("limit") == "sessions")
+            #expect(third.integer("allowed") == 2)
+            #expect(third.integer("used") == 2)
+            app.clock.advance(by: .seconds(31 * 86_400))
+            _ = try await app.logIn(ada)
+            // The login has removed the two that had ended.
+            #expect(try await app.execute(CountRows()) == [[1, 1, 1]])
+        }
+    }
+}
