@@ -1,4 +1,3 @@
-import Cryptography
 import Foundation
 import HTTPCore
 import SalternTesting
@@ -12,7 +11,7 @@ import Testing
         let served = try await TestApplication.with { app in
             let application = Application(
                 configuration: app.configuration,
-                installation: Installation(decoys: DecoyParameters(secret: SecureRandom.secureBytes(32))),
+                installation: Installation(decoys: DecoyParameters(secret: .random())),
                 database: app.postgres,
                 log: Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(secondsSinceEpoch: 0) },
                 metrics: app.metrics, clock: app.clock)
