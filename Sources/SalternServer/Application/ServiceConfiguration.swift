@@ -35,7 +35,9 @@ public struct ServiceConfiguration: Sendable {
     public var findings: [String] {
         var findings: [String] = []
         if name.isEmpty || name.utf8.count > 128 { findings.append("The service's name must have 1 to 128 bytes.") }
-        if saltPrefix.isEmpty || saltPrefix.utf8.count > 255 || saltPrefix.utf8.contains(where: { $0 < 0x21 || $0 == 0x7F }) {
+        if saltPrefix.isEmpty || saltPrefix.utf8.count > 255
+            || saltPrefix.utf8.contains(where: { $0 < 0x21 || $0 == 0x7F })
+        {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
         if registration == .invite { findings.append("The registration mode must be open or closed.") }

@@ -47,7 +47,8 @@ struct FindLogin: Statement {
     }
 }
 
-/// Replaces the decoys by the quantiles of the iteration counts that accounts have now; one row when it did.
+/// Replaces the decoys by the quantiles of the iteration counts that accounts have now; one row when it did,
+/// none when the last drawing is too recent or there are no accounts.
 ///
 /// The k-th of 256 is the quantile at (k - 1/2)/256, so a count that a share p of the accounts has fills about
 /// 256·p slots.
@@ -63,9 +64,9 @@ struct RedrawDecoys: Statement {
             FROM saltern.logins
         )
         UPDATE saltern.installation i
-        SET decoy_iterations = coalesce(d.iterations, i.decoy_iterations), decoys_drawn_at = $1
+        SET decoy_iterations = d.iterations, decoys_drawn_at = $1
         FROM drawn d
-        WHERE i.singleton AND i.decoys_drawn_at <= $2
+        WHERE i.singleton AND i.decoys_drawn_at <= $2 AND d.iterations IS NOT NULL
         RETURNING true
         """
 

@@ -11,11 +11,15 @@ struct Userid: Hashable, Sendable {
     /// The longest userid in bytes of UTF-8.
     static let byteLimit = 254
 
+    /// The longest text that is normalised at all, so that a long one costs nothing: no character's canonical form is
+    /// shorter than a quarter of it.
+    private static let inputLimit = 4 * byteLimit
+
     /// Why a text is no userid.
     enum Refusal: Error, Equatable {
         /// It would be one in this form.
         case notCanonical(String)
-        /// It is empty, too long or has control characters.
+        /// It is empty, too long, or has control characters or code points without a character.
         case invalid
     }
 
@@ -25,8 +29,10 @@ struct Userid: Hashable, Sendable {
             string = text
             return
         }
+        guard text.utf8.count <= Self.inputLimit else { throw .invalid }
         let canonical = Self.canonicalForm(of: text)
-        guard (1...Self.byteLimit).contains(canonical.utf8.count), !canonical.unicodeScalars.contains(where: Self.isControl)
+        guard (1...Self.byteLimit).contains(canonical.utf8.count),
+            !canonical.unicodeScalars.contains(where: Self.isRefused)
         else { throw .invalid }
         guard canonical.utf8.elementsEqual(text.utf8) else { throw .notCanonical(canonical) }
         string = text
@@ -50,10 +56,11 @@ struct Userid: Hashable, Sendable {
         return (try? Base64.decode(text.utf8))?.count == 32
     }
 
-    /// Control characters, and the separators that are line ends by another name.
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+    /// Control characters, the separators that are line ends by another name, and code points that a later Unicode
+    /// may give a character with another canonical form.
+    private static func isRefused(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: true
+        case .control, .lineSeparator, .paragraphSeparator, .unassigned: true
         default: false
         }
     }

@@ -14,10 +14,10 @@ struct FindItem: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Item { try Item(row: &row) }
 }
 
-/// Live items in the order of their identifiers, from the one after `after`, as many as `limit` and `byteLimit`
-/// allow, but at least one.
+/// Live items in the order of their identifiers, beginning at `first`, as many as `limit` and `byteLimit` allow, but
+/// at least one.
 struct FindItems: AccountRead {
-    let after: ItemID?
+    let first: ItemID
     let limit: Int64
     /// Sealed bytes in all.
     let byteLimit: Int64
@@ -36,7 +36,7 @@ struct FindItems: AccountRead {
                 sum(octet_length(next.body) + coalesce(octet_length(next.title), 0)) OVER by_id AS bytes
             FROM (
                 SELECT stored.* FROM saltern.items stored
-                WHERE stored.account_id = $1 AND stored.item_id > coalesce($2, '00000000-0000-0000-0000-000000000000')
+                WHERE stored.account_id = $1 AND stored.item_id >= $2
                     AND NOT stored.deleted
                 ORDER BY stored.item_id LIMIT $3 + 1
             ) next
@@ -47,7 +47,7 @@ struct FindItems: AccountRead {
         """
 
     func bind(to parameters: inout Parameters) {
-        parameters.append(after)
+        parameters.append(first)
         parameters.append(limit)
         parameters.append(byteLimit)
     }
@@ -86,7 +86,7 @@ struct WriteItem: AccountWrite {
             SELECT i.*, coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS bytes
             FROM saltern.items i WHERE i.account_id = $1 AND i.item_id = $5
         ), size AS (
-            SELECT (octet_length($11) + coalesce(octet_length($10), 0))::bigint AS bytes
+            SELECT (octet_length($11::bytea) + coalesce(octet_length($10::bytea), 0))::bigint AS bytes
         ), decision AS (
             SELECT a.*, size.bytes AS new_bytes,
                 CASE WHEN c.deleted = false THEN 0 ELSE 1 END AS more_items,

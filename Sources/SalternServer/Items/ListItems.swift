@@ -19,7 +19,7 @@ struct ListItems: AccountEndpoint {
         }
         let page: ItemPage? = try request.query.optional("page")
         let rows = try await authorization.read(
-            FindItems(after: page?.after, limit: Int64(limit), byteLimit: Self.byteLimit))
+            FindItems(first: page?.first ?? ItemPage.lowest, limit: Int64(limit), byteLimit: Self.byteLimit))
         return .json(capacity: rows.reduce(256) { $0 + $1.item.jsonCapacity }) { writer in
             writer.object { writer in
                 writer.array("items") { writer in
@@ -35,22 +35,27 @@ struct ListItems: AccountEndpoint {
 
 /// Where a page of items begins: opaque to clients.
 struct ItemPage: PathParameterConvertible, Equatable {
-    /// The last item of the page before.
-    let after: ItemID
+    /// No item of the page comes before it.
+    let first: ItemID
+
+    /// Where the first page begins.
+    static let lowest = ItemID(UUID(high: 0, low: 0))
 
     /// Tells this kind of token, and its version, from any other.
     private static let tag: UInt8 = 0x01
 
-    init(after: ItemID) {
-        self.after = after
+    /// The page that begins behind an item that another item follows.
+    init(after last: ItemID) {
+        let (low, isCarried) = last.uuid.low.addingReportingOverflow(1)
+        first = ItemID(UUID(high: last.uuid.high &+ (isCarried ? 1 : 0), low: low))
     }
 
     init?(pathParameter text: String) {
         guard let bytes = try? Base64URL.decode(text.utf8), bytes.count == 17, bytes[0] == Self.tag,
             let uuid = UUID(bytes: Array(bytes[1...]))
         else { return nil }
-        after = ItemID(uuid)
+        first = ItemID(uuid)
     }
 
-    var text: String { Base64URL.encodeToString([Self.tag] + after.uuid.bytes) }
+    var text: String { Base64URL.encodeToString([Self.tag] + first.uuid.bytes) }
 }

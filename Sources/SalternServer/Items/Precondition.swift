@@ -60,7 +60,8 @@ extension Precondition.Refusal: ProblemConvertible {
         case .required:
             Problem(
                 .preconditionRequired, "precondition_required",
-                detail: "Say If-None-Match: * to create, If-Match: \"REVISION\" to change what was read, or If-Match: *.")
+                detail:
+                    "Say If-None-Match: * to create, If-Match: \"REVISION\" to change what was read, or If-Match: *.")
         case .malformed:
             Problem(
                 .badRequest, "malformed_precondition",

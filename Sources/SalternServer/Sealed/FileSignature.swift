@@ -141,7 +141,9 @@ private struct SignatureReader {
         } else {
             return false
         }
-        if has([0x02, 0x01], at: content), bytes[content + 2] <= 3, bytes[content + 3] == 0x30 || bytes[content + 3] == 2 {
+        if has([0x02, 0x01], at: content), bytes[content + 2] <= 3,
+            bytes[content + 3] == 0x30 || bytes[content + 3] == 2
+        {
             return true
         }
         return has([0x30, 0x82], at: content) && has([0xA0, 0x03, 0x02, 0x01], at: content + 4)

@@ -25,7 +25,7 @@ struct CreateInstallation: Statement {
 
     static let sql = """
         INSERT INTO saltern.installation (salt_prefix, decoy_secret, decoy_iterations, decoys_drawn_at, created_at)
-        VALUES ($1, $2, array_fill($3, ARRAY[256]), '-infinity', $4)
+        VALUES ($1, $2, array_fill($3::integer, ARRAY[256]), '-infinity', $4)
         ON CONFLICT (singleton) DO NOTHING
         """
 

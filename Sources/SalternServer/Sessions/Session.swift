@@ -27,11 +27,15 @@ public struct SessionPolicy: Sendable, Equatable {
     /// What is wrong with the policy, a sentence each.
     var findings: [String] {
         var findings: [String] = []
-        if touchInterval < .zero { findings.append("The interval of recording a session's last use must not be negative.") }
+        if touchInterval < .zero {
+            findings.append("The interval of recording a session's last use must not be negative.")
+        }
         if idleTimeout <= touchInterval {
             findings.append("The sessions' idle timeout must be longer than the interval of recording their last use.")
         }
-        if lifetime < idleTimeout { findings.append("The sessions' lifetime must not be shorter than their idle timeout.") }
+        if lifetime < idleTimeout {
+            findings.append("The sessions' lifetime must not be shorter than their idle timeout.")
+        }
         return findings
     }
 }

@@ -68,7 +68,8 @@ struct PresentedToken: Sendable {
         let start = scheme.count + SessionToken.prefix.utf8.count
         guard value.count == start + 64, zip(value, scheme).allSatisfy({ $0 | 0x20 == $1 }),
             value[scheme.count..<start].elementsEqual(SessionToken.prefix.utf8),
-            let bytes = try? Base64URL.decodeSecure(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(value)[start...]))
+            let bytes = try? Base64URL.decodeSecure(
+                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(value)[start...]))
         else { return nil }
         return bytes.withUnsafeBytes { bytes in
             guard let uuid = UUID(bytes: UnsafeRawBufferPointer(rebasing: bytes[..<16])) else { return nil }

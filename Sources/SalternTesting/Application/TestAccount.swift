@@ -24,7 +24,10 @@ extension TestApplication {
         let key = Fixtures.passwordKey(userid)
         let response = try await client.post(
             "/v1/accounts",
-            ["userid": .string(userid), "passwordKey": .string(key), "kdf": ["iterations": .integer(Int64(iterations))]])
+            [
+                "userid": .string(userid), "passwordKey": .string(key),
+                "kdf": ["iterations": .integer(Int64(iterations))],
+            ])
         guard let id = response.string("accountId"), let token = response.string("session.token"),
             let sessionID = response.string("session.id")
         else { throw TestAccount.Failure(description: "registration: \(response)") }

@@ -115,8 +115,27 @@ public final class TestApplication: Sendable {
 
     /// Runs SQL as the superuser.
     public func administer(_ sql: String) async throws {
-        let configuration = try PostgresConfiguration(database.administratorURL)
-        try await PostgresScript.run([sql], configuration: configuration, loop: loop)
+        try await script(sql, url: database.administratorURL)
+    }
+
+    /// Runs SQL on a connection of its own.
+    public func script(_ sql: String, url: String) async throws {
+        try await PostgresScript.run([sql], configuration: PostgresConfiguration(url), loop: loop)
+    }
+
+    /// Ends every connection to the database and lets nobody in, as a server that is down does.
+    public func closeDatabase() async throws {
+        let administrator = try TestEnvironment.administratorURL()
+        try await script("ALTER DATABASE \(database.name) ALLOW_CONNECTIONS false", url: administrator)
+        try await script(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '\(database.name)'",
+            url: administrator)
+    }
+
+    /// Lets clients in again.
+    public func openDatabase() async throws {
+        try await script(
+            "ALTER DATABASE \(database.name) ALLOW_CONNECTIONS true", url: TestEnvironment.administratorURL())
     }
 
     /// Sends one request through admission, body limit and handler, as a connection would.

@@ -35,7 +35,9 @@ public struct TestClient: Sendable {
     ) async throws -> TestResponse {
         var lines = fields.map { (name: $0.key, value: $0.value) }
         if let token { lines.append((name: "Authorization", value: "Bearer \(token)")) }
-        if body != nil, fields["Content-Type"] == nil { lines.append((name: "Content-Type", value: "application/json")) }
+        if body != nil, fields["Content-Type"] == nil {
+            lines.append((name: "Content-Type", value: "application/json"))
+        }
         let framing: BodyFraming = body.map { $0.isEmpty ? .none : .length($0.count) } ?? .none
         let head = RequestHead(method: method, target: target, fields: lines, framing: framing)
         return await application.respond(to: head, body: body ?? [])

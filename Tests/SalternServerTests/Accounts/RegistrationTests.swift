@@ -26,9 +26,10 @@ import Testing
             #expect(account.string("userid") == "ada@example.org")
             #expect(account.string("plan") == "default")
             #expect(account.string("createdAt") == "2026-01-01T00:00:00.000Z")
-            #expect(account["limits"] == [
-                "items": 10_000, "itemBytes": 1_048_576, "bytes": 268_435_456, "sessions": 64, "shares": 100,
-            ])
+            #expect(
+                account["limits"] == [
+                    "items": 10_000, "itemBytes": 1_048_576, "bytes": 268_435_456, "sessions": 64, "shares": 100,
+                ])
             #expect(account["usage"] == ["items": 0, "bytes": 0, "sessions": 1, "shares": 0])
 
             let login = try await app.client.post(

@@ -60,6 +60,9 @@ import Testing
 
     @Test func `decoys are drawn at most once a day, and every node shows the same`() async throws {
         try await TestApplication.with { app in
+            // There is nothing to draw from yet.
+            #expect(try await app.redraw() == false)
+            _ = try await app.register()
             #expect(try await app.redraw() == true)
             #expect(try await app.redraw() == false)
             app.clock.advance(by: .seconds(86_399))

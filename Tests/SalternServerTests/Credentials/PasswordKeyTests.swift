@@ -21,12 +21,14 @@ import Testing
         #expect(Hex.encode(passwordKey.verifier.digest) == verifier)
     }
 
-    @Test(arguments: [
-        [], [UInt8](repeating: 1, count: 31), Array(1...33), [UInt8](repeating: 0, count: 32),
-        [UInt8](repeating: 0xA7, count: 32), Array("correct horse battery staple 123".utf8),
-        Array("hunter2".utf8) + [UInt8](repeating: 0, count: 25), [UInt8](repeating: 0, count: 24) + Array("Tr0ub4d&".utf8),
-        Array("0123456789abcdef0123456789abcdef".utf8),
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [], [UInt8](repeating: 1, count: 31), Array(1...33), [UInt8](repeating: 0, count: 32),
+            [UInt8](repeating: 0xA7, count: 32), Array("correct horse battery staple 123".utf8),
+            Array("hunter2".utf8) + [UInt8](repeating: 0, count: 25),
+            [UInt8](repeating: 0, count: 24) + Array("Tr0ub4d&".utf8),
+            Array("0123456789abcdef0123456789abcdef".utf8),
+        ] as [[UInt8]])
     func `what no key derivation returns is refused`(_ bytes: [UInt8]) {
         #expect(throws: NotAStretchedKey.self) { try PasswordKey(SecureBytes(copying: bytes)) }
     }

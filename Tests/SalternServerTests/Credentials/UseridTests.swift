@@ -26,8 +26,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "", " ", "\u{3000}", "a\u{0}b", "a\nb", "a\u{7F}", "a\u{85}b", "a\u{2028}b",
+        "", " ", "\u{3000}", "a\u{0}b", "a\nb", "a\u{7F}", "a\u{85}b", "a\u{2028}b", "a\u{378}b", "a\u{FFFF}",
         String(repeating: "a", count: 255), String(repeating: "é", count: 128),
+        String(repeating: "\u{FDFA}", count: 30_000),
     ])
     func `what can be no userid is refused`(_ text: String) {
         #expect(throws: Userid.Refusal.invalid) { try Userid(text) }

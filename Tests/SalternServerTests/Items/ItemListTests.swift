@@ -85,8 +85,29 @@ import Testing
         }
     }
 
-    @Test func `a page token survives the round trip`() {
+    @Test func `a page token survives the round trip, and begins right behind the item`() throws {
         let page = ItemPage(after: .random())
         #expect(ItemPage(pathParameter: page.text) == page)
+        for (id, next) in [
+            ("00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-000000000001"),
+            ("00000000-0000-0000-ffff-ffffffffffff", "00000000-0000-0001-0000-000000000000"),
+        ] {
+            #expect(ItemPage(after: try #require(ItemID(pathParameter: id))).first.description == next)
+        }
+    }
+
+    @Test func `the lowest and the highest identifiers are listed too`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            for id in ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"] {
+                let put = try await ada.client.put("/v1/items/\(id)", ItemTests.item(), ["If-None-Match": "*"])
+                #expect(put.status == 201)
+            }
+            let first = try await ada.client.get("/v1/items?limit=1")
+            #expect(first.string("items.0.id")?.hasPrefix("0") == true)
+            let second = try await ada.client.get("/v1/items?limit=1&page=\(try #require(first.string("nextPage")))")
+            #expect(second.string("items.0.id")?.hasPrefix("f") == true)
+            #expect(second["nextPage"] == nil)
+        }
     }
 }

@@ -59,7 +59,8 @@ import Testing
             let ada = try await app.register()
             let path = try await ada.createItem()
             let expected = [
-                ("\"1\"", 304), ("W/\"1\"", 304), ("*", 304), ("\"7\", \"1\"", 304), ("\"2\"", 200), ("1", 200), ("", 200),
+                ("\"1\"", 304), ("W/\"1\"", 304), ("*", 304), ("\"7\", \"1\"", 304), ("\"2\"", 200), ("1", 200),
+                ("", 200),
             ]
             for (tag, status) in expected {
                 let reply = try await ada.client.get(path, ["If-None-Match": tag])
@@ -141,7 +142,8 @@ import Testing
         BadInput(["format": "rncryptor-v3"], 422, "malformed_sealed_bytes", "body"),
         BadInput(
             ["body": "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4="], 422, "not_encrypted", "body"),
-        BadInput(["title": "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4="], 422, "not_encrypted", "title"),
+        BadInput(
+            ["title": "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZy4="], 422, "not_encrypted", "title"),
         BadInput(["title": ""], 422, "malformed_sealed_bytes", "title"),
         BadInput(["collection": "Logins"], 422, "invalid_collection", "collection"),
         BadInput(["collection": ""], 422, "invalid_collection", "collection"),

@@ -185,7 +185,9 @@ import Testing
             let hash = SHA256.hash(Array(secret)).bytes
             let stored = try #require(try await app.execute(StoredHash()).first)
             #expect(stored == hash)
-            let forged = try "slt_" + Base64URL.encodeToString(Base64URL.decode(Array(token.dropFirst(4).utf8)).prefix(16) + stored)
+            let forged =
+                try "slt_"
+                + Base64URL.encodeToString(Base64URL.decode(Array(token.dropFirst(4).utf8)).prefix(16) + stored)
             #expect(try await app.client.with(token: forged).get("/v1/account").status == 401)
         }
     }
