@@ -42,7 +42,9 @@ let package = Package(
         library("SalternServer", ["HTTPCore", "Postgres", "Cryptography"], resources: [.embedInCode("Migrations")]),
         .executableTarget(
             name: "saltern",
-            dependencies: ["SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography"],
+            dependencies: [
+                "SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
+            ],
             swiftSettings: settings),
         .target(
             name: "SalternTesting",
@@ -57,6 +59,9 @@ let package = Package(
         tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),
         tests("HTTPCoreTests", ["HTTPCore"]),
         tests("HTTPServerTests", ["HTTPServer", "HTTPCore", "EventLoop", "TransportSecurity", "SalternTesting"]),
+        tests(
+            "SalternTests",
+            ["saltern", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer", "HTTPCore", "Postgres"]),
         tests("SalternServerTests", ["SalternServer", "SalternTesting", "HTTPCore", "Postgres", "Cryptography"]),
     ],
     swiftLanguageModes: [.v6]

@@ -112,6 +112,13 @@ import Testing
         #expect(inner?.field == "list[1].colour")
     }
 
+    @Test func `a field whose name begins like its parent's is not taken for a path`() throws {
+        let problem = try problem(#"{"a":1}"#) { members in
+            _ = try members.required("a") { _ in throw Problem(.unprocessableContent, "x", field: "abc") }
+        }
+        #expect(problem?.field == "a.abc")
+    }
+
     @Test func `an array has a limited number of elements of one type`() throws {
         func problem(_ text: String) throws -> Problem? {
             try self.problem("{\"a\":\(text)}") { members in

@@ -105,3 +105,44 @@ result=0
 serve_with_another_prefix >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
 grep --quiet 'salt prefix' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
+
+# documented_sql FIRST-WORDS: the statement of docs/admins.md that begins so, for this account.
+documented_sql() {
+    awk -v first="$1" 'index($0, first) == 1 { found = 1 } found { print } found && /;/ && first != "BEGIN" { exit } /^COMMIT/ { found = 0 }' \
+        "$repository/docs/admins.md" | sed "s/'…'/'$account_id'/; s/ada@example.org/$userid/"
+}
+
+scenario "the handbook's SQL finds, locks and unlocks an account"
+register ada
+[[ $(query "$(documented_sql 'SELECT account_id')") == "$account_id" ]] || fail "the account to be found"
+query "$(documented_sql 'UPDATE saltern.accounts SET locked_at')"
+request GET /v1/account
+expect_problem 401 unauthenticated
+kept=$token
+token=
+request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
+expect_problem 401 wrong_credentials
+query "UPDATE saltern.accounts SET locked_at = NULL WHERE account_id = '$account_id'"
+token=$kept
+request GET /v1/account
+expect_status 200
+
+scenario "… gives it another plan"
+query "$(documented_sql 'INSERT INTO saltern.plans')"
+query "$(documented_sql 'UPDATE saltern.accounts SET plan')"
+request GET /v1/account
+expect_json .plan large
+expect_json .limits.items 100000
+
+scenario "… and deletes it, with everything it has"
+request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
+expect_status 201
+query "$(documented_sql BEGIN)"
+request GET /v1/account
+expect_problem 401 unauthenticated
+left=$(query "SELECT (SELECT count(*) FROM saltern.accounts WHERE account_id = '$account_id')
+    + (SELECT count(*) FROM saltern.sessions WHERE account_id = '$account_id')
+    + (SELECT count(*) FROM saltern.items WHERE account_id = '$account_id')
+    + (SELECT count(*) FROM saltern.logins WHERE userid = '$userid')")
+[[ $left == 0 ]] || fail "no row to be left, which are $left"
+query "DELETE FROM saltern.plans WHERE plan = 'large'"

@@ -87,6 +87,25 @@ import Testing
         #expect(delay >= .seconds(1))
     }
 
+    @Test func `a connection whose server has become read-only is replaced by a new one`() async throws {
+        let notes = Migration(version: 1, name: "notes", sql: AddNote.schema)
+        let (error, before, after) = try await TemporaryDatabase.with(migrations: [notes]) { database in
+            let url = database.administratorURL
+            let separator = url.contains("?") ? "&" : "?"
+            return try await withClient(
+                {
+                    $0.sharedConnections = 1
+                }, url: url + separator + "options=-c%20default_transaction_read_only%3Don"
+            ) { client in
+                let before = try await client.execute(BackendID())
+                let error = await #expect(throws: PostgresError.self) { _ = try await client.execute(AddNote(id: 1)) }
+                return (error, before, try await client.execute(BackendID()))
+            }
+        }
+        #expect(error?.sqlState == .readOnlyTransaction && error?.isTransient == true)
+        #expect(before != after)
+    }
+
     @Test func `a server is found by its name, behind one that is not there`() async throws {
         try await TemporaryCluster.with { cluster in
             let url = cluster.url.replacing("@", with: "@localhost:1,")

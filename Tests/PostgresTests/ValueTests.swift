@@ -48,9 +48,7 @@ import Testing
         #expect(Timestamp.distantFuture.unixMicroseconds == .max)
     }
 
-    @Test func `errors show names but no values`() throws {
-        let error = PostgresError.decoding
-        _ = error
+    @Test func `an SQLSTATE says whether to try again, and whether the session is over`() {
         #expect(SQLState.uniqueViolation.code == "23505")
         #expect(SQLState.uniqueViolation.errorClass == "23")
         #expect(SQLState("53300").isTransient && SQLState.deadlockDetected.isTransient)

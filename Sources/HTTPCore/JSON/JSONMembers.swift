@@ -127,9 +127,7 @@ public struct JSONMembers {
             return try convert(value)
         } catch let error as any ProblemConvertible {
             var problem = error.problem
-            if !(problem.field?.hasPrefix(path) ?? false) {
-                problem.field = problem.field.map { JSONPath.member($0, of: path) } ?? path
-            }
+            problem.field = JSONPath.absolute(problem.field, in: path)
             throw problem
         }
     }

@@ -26,7 +26,8 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     ///   - name: A token (RFC 9110 §5.6.2). Names are chosen by the program, so anything else is a programming error.
     ///   - value: Control characters in it, CR, LF and NUL above all, are replaced by spaces (RFC 9110 §5.5).
     public mutating func append(_ name: String, _ value: String) {
-        precondition(ASCII.isToken(name.utf8), "a field name is a token")
+        var name = name
+        precondition(name.withUTF8 { ASCII.isToken($0) }, "a field name is a token")
         fields.append(Field(name: name, value: Self.withoutControlCharacters(value)))
     }
 
@@ -69,7 +70,12 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
 
     private static func withoutControlCharacters(_ value: String) -> String {
         func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != ASCII.tab || byte == 0x7F }
-        guard value.utf8.contains(where: isControl) else { return value }
+        var value = value
+        let isClean = value.withUTF8 { bytes in
+            for byte in bytes where isControl(byte) { return false }
+            return true
+        }
+        if isClean { return value }
         return String(decoding: value.utf8.map { isControl($0) ? ASCII.space : $0 }, as: UTF8.self)
     }
 }

@@ -39,14 +39,14 @@ public struct HTTP1ResponseSerializer: Sendable {
         output.append("HTTP/1.1 ")
         DecimalDigits.append(Int(response.status.code), digits: 3, to: &output)
         output.append(ASCII.space)
-        output += response.status.reason.utf8
+        output.append(utf8: response.status.reason)
         output.append("\r\nDate: ")
         output += date.bytes
         output.append("\r\n")
         for field in response.fields where !Self.belongsToConnection(field.name) {
-            output += field.name.utf8
+            output.append(utf8: field.name)
             output.append(": ")
-            output += field.value.utf8
+            output.append(utf8: field.value)
             output.append("\r\n")
         }
         if !response.status.forbidsBody {
@@ -75,6 +75,12 @@ public struct HTTP1ResponseSerializer: Sendable {
 }
 
 extension [UInt8] {
+    fileprivate mutating func append(utf8 text: String) {
+        var text = text
+        // Also for short strings, which have no memory of their own, this is one copy of bytes.
+        text.withUTF8 { append(contentsOf: $0) }
+    }
+
     fileprivate mutating func append(_ text: StaticString) {
         append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }

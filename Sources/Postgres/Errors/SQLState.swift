@@ -37,6 +37,7 @@ public struct SQLState: Sendable, Hashable {
     public static let syntaxError = SQLState("42601")
     public static let undefinedColumn = SQLState("42703")
     public static let undefinedFunction = SQLState("42883")
+    public static let undefinedObject = SQLState("42704")
     public static let undefinedTable = SQLState("42P01")
     public static let duplicateDatabase = SQLState("42P04")
     public static let duplicateObject = SQLState("42710")

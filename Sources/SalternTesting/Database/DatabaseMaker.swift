@@ -15,7 +15,8 @@ struct DatabaseMaker: Sendable {
         do {
             try await run([Self.create(name, from: template)])
         } catch {
-            guard error.sqlState == .unknownDatabase else { throw error }
+            // The template is missing, or in a fresh cluster even the roles.
+            guard error.sqlState == .unknownDatabase || error.sqlState == .undefinedObject else { throw error }
             try await makeTemplate(template)
             try await run([Self.create(name, from: template)])
         }
@@ -31,11 +32,12 @@ struct DatabaseMaker: Sendable {
     }
 
     private func buildTemplate(_ template: String) async throws {
+        try await run([TestRoles.script])
         if try await exists(template) { return }
         // Under another name until it is whole, so that nobody copies half of it.
         let building = template + "_new"
         try await run([
-            TestRoles.script, "DROP DATABASE IF EXISTS \(building) WITH (FORCE)",
+            "DROP DATABASE IF EXISTS \(building) WITH (FORCE)",
             Self.create(building, from: "template0"),
         ])
         let configuration = try PostgresConfiguration(

@@ -3,8 +3,8 @@ import Foundation
 /// Standard output, standard error and the environment, handed to commands.
 struct Console: Sendable {
     let environment: [String: String]
-    private let output = FileHandle.standardOutput
-    private let error = FileHandle.standardError
+    var output = FileHandle.standardOutput
+    var error = FileHandle.standardError
 
     /// The process's own.
     static func process() -> Console { Console(environment: ProcessInfo.processInfo.environment) }

@@ -16,6 +16,9 @@ final class RunningServer: Sendable {
     /// Where clients connect.
     var address: SocketAddress { server.address }
 
+    /// Where metrics are read, when they are served at all.
+    var metricsAddress: SocketAddress? { metricsServer?.address }
+
     /// Checks the schema, connects, and begins to serve. What was started is stopped again when something fails.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws -> RunningServer {
         let backbone = try await Backbone.start(configuration)

@@ -31,7 +31,7 @@ import Testing
     @Test func `a client that drips its body is told 408`() async throws {
         try await withServer(Self.configuration { _ in }) { server in
             let client = try await server.connect()
-            try await client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n")
+            try await client.send("POST /drip HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n")
             for _ in 0..<40 {
                 guard try await client.send("a") else { break }
                 try await Task.sleep(for: .milliseconds(20))
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test func `a connection that is idle after a request is closed`() async throws {
-        try await withServer(Self.configuration { $0.idleDeadline = .seconds(1) }) { server in
+        try await withServer(Self.configuration { $0.idleDeadline = .seconds(3) }) { server in
             let client = try await server.connect()
             // Sent with the first bytes, so that the machine's load cannot make the connection idle before.
             try await client.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")

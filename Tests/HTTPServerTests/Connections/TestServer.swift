@@ -55,7 +55,7 @@ func withServer(
     try await server.stop()
 }
 
-/// `/echo` answers the body, `/wait` answers when released, `/hang` too but with little time for it, `/large` answers megabytes, `/refuse` answers 404 at once.
+/// `/echo` answers the body, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little time for it, `/large` answers megabytes, `/refuse` answers 404 at once.
 final class TestResponder: Responder {
     /// More than the kernel's socket buffers on both sides hold.
     static let largeByteCount = 32 * 1_024 * 1_024
@@ -74,10 +74,13 @@ final class TestResponder: Responder {
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
-        let limit = head.path == "/echo" ? 1_000 : 10
+        let limit = head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
         let deadline: Duration = head.path == "/hang" ? .milliseconds(300) : .seconds(30)
         return .accept(
-            Plan(bodyLimit: limit, bodyDeadline: .milliseconds(300), handlerDeadline: deadline) { body in
+            Plan(
+                bodyLimit: limit, bodyDeadline: head.path == "/drip" ? .milliseconds(300) : .seconds(30),
+                handlerDeadline: deadline
+            ) { body in
                 switch head.path {
                 case "/echo": return Response(status: .ok, body: .bytes(body))
                 case "/large":

@@ -1,0 +1,96 @@
+import Foundation
+import SalternTesting
+import Testing
+
+@testable import saltern
+
+@Suite struct CommandLineTests {
+    private struct Outcome {
+        var status: Int32
+        var output: String
+        var error: String
+    }
+
+    private func run(_ words: String..., environment: [String: String] = [:]) async throws -> Outcome {
+        let directory = try TemporaryDirectory()
+        let files = try ["output", "error"].map { name in
+            let path = directory.path + "/" + name
+            try #require(FileManager.default.createFile(atPath: path, contents: nil))
+            return (path, try #require(FileHandle(forWritingAtPath: path)))
+        }
+        let console = Console(environment: environment, output: files[0].1, error: files[1].1)
+        let status = await CommandLineTool.run(words, console: console)
+        let texts = try files.map { String(decoding: try Data(contentsOf: URL(filePath: $0.0)), as: UTF8.self) }
+        return Outcome(status: status, output: texts[0], error: texts[1])
+    }
+
+    @Test func `help lists every command, and each has help of its own`() async throws {
+        let overview = try await run("--help")
+        #expect(overview.status == 0)
+        let commands = [
+            "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
+            "certificate export", "certificate rotate", "certificate check", "health", "statements",
+        ]
+        for command in commands {
+            #expect(overview.output.contains("\n  \(command) "), "\(command)")
+            let help = await CommandLineTool.run(
+                command.split(separator: " ").map(String.init) + ["--help"],
+                console: Console(environment: [:], output: .nullDevice))
+            #expect(help == 0, "\(command)")
+        }
+    }
+
+    @Test func `help for serve names every setting`() async throws {
+        let help = try await run("serve", "--help")
+        for name in ServeConfiguration.variables.sorted() where !name.hasPrefix("SALTERN_TEST_") {
+            if ["SALTERN_OWNER_DATABASE_URL", "SALTERN_HOME"].contains(name) { continue }
+            #expect(help.output.contains(name), "\(name)")
+        }
+    }
+
+    @Test func `wrong words end with status 64 and say what to do`() async throws {
+        let unknown = try await run("serv")
+        #expect(unknown.status == 64)
+        #expect(unknown.error.contains("unknown command 'serv'"))
+        let group = try await run("migrate")
+        #expect(group.status == 64)
+        #expect(group.error.contains("migrate up"))
+        let argument = try await run("migrate", "up", "--force")
+        #expect(argument.status == 64)
+        #expect(argument.error == "saltern migrate up: unknown argument --force; see saltern migrate up --help\n")
+        let value = try await run("certificate", "create", "--host")
+        #expect(value.status == 64)
+        #expect(value.error.contains("--host needs a value"))
+        #expect(try await run().status == 64)
+    }
+
+    @Test func `certificates are made, shown, exported, rotated and checked`() async throws {
+        let directory = try TemporaryDirectory()
+        let environment = ["SALTERN_TLS_DIRECTORY": directory.path + "/tls"]
+        let created = try await run("certificate", "create", "--host", "localhost", environment: environment)
+        #expect(created.status == 0)
+        let pins = created.output.split(separator: "\n").compactMap { $0.split(separator: " ").last }
+        #expect(pins.count == 2)
+        #expect(pins.allSatisfy { $0.hasPrefix("sha256//") })
+        #expect(try await run("certificate", "pins", environment: environment).output == created.output)
+        #expect(try await run("certificate", "create", "--host", "localhost", environment: environment).status == 1)
+        #expect(try await run("certificate", "check", environment: environment).status == 0)
+        #expect(try await run("certificate", "export", environment: environment).status == 64)
+        #expect(try await run("certificate", "export", "--der", environment: environment).status == 0)
+
+        let rotated = try await run("certificate", "rotate", environment: environment)
+        #expect(rotated.status == 0)
+        #expect(rotated.output.hasPrefix("active  \(pins[1])\n"))
+        try FileManager.default.removeItem(atPath: directory.path + "/tls/key.pem")
+        #expect(try await run("certificate", "check", environment: environment).status == 1)
+    }
+
+    @Test func `statements are printed as JSON lines`() async throws {
+        let printed = try await run("statements")
+        #expect(printed.status == 0)
+        let names = try printed.output.split(separator: "\n").map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String])["name"]
+        }
+        #expect(names.contains("Authenticate"))
+    }
+}

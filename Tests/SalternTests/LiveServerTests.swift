@@ -1,0 +1,156 @@
+import Foundation
+import HTTPCore
+import HTTPServer
+import Postgres
+import SalternServer
+import SalternTesting
+import Testing
+import TransportSecurity
+
+@testable import saltern
+
+/// The whole server as `saltern serve` composes it: TLS, two loops, a real database.
+@Suite struct LiveServerTests {
+    private struct Live {
+        let server: RunningServer
+        let configuration: ServeConfiguration
+        let certificates: CertificateDirectory
+        let log: CapturedLog
+
+        func connect() async throws -> RawConnection {
+            let context = try TLSClientContext(trust: .pins([certificates.pins().active]))
+            return try await RawConnection.open(port: server.address.port, context: context)
+        }
+    }
+
+    private func withServer(
+        _ changes: [String: String] = [:], _ body: (Live) async throws -> Void
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let certificates = CertificateDirectory(path: directory.path + "/tls")
+        _ = try certificates.create(hosts: [Host("localhost")])
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let environment = [
+                "SALTERN_DATABASE_URL": database.serverURL, "SALTERN_TLS_DIRECTORY": certificates.path,
+                "SALTERN_LISTEN": "127.0.0.1:0", "SALTERN_METRICS_LISTEN": "127.0.0.1:0",
+                "SALTERN_SALT_PREFIX": "com.example.test:", "SALTERN_REGISTRATION": "open", "SALTERN_LOOPS": "2",
+            ]
+            let configuration = try ServeConfiguration(environment.merging(changes) { $1 }, coreCount: 2)
+            let captured = CapturedLog()
+            let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
+            let server = try await RunningServer.start(configuration, log: log)
+            do {
+                try await body(
+                    Live(server: server, configuration: configuration, certificates: certificates, log: captured))
+            } catch {
+                await server.stop(timeout: .milliseconds(1))
+                throw error
+            }
+            await server.stop(timeout: .seconds(10))
+        }
+    }
+
+    private func json(_ method: String, _ path: String, _ body: String?, fields: String = "") -> String {
+        let content = body.map { "Content-Type: application/json\r\nContent-Length: \($0.utf8.count)\r\n\r\n\($0)" }
+        return "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(content ?? "\r\n")"
+    }
+
+    private func object(_ reply: RawConnection.Reply) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: Data(reply.body)) as? [String: Any])
+    }
+
+    @Test func `a person registers, stores an item and reads it back, over pinned TLS`() async throws {
+        try await withServer { live in
+            let client = try await live.connect()
+            let key = Fixtures.passwordKey("live")
+            try await client.send(
+                json(
+                    "POST", "/v1/accounts",
+                    #"{"userid":"ada@example.org","passwordKey":"\#(key)","kdf":{"iterations":600000}}"#))
+            let registration = try await client.reply()
+            #expect(registration.status == 201)
+            let session = try #require(try object(registration)["session"] as? [String: Any])
+            let token = try #require(session["token"] as? String)
+
+            let id = Fixtures.uuid()
+            let sealed = Fixtures.sealed(plaintext: 1_000)
+            try await client.send(
+                json(
+                    "PUT", "/v1/items/\(id)", #"{"format":"aes-256-gcm","body":"\#(sealed)"}"#,
+                    fields: "Authorization: Bearer \(token)\r\nIf-None-Match: *\r\n"))
+            let put = try await client.reply()
+            #expect(put.status == 201)
+            #expect(put.field("ETag") == "\"1\"")
+
+            // From another connection, which may be on the other loop.
+            let other = try await live.connect()
+            try await other.send(
+                json("GET", "/v1/items/\(id)", nil, fields: "Authorization: Bearer \(token)\r\n"))
+            let item = try await other.reply()
+            #expect(item.status == 200)
+            #expect(try object(item)["body"] as? String == sealed)
+        }
+    }
+
+    @Test func `every reply has the security fields, also one to what is not HTTP`() async throws {
+        try await withServer { live in
+            for request in [json("GET", "/v1/health/live", nil), json("GET", "/nowhere", nil), "NONSENSE\r\n\r\n"] {
+                let client = try await live.connect()
+                try await client.send(request)
+                let reply = try await client.reply()
+                #expect(reply.field("Cache-Control") == "no-store")
+                #expect(reply.field("X-Content-Type-Options") == "nosniff")
+                #expect(reply.field("Strict-Transport-Security") != nil)
+                #expect(reply.field("X-Request-Id")?.count == 32)
+                #expect(reply.field("Server") == nil)
+            }
+        }
+    }
+
+    @Test func `after a rotation new connections get the new key and service tells its pins`() async throws {
+        try await withServer { live in
+            let kept = try await live.connect()
+            let pins = try live.certificates.rotate()
+            live.server.use(try live.configuration.tls.reloaded(), live.configuration.service)
+            let deadline = ContinuousClock.now + .seconds(10)
+            while (try? await live.connect()) == nil, ContinuousClock.now < deadline {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            let fresh = try await live.connect()
+            for client in [fresh, kept] {
+                try await client.send(json("GET", "/v1/service", nil))
+                #expect(try await client.reply().text.contains(pins.active.description))
+            }
+        }
+    }
+
+    @Test func `metrics count requests by route template`() async throws {
+        try await withServer { live in
+            let client = try await live.connect()
+            try await client.send(json("GET", "/v1/items/\(Fixtures.uuid())", nil))
+            #expect(try await client.reply().status == 401)
+            let port = try #require(live.server.metricsAddress?.port)
+            let scraper = try await RawConnection.open(port: port)
+            try await scraper.send(json("GET", "/metrics", nil))
+            let text = try await scraper.reply().text
+            #expect(text.contains(#"saltern_http_requests_total{route="GET /v1/items/{id}",status="4xx"} 1"#))
+            #expect(text.contains("saltern_tls_handshakes_total 1\n"))
+            #expect(text.contains("saltern_connections 1\n"))
+        }
+    }
+
+    @Test func `the server refuses a schema that is older than itself`() async throws {
+        let directory = try TemporaryDirectory()
+        let certificates = CertificateDirectory(path: directory.path + "/tls")
+        _ = try certificates.create(hosts: [Host("localhost")])
+        try await TemporaryDatabase.with(migrations: []) { database in
+            let configuration = try ServeConfiguration(
+                [
+                    "SALTERN_DATABASE_URL": database.administratorURL, "SALTERN_TLS_DIRECTORY": certificates.path,
+                    "SALTERN_LISTEN": "127.0.0.1:0", "SALTERN_SALT_PREFIX": "a:",
+                ], coreCount: 1)
+            let log = Log(minimumLevel: .debug, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
+            await #expect(throws: MigrationError.self) { _ = try await RunningServer.start(configuration, log: log) }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import SalternTesting
+import Testing
+
+@testable import saltern
+
+@Suite struct SettingsTests {
+    @Test func `a value may stand in a file, whose line end does not count`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/secret"
+        try Data("s3cret\n".utf8).write(to: URL(filePath: file))
+        var settings = Settings(["SALTERN_DATABASE_URL_FILE": file])
+        #expect(settings.text("SALTERN_DATABASE_URL") == "s3cret")
+        #expect(settings.problems == [])
+    }
+
+    @Test func `a variable and its file together are refused`() {
+        var settings = Settings(["SALTERN_X": "a", "SALTERN_X_FILE": "/nonexistent"])
+        #expect(settings.text("SALTERN_X") == nil)
+        #expect(settings.problems == ["SALTERN_X and SALTERN_X_FILE are both set; use one"])
+    }
+
+    @Test func `a file that cannot be read is told by its name`() {
+        var settings = Settings(["SALTERN_X_FILE": "/nonexistent"])
+        #expect(settings.text("SALTERN_X") == nil)
+        #expect(settings.problems == ["SALTERN_X_FILE: cannot read the file /nonexistent"])
+    }
+
+    @Test(arguments: [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("0s", 0)])
+    func `times have a unit`(text: String, seconds: Int) {
+        var settings = Settings(["SALTERN_T": text])
+        let value = settings.duration("SALTERN_T", in: .zero ... .seconds(9_999_999), default: .seconds(1))
+        #expect(value == .seconds(seconds))
+        #expect(settings.problems == [])
+    }
+
+    @Test(arguments: [
+        "", "30", "d", "-1d", "1.5h", "1w", "30 d", "99999999999999999999s", "9223372036854775807d", "9999d",
+    ])
+    func `anything else is no time, and is not replaced by the default in silence`(text: String) {
+        var settings = Settings(["SALTERN_T": text])
+        _ = settings.duration("SALTERN_T", in: .zero ... .seconds(3_600), default: .seconds(1))
+        #expect(settings.problems.count == 1)
+        #expect(settings.problems.first?.hasPrefix("SALTERN_T must be a time") == true)
+    }
+
+    @Test(arguments: ["", "x", "0", "65", "1.0", " 1"])
+    func `a number outside of its range is refused`(text: String) {
+        var settings = Settings(["SALTERN_N": text])
+        _ = settings.integer("SALTERN_N", in: 1...64, default: 4)
+        #expect(settings.problems == ["SALTERN_N must be a whole number from 1 to 64"])
+    }
+
+    @Test func `a misspelt variable is refused, also as a file`() {
+        var settings = Settings(["SALTERN_LISTEM": "x", "SALTERN_LISTEN": "y", "SALTERN_TYPO_FILE": "z", "HOME": "/"])
+        settings.refuseUnknown(known: ["SALTERN_LISTEN"])
+        #expect(settings.problems == ["SALTERN_LISTEM is not a setting", "SALTERN_TYPO_FILE is not a setting"])
+    }
+
+    @Test func `all problems are told at once`() throws {
+        let failure = #expect(throws: CommandFailure.self) {
+            _ = try ServeConfiguration(
+                [
+                    "SALTERN_LISTEN": "8443", "SALTERN_LOOPS": "0", "SALTERN_REGISTRATION": "maybe",
+                    "SALTERN_METRICS_LISTEN": "0.0.0.0:9090", "SALTERN_TLS_DIRECTORY": "/nonexistent",
+                    "SALTERN_KDF_MINIMUM_ITERATIONS": "9999", "SALTERN_SALT_PREFIX": "a:",
+                ], coreCount: 2)
+        }
+        let messages = try #require(failure?.messages)
+        for name in [
+            "SALTERN_LISTEN must be", "SALTERN_LOOPS must be", "SALTERN_REGISTRATION must be",
+            "SALTERN_METRICS_LISTEN must be a loopback", "SALTERN_TLS_DIRECTORY: cannot read",
+            "SALTERN_DATABASE_URL is missing", "The minimum of KDF iterations",
+        ] {
+            #expect(messages.contains { $0.hasPrefix(name) }, "\(name) in \(messages)")
+        }
+        #expect(messages.count == 7)
+    }
+
+    @Test func `a connection string that is none is refused without being quoted`() throws {
+        var settings = Settings(["SALTERN_DATABASE_URL": "host=db password=hunter2 nonsense=hunter2"])
+        #expect(settings.serverDatabase() == nil)
+        let problem = try #require(settings.problems.first)
+        #expect(problem.hasPrefix("SALTERN_DATABASE_URL: "))
+        #expect(!problem.contains("hunter2"))
+    }
+}
