@@ -8,6 +8,7 @@ public struct Application: Responder {
     /// Every route, as `Application+Routes.swift` lists them.
     public let router: Router<RouteMetadata>
     private let finisher: ResponseFinisher
+    private let requestIDs = RequestIDSource()
 
     /// Composes the service.
     ///
@@ -33,7 +34,7 @@ public struct Application: Responder {
     }
 
     public func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
-        let requestID = RequestID()
+        let requestID = requestIDs.next()
         switch router.match(head.method, head.pathBytes) {
         case .notFound:
             return .refuse(refusal(Problem.notFound, requestID: requestID))
@@ -53,7 +54,7 @@ public struct Application: Responder {
     }
 
     public func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response {
-        self.refusal(refusal, requestID: RequestID())
+        self.refusal(refusal, requestID: requestIDs.next())
     }
 
     private func plan(_ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int) -> Plan {

@@ -48,14 +48,12 @@ struct LogIn: OpenEndpoint {
                 deviceName: body.deviceName, now: now, idleSince: now - sessions.idleTimeout,
                 expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil))
         guard let login, isRightKey, let account = opened.first else { throw WrongCredentials() }
-        guard account.isOpened else {
-            throw ItemProblem.quotaExceeded(
-                limit: "sessions", allowed: account.sessionLimit, used: account.liveSessions)
-        }
-        if account.storedSessions > account.liveSessions {
-            // Housekeeping: the login has succeeded whether it does or not.
+        if account.needsTrimming {
+            // The login has succeeded whether this does or not; the next one tries again.
             _ = try? await database.execute(
-                RemoveEndedSessions(accountID: accountID, now: now, idleSince: now - sessions.idleTimeout))
+                TrimSessions(
+                    accountID: accountID, now: now, idleSince: now - sessions.idleTimeout,
+                    tokenHash: session.token.hash, otherSessions: max(account.sessionLimit - 1, 0)))
         }
         return .json(.created, capacity: 512 + (account.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in

@@ -65,10 +65,7 @@ struct TouchSession: Statement {
     }
 }
 
-/// The second half of a login: opens a session, unless the key was wrong, the account is locked or its plan allows
-/// no more sessions.
-///
-/// Concurrent logins do not wait for one another, so an account can exceed its limit by as many as are under way.
+/// The second half of a login: opens a session, unless the key was wrong or the account is locked.
 struct OpenSession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -82,13 +79,15 @@ struct OpenSession: Statement {
 
     /// What became of the login; there is no row when the key was wrong or the account is locked.
     struct Row: Sendable {
-        let isOpened: Bool
         /// Sessions before this one, with those that have ended.
         let storedSessions: Int64
         let liveSessions: Int64
         let sessionLimit: Int64
         let keyring: [UInt8]?
         let keyringRevision: Int64
+
+        /// Whether ``TrimSessions`` has something to remove.
+        var needsTrimming: Bool { storedSessions > liveSessions || liveSessions >= sessionLimit }
     }
 
     static let sql = """
@@ -104,12 +103,9 @@ struct OpenSession: Statement {
         ), opened AS (
             INSERT INTO saltern.sessions
                 (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
-            SELECT a.account_id, $2, $3, $4, $5, $5, $7 FROM account a WHERE a.live_sessions < a.max_sessions
-            RETURNING account_id
+            SELECT a.account_id, $2, $3, $4, $5, $5, $7 FROM account a
         )
-        SELECT EXISTS (SELECT FROM opened), a.stored_sessions, a.live_sessions, a.max_sessions, a.keyring,
-            a.keyring_revision
-        FROM account a
+        SELECT a.stored_sessions, a.live_sessions, a.max_sessions, a.keyring, a.keyring_revision FROM account a
         """
 
     func bind(to parameters: inout Parameters) {
@@ -125,25 +121,36 @@ struct OpenSession: Statement {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
-            isOpened: try row.next(), storedSessions: try row.next(), liveSessions: try row.next(),
-            sessionLimit: try row.next(), keyring: try row.next(), keyringRevision: try row.next())
+            storedSessions: try row.next(), liveSessions: try row.next(), sessionLimit: try row.next(),
+            keyring: try row.next(), keyringRevision: try row.next())
     }
 }
 
-/// Removes the account's sessions that have ended.
-struct RemoveEndedSessions: Statement {
+/// Removes the account's sessions that have ended, and of the others the least recently used that are more than the
+/// plan allows: whoever has the right key always gets in, and no list of forgotten devices keeps a person out.
+struct TrimSessions: Statement {
     let accountID: AccountID
     let now: Timestamp
     let idleSince: Timestamp
+    /// The session that was just opened: it stays.
+    let tokenHash: TokenHash
+    /// How many others stay.
+    let otherSessions: Int64
 
     static let sql = """
-        DELETE FROM saltern.sessions WHERE account_id = $1 AND (expires_at <= $2 OR last_used_at <= $3)
+        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash <> $4 AND (
+            expires_at <= $2 OR last_used_at <= $3 OR token_hash IN (
+                SELECT o.token_hash FROM saltern.sessions o
+                WHERE o.account_id = $1 AND o.token_hash <> $4 AND o.expires_at > $2 AND o.last_used_at > $3
+                ORDER BY o.last_used_at DESC, o.token_hash OFFSET $5))
         """
 
     func bind(to parameters: inout Parameters) {
         parameters.append(accountID)
         parameters.append(now)
         parameters.append(idleSince)
+        parameters.append(tokenHash)
+        parameters.append(otherSessions)
     }
 }
 

@@ -51,23 +51,4 @@ import Testing
             #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
         }
     }
-
-    @Test func `a plan limits sessions, and ended ones do not count`() async throws {
-        try await TestApplication.with { app in
-            try await app.administer("UPDATE saltern.plans SET max_sessions = 2")
-            let ada = try await app.register()
-            _ = try await app.logIn(ada)
-            let third = try await app.client.post(
-                "/v1/sessions", ["userid": .string(ada.userid), "passwordKey": .string(ada.passwordKey)])
-            #expect(third.status == 403)
-            #expect(third.code == "quota_exceeded")
-            #expect(third.string("limit") == "sessions")
-            #expect(third.integer("allowed") == 2)
-            #expect(third.integer("used") == 2)
-            app.clock.advance(by: .seconds(31 * 86_400))
-            _ = try await app.logIn(ada)
-            // The login has removed the two that had ended.
-            #expect(try await app.execute(CountRows()) == [[1, 1, 1]])
-        }
-    }
 }
