@@ -16,7 +16,7 @@ RUN swift build --configuration release --product saltern --static-swift-stdlib 
 
 FROM debian:bookworm-slim
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libevent-core-2.1-7 libpq5 libssl3 ca-certificates \
+    && apt-get install --yes --no-install-recommends libevent-core-2.1-7 libpq5 libssl3 libstdc++6 ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/saltern --shell /usr/sbin/nologin saltern \
     # A new volume takes over this folder's owner.

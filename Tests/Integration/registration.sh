@@ -16,6 +16,9 @@ expect_header x-content-type-options nosniff
 [[ -z $(header server) ]] || fail "no Server header"
 salt_prefix=$(json .saltPrefix)
 default_iterations=$(json .kdf.iterations)
+request HEAD /v1/service '' --head
+expect_status 200
+(($(header content-length) > 0)) || fail "the length of what GET would say"
 
 scenario "somebody who is not registered gets parameters like everybody else, and the same each time"
 userid=$(unique ada)

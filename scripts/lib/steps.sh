@@ -27,7 +27,10 @@ step() {
     step_pid=
     if ((status != 0)); then
         printf 'FAILED  %4d s\n\n' $((SECONDS - started))
-        tail -n 60 -- "$log"
+        # What went wrong may lie far above the end.
+        grep -E '✘|(^|[ :])error:' "$log" | head -n 20 || true
+        printf '\n'
+        tail -n 40 -- "$log"
         printf '\n%d steps passed, 1 failed: %s (status %d; the whole log: %s)\n' "$steps_passed" "$name" "$status" "$log"
         exit 1
     fi

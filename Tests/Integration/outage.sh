@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The database goes away and comes back: clients are told to wait, nothing is made up, and nobody has to restart anything.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+# superuser SQL: as PostgreSQL's superuser, in another database.
+superuser() (
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    url=${SALTERN_OWNER_DATABASE_URL/saltern_owner@/postgres@}
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --output /dev/null --command "$1" "${url%/saltern}/postgres"
+)
+
+start_own_server
+register ada
+id=$(uuid)
+sealed=$(random_base64 100)
+request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
+expect_status 201
+
+scenario "connections that are cut are opened again, and nobody notices"
+superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'"
+answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
+wait_until 10 answered || fail "the item to be read again"
+expect_json .body "$sealed"
+
+scenario "without a database requests are answered 503, at once and with Retry-After"
+superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
+superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'"
+away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
+wait_until 10 away || fail "the server to be unready"
+expect_problem 503 database_unavailable
+[[ $(header retry-after) =~ ^[1-9][0-9]*$ ]] || fail "a Retry-After"
+request GET "/v1/items/$id"
+expect_problem 503 database_unavailable
+[[ $(header retry-after) =~ ^[1-9][0-9]*$ ]] || fail "a Retry-After"
+request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
+expect_problem 503 database_unavailable
+kept=$token
+token=
+request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
+expect_problem 503 database_unavailable
+token=$kept
+
+scenario "what needs no database is answered as ever"
+request GET /v1/health/live
+expect_status 200
+request GET /v1/service
+expect_status 200
+request POST /v1/kdf '{"password":"x"}'
+expect_problem 422 password_refused
+
+scenario "when it is back, so is the service"
+superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS true'
+ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
+wait_until 20 ready || fail "the server to be ready"
+wait_until 10 answered || fail "the item to be read"
+expect_json .body "$sealed"
+request GET /v1/account
+expect_json .usage.items 1
