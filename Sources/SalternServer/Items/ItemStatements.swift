@@ -57,12 +57,17 @@ struct FindItems: AccountRead {
     }
 }
 
-/// The account row that a change of an item works on, when the caller may; after its lock was taken.
-private let callersAccount = """
-    SELECT a.account_id, a.revision, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes
-    FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+/// What a change of an item works on, when the caller may: the account, its plan, and the item as it is. The account's
+/// row was locked before.
+private let callersAccountAndItem = """
+    FROM saltern.accounts a
+    JOIN saltern.plans p ON p.plan = a.plan
+    LEFT JOIN saltern.items i ON i.account_id = a.account_id AND i.account_id = $1 AND i.item_id = $5
     WHERE a.account_id = $1 AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
     """
+
+/// The sealed bytes of the item as it is.
+private let storedBytes = "(coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0))"
 
 /// Creates or replaces an item: decides, takes the account's next revision, writes the item and keeps the counters,
 /// all at once.
@@ -80,34 +85,26 @@ struct WriteItem: AccountWrite {
 
     static let locksAccount = true
     static let sql = """
-        WITH account AS (
-            \(callersAccount)
-        ), current AS (
-            SELECT i.*, coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS bytes
-            FROM saltern.items i WHERE i.account_id = $1 AND i.item_id = $5
-        ), size AS (
-            SELECT (octet_length($11::bytea) + coalesce(octet_length($10::bytea), 0))::bigint AS bytes
-        ), decision AS (
-            SELECT a.*, size.bytes AS new_bytes,
-                CASE WHEN c.deleted = false THEN 0 ELSE 1 END AS more_items,
-                size.bytes - coalesce(c.bytes, 0) AS more_bytes,
+        WITH decision AS (
+            SELECT a.account_id, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes,
+                i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations, i.title, i.body,
+                CASE WHEN i.deleted = false THEN 0 ELSE 1 END AS more_items,
+                $12 - \(storedBytes) AS more_bytes,
                 CASE
-                    WHEN c.deleted = false AND c.collection = $7 AND c.format = $8
-                        AND c.iterations IS NOT DISTINCT FROM $9 AND c.title IS NOT DISTINCT FROM $10 AND c.body = $11
+                    WHEN i.deleted = false AND i.collection = $7 AND i.format = $8
+                        AND i.iterations IS NOT DISTINCT FROM $9 AND i.title IS NOT DISTINCT FROM $10 AND i.body = $11
                     THEN 'unchanged'
-                    WHEN ($6 = 0 AND c.deleted = false)
-                        OR ($6 = -1 AND c.deleted IS DISTINCT FROM false)
-                        OR ($6 > 0 AND (c.deleted IS DISTINCT FROM false OR c.revision <> $6))
+                    WHEN ($6 = 0 AND i.deleted = false)
+                        OR ($6 = -1 AND i.deleted IS DISTINCT FROM false)
+                        OR ($6 > 0 AND (i.deleted IS DISTINCT FROM false OR i.revision <> $6))
                     THEN 'precondition_failed'
-                    WHEN size.bytes > a.max_item_bytes THEN 'itemBytes'
-                    WHEN c.deleted IS DISTINCT FROM false AND a.item_count >= a.max_items THEN 'items'
-                    WHEN size.bytes > coalesce(c.bytes, 0)
-                        AND a.item_bytes + size.bytes - coalesce(c.bytes, 0) > a.max_bytes
-                    THEN 'bytes'
-                    WHEN c.deleted = false THEN 'updated'
+                    WHEN $12 > p.max_item_bytes THEN 'itemBytes'
+                    WHEN i.deleted IS DISTINCT FROM false AND a.item_count >= p.max_items THEN 'items'
+                    WHEN $12 > \(storedBytes) AND a.item_bytes + $12 - \(storedBytes) > p.max_bytes THEN 'bytes'
+                    WHEN i.deleted = false THEN 'updated'
                     ELSE 'created'
                 END AS outcome
-            FROM account a CROSS JOIN size LEFT JOIN current c ON c.account_id = a.account_id
+            \(callersAccountAndItem)
         ), counted AS (
             UPDATE saltern.accounts a
             SET revision = a.revision + 1, item_count = a.item_count + d.more_items,
@@ -129,17 +126,15 @@ struct WriteItem: AccountWrite {
         )
         SELECT d.outcome,
             CASE d.outcome WHEN 'items' THEN d.max_items WHEN 'itemBytes' THEN d.max_item_bytes ELSE d.max_bytes END,
-            CASE d.outcome WHEN 'items' THEN d.item_count WHEN 'itemBytes' THEN d.new_bytes ELSE d.item_bytes END,
-            coalesce(w.revision, c.revision) IS NOT NULL,
-            $5, coalesce(w.revision, c.revision), coalesce(CASE WHEN w.revision IS NULL THEN c.collection END, $7),
-            coalesce(w.created_at, c.created_at), coalesce(w.updated_at, c.updated_at),
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.format END,
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.iterations END,
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.title END,
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.body END
-        FROM decision d
-        LEFT JOIN current c ON c.account_id = d.account_id
-        LEFT JOIN written w ON w.account_id = d.account_id
+            CASE d.outcome WHEN 'items' THEN d.item_count WHEN 'itemBytes' THEN $12 ELSE d.item_bytes END,
+            coalesce(w.revision, d.revision) IS NOT NULL,
+            $5, coalesce(w.revision, d.revision), coalesce(CASE WHEN w.revision IS NULL THEN d.collection END, $7),
+            coalesce(w.created_at, d.created_at), coalesce(w.updated_at, d.updated_at),
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.format END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.iterations END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.title END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.body END
+        FROM decision d LEFT JOIN written w ON w.account_id = d.account_id
         """
 
     func bind(to parameters: inout Parameters) {
@@ -150,6 +145,7 @@ struct WriteItem: AccountWrite {
         parameters.append(iterations)
         parameters.append(title?.bytes)
         parameters.append(body.bytes)
+        parameters.append(Int64(body.bytes.count + (title?.bytes.count ?? 0)))
     }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemChange { try ItemChange(row: &row) }
@@ -163,19 +159,15 @@ struct BuryItem: AccountWrite {
 
     static let locksAccount = true
     static let sql = """
-        WITH account AS (
-            \(callersAccount)
-        ), current AS (
-            SELECT i.*, coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS bytes
-            FROM saltern.items i WHERE i.account_id = $1 AND i.item_id = $5
-        ), decision AS (
-            SELECT a.account_id, coalesce(c.bytes, 0) AS bytes,
+        WITH decision AS (
+            SELECT a.account_id, i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations,
+                i.title, i.body, \(storedBytes) AS bytes,
                 CASE
-                    WHEN c.deleted IS DISTINCT FROM false THEN 'not_found'
-                    WHEN $6 > 0 AND c.revision <> $6 THEN 'precondition_failed'
+                    WHEN i.deleted IS DISTINCT FROM false THEN 'not_found'
+                    WHEN $6 > 0 AND i.revision <> $6 THEN 'precondition_failed'
                     ELSE 'deleted'
                 END AS outcome
-            FROM account a LEFT JOIN current c ON c.account_id = a.account_id
+            \(callersAccountAndItem)
         ), counted AS (
             UPDATE saltern.accounts a
             SET revision = a.revision + 1, item_count = a.item_count - 1, item_bytes = a.item_bytes - d.bytes
@@ -190,15 +182,13 @@ struct BuryItem: AccountWrite {
             WHERE i.account_id = $1 AND i.account_id = n.account_id AND i.item_id = $5
             RETURNING i.account_id, i.revision, i.updated_at
         )
-        SELECT d.outcome, 0::bigint, 0::bigint, c.revision IS NOT NULL,
-            $5, coalesce(b.revision, c.revision), c.collection, c.created_at, coalesce(b.updated_at, c.updated_at),
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.format END,
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.iterations END,
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.title END,
-            CASE WHEN d.outcome = 'precondition_failed' THEN c.body END
-        FROM decision d
-        LEFT JOIN current c ON c.account_id = d.account_id
-        LEFT JOIN buried b ON b.account_id = d.account_id
+        SELECT d.outcome, 0::bigint, 0::bigint, d.revision IS NOT NULL,
+            $5, coalesce(b.revision, d.revision), d.collection, d.created_at, coalesce(b.updated_at, d.updated_at),
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.format END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.iterations END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.title END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.body END
+        FROM decision d LEFT JOIN buried b ON b.account_id = d.account_id
         """
 
     func bind(to parameters: inout Parameters) {
