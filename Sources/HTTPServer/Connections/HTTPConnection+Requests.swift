@@ -9,15 +9,21 @@ struct IncomingRequest {
 }
 
 extension HTTPConnection {
+    /// Requests of one connection that are looked at before the others have their turn.
+    private static let requestsPerTurn = 16
+
     /// Takes from the parser whatever can be taken now.
     func processInput() {
+        var admitted = 0
         while true {
             switch phase {
             case .idle, .readingHead:
                 // A client that does not read its replies gets no further ones.
                 guard !hasPendingOutput else { return }
+                guard admitted < Self.requestsPerTurn else { return continueNextTurn() }
                 guard let event = nextEvent() else { return waitForHead() }
                 guard case .head(let head) = event else { continue }
+                admitted += 1
                 admit(head)
             case .readingBody(var request):
                 // Taken out of `phase` so that the body is appended in place.
@@ -26,7 +32,7 @@ extension HTTPConnection {
                 guard case .readingHead = phase else { return }
                 guard isComplete else {
                     phase = .readingBody(request)
-                    return
+                    return resumeReading()
                 }
                 run(request)
             case .handshaking, .responding, .finishing, .lingering, .closed:
@@ -45,6 +51,7 @@ extension HTTPConnection {
     }
 
     private func waitForHead() {
+        resumeReading()
         switch phase {
         case .idle where parser.bufferedByteCount > 0:
             phase = .readingHead
@@ -116,7 +123,6 @@ extension HTTPConnection {
         send(response, to: head, closing: closing)
         guard !closing else { return }
         replyFinished()
-        resumeReading()
         processInput()
     }
 

@@ -40,12 +40,14 @@ final class HTTPConnection {
     private var progress = 0
 
     private var watch: DescriptorWatch?
+    private var isReadingPaused = false
     private var timer: LoopTimer?
     private var deadline: ContinuousClock.Instant?
     private var timerTime: ContinuousClock.Instant?
 
-    /// Bytes of pipelined requests that are read ahead of their turn; beyond it the socket has to wait.
-    private static let readAheadLimit = 16 * 1_024
+    /// Bytes of pipelined requests that are read ahead of their turn; beyond it the socket has to wait. More than a
+    /// header block may have, so that a head is never waited for in vain.
+    private static let readAheadLimit = 32 * 1_024
     private static let readsPerTurn = 8
     private static let lingerLimit = 256 * 1_024
     /// A client has to take so much of a long reply within the write deadline: 2 KiB/s by default.
@@ -133,7 +135,9 @@ final class HTTPConnection {
 
     private func readAndProcess() {
         for _ in 0..<Self.readsPerTurn {
-            if case .responding = phase, parser.bufferedByteCount >= Self.readAheadLimit {
+            guard parser.bufferedByteCount < Self.readAheadLimit else {
+                // The requests have to wait for the reply before them, or for a client that does not read replies.
+                isReadingPaused = true
                 watch?.setReading(false)
                 return
             }
@@ -146,8 +150,8 @@ final class HTTPConnection {
             if case .closed = phase { return }
             if !transport.hasPendingBytes { return }
         }
-        // Bytes that wait inside TLS do not make the socket readable: come back after the others' turn.
-        listener.loop.notifyAtEndOfTurn(self)
+        // Bytes that wait inside TLS do not make the socket readable.
+        continueNextTurn()
     }
 
     private func peerClosed() {
@@ -254,8 +258,17 @@ final class HTTPConnection {
         deadlinePassed()
     }
 
-    /// Lets the socket be read again after a pause.
-    func resumeReading() { watch?.setReading(true) }
+    /// Lets the socket be read again after a pause, unless as much as may be is still waiting.
+    func resumeReading() {
+        guard isReadingPaused, parser.bufferedByteCount < Self.readAheadLimit else { return }
+        isReadingPaused = false
+        watch?.setReading(true)
+        // Bytes that wait inside TLS do not make the socket readable.
+        if transport.hasPendingBytes { continueNextTurn() }
+    }
+
+    /// Goes on with what was read after the other connections have had their turn.
+    func continueNextTurn() { listener.loop.notifyAtEndOfTurn(self) }
 
     func cancelTask() {
         guard let task = task.take() else { return }
@@ -267,6 +280,7 @@ final class HTTPConnection {
 
 extension HTTPConnection: TurnEndObserver {
     func turnEnded() {
+        processInput()
         switch phase {
         case .idle, .readingHead, .readingBody, .responding: readAndProcess()
         case .handshaking, .finishing, .lingering, .closed: break

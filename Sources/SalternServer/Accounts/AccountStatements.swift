@@ -95,13 +95,13 @@ struct FindAccount: AccountRead {
 
     static let sql = """
         SELECT a.userid, a.plan, a.created_at, p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions,
-            p.max_shares, a.item_count, a.item_bytes, count(s.session_id)
-        FROM saltern.accounts a
-        JOIN saltern.plans p ON p.plan = a.plan
-        LEFT JOIN saltern.sessions s
-            ON s.account_id = a.account_id AND s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
+            p.max_shares, a.item_count, a.item_bytes,
+            (
+                SELECT count(*) FROM saltern.sessions s
+                WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
+            )
+        FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
-        GROUP BY a.account_id, p.plan
         """
 
     func bind(to parameters: inout Parameters) {

@@ -9,7 +9,7 @@ extension Application {
             statement(FindKDFParameters.self), statement(FindLogin.self),
             statement(InsertLogin.self), statement(InsertAccount.self), statement(InsertSession.self),
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
-            statement(OpenSession.self),
+            statement(OpenSession.self), statement(RemoveEndedSessions.self),
             statement(Owned<FindAccount>.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),

@@ -5,7 +5,7 @@ public import Postgres
 ///
 /// Loops share nothing, so each has an application of its own.
 public struct Application: Responder {
-    /// Every route, as ``Application/routes(_:configuration:installation:build:)`` lists them.
+    /// Every route, as `Application+Routes.swift` lists them.
     public let router: Router<RouteMetadata>
     private let finisher: ResponseFinisher
 

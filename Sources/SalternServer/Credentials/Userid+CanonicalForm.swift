@@ -3,8 +3,8 @@ internal import Foundation
 extension Userid {
     /// The text in NFKC and lower case, without white space around it.
     ///
-    /// Lower-casing can undo normalisation and the other way round, so both are repeated until nothing changes; two
-    /// rounds are enough for every character of Unicode 16, and the third only confirms it.
+    /// Lower-casing can undo normalisation and the other way round, so both are repeated until nothing changes. (A
+    /// test tries every character; four rounds are more than any of them needs.)
     static func canonicalForm(of text: String) -> String {
         var form = text
         for _ in 0..<4 {

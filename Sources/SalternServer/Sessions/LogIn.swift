@@ -52,6 +52,11 @@ struct LogIn: OpenEndpoint {
             throw ItemProblem.quotaExceeded(
                 limit: "sessions", allowed: account.sessionLimit, used: account.liveSessions)
         }
+        if account.storedSessions > account.liveSessions {
+            // Housekeeping: the login has succeeded whether it does or not.
+            _ = try? await database.execute(
+                RemoveEndedSessions(accountID: accountID, now: now, idleSince: now - sessions.idleTimeout))
+        }
         return .json(.created, capacity: 512 + (account.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in
                 writer.member("accountId", accountID.description)

@@ -66,7 +66,7 @@ struct TouchSession: Statement {
 }
 
 /// The second half of a login: opens a session, unless the key was wrong, the account is locked or its plan allows
-/// no more sessions. Removes the account's sessions that have ended.
+/// no more sessions.
 ///
 /// Concurrent logins do not wait for one another, so an account can exceed its limit by as many as are under way.
 struct OpenSession: Statement {
@@ -83,6 +83,8 @@ struct OpenSession: Statement {
     /// What became of the login; there is no row when the key was wrong or the account is locked.
     struct Row: Sendable {
         let isOpened: Bool
+        /// Sessions before this one, with those that have ended.
+        let storedSessions: Int64
         let liveSessions: Int64
         let sessionLimit: Int64
         let keyring: [UInt8]?
@@ -90,25 +92,24 @@ struct OpenSession: Statement {
     }
 
     static let sql = """
-        WITH ended AS (
-            DELETE FROM saltern.sessions s
-            WHERE s.account_id = $1 AND $8 AND (s.expires_at <= $5 OR s.last_used_at <= $6)
-        ), account AS (
-            SELECT a.account_id, a.keyring, a.keyring_revision, p.max_sessions, count(s.session_id) AS live_sessions
-            FROM saltern.accounts a
-            JOIN saltern.plans p ON p.plan = a.plan
-            LEFT JOIN saltern.sessions s
-                ON s.account_id = a.account_id AND s.account_id = $1 AND s.expires_at > $5 AND s.last_used_at > $6
+        WITH account AS (
+            SELECT a.account_id, a.keyring, a.keyring_revision, n.stored_sessions, n.live_sessions,
+                (SELECT p.max_sessions FROM saltern.plans p WHERE p.plan = a.plan) AS max_sessions
+            FROM saltern.accounts a CROSS JOIN (
+                SELECT count(*) AS stored_sessions,
+                    count(*) FILTER (WHERE s.expires_at > $5 AND s.last_used_at > $6) AS live_sessions
+                FROM saltern.sessions s WHERE s.account_id = $1
+            ) n
             WHERE a.account_id = $1 AND $8 AND a.locked_at IS NULL
-            GROUP BY a.account_id, p.plan
         ), opened AS (
             INSERT INTO saltern.sessions
                 (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
             SELECT a.account_id, $2, $3, $4, $5, $5, $7 FROM account a WHERE a.live_sessions < a.max_sessions
             RETURNING account_id
         )
-        SELECT o.account_id IS NOT NULL, a.live_sessions, a.max_sessions, a.keyring, a.keyring_revision
-        FROM account a LEFT JOIN opened o ON o.account_id = a.account_id
+        SELECT EXISTS (SELECT FROM opened), a.stored_sessions, a.live_sessions, a.max_sessions, a.keyring,
+            a.keyring_revision
+        FROM account a
         """
 
     func bind(to parameters: inout Parameters) {
@@ -124,8 +125,25 @@ struct OpenSession: Statement {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
-            isOpened: try row.next(), liveSessions: try row.next(), sessionLimit: try row.next(),
-            keyring: try row.nextBytes { $0.map { [UInt8]($0) } }, keyringRevision: try row.next())
+            isOpened: try row.next(), storedSessions: try row.next(), liveSessions: try row.next(),
+            sessionLimit: try row.next(), keyring: try row.next(), keyringRevision: try row.next())
+    }
+}
+
+/// Removes the account's sessions that have ended.
+struct RemoveEndedSessions: Statement {
+    let accountID: AccountID
+    let now: Timestamp
+    let idleSince: Timestamp
+
+    static let sql = """
+        DELETE FROM saltern.sessions WHERE account_id = $1 AND (expires_at <= $2 OR last_used_at <= $3)
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(accountID)
+        parameters.append(now)
+        parameters.append(idleSince)
     }
 }
 

@@ -45,8 +45,12 @@ public final class RawConnection: @unchecked Sendable {
     private var isOpen = true
 
     /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
-    public static func open(port: UInt16, context: TLSClientContext? = nil) async throws -> RawConnection {
-        try await blocking(on: DispatchQueue(label: "connect")) { try RawConnection(port: port, context: context) }
+    public static func open(
+        port: UInt16, context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(10)
+    ) async throws -> RawConnection {
+        try await blocking(on: DispatchQueue(label: "connect")) {
+            try RawConnection(port: port, context: context, sendTimeout: sendTimeout)
+        }
     }
 
     private static func blocking<Value: Sendable>(
@@ -57,11 +61,12 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    private init(port: UInt16, context: TLSClientContext? = nil) throws {
+    private init(port: UInt16, context: TLSClientContext?, sendTimeout: Duration) throws {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         self.descriptor = descriptor
         var timeout = timeval(tv_sec: 10, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+        timeout.tv_sec = Int(sendTimeout.components.seconds)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)

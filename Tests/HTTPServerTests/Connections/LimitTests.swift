@@ -67,4 +67,33 @@ import Testing
             #expect(try await later.reply().status == 200)
         }
     }
+
+    @Test func `a client that sends requests and reads no replies is not listened to any more`() async throws {
+        try await withServer { server in
+            let client = try await server.connect(sendTimeout: .seconds(2))
+            try await client.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            let request = Array("GET /refuse HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+            let flood = [UInt8]((0..<1_500_000).flatMap { _ in request })
+            // More than the socket buffers hold: a server that went on reading would take it all.
+            #expect(try await !client.send(flood))
+        }
+    }
+
+    @Test func `a flood of pipelined requests is answered to the last, and others are served meanwhile`() async throws {
+        let identity = try TestIdentity()
+        try await withServer(context: identity.serverContext) { server in
+            let client = try await server.connect(identity.clientContext())
+            let other = try await server.connect(identity.clientContext())
+            // Their replies fit into the socket's buffers: they are read only after all has been sent.
+            let count = 2_000
+            let request = Array("GET /refuse HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+            try await client.send([UInt8]((0..<count).flatMap { _ in request }))
+            try await other.send("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await other.reply().text == "/other")
+            for _ in 0..<count { #expect(try await client.reply().status == 404) }
+            // The pause that the flood made is over.
+            try await client.send("GET /after HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(try await client.reply().text == "/after")
+        }
+    }
 }

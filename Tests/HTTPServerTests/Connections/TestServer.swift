@@ -29,8 +29,10 @@ final class TestServer: Sendable {
             loops: loops.map { ($0, responder) })
     }
 
-    func connect(_ context: TLSClientContext? = nil) async throws -> RawConnection {
-        try await RawConnection.open(port: server.address.port, context: context)
+    func connect(
+        _ context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(10)
+    ) async throws -> RawConnection {
+        try await RawConnection.open(port: server.address.port, context: context, sendTimeout: sendTimeout)
     }
 
     func stop() async throws {

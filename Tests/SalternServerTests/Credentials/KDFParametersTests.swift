@@ -103,6 +103,27 @@ import Testing
         }
     }
 
+    @Test func `nodes that start at once on a new database agree`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("DELETE FROM saltern.installation")
+            let configuration = app.configuration
+            let postgres = app.postgres
+            let clock = app.clock
+            let slots = try await withThrowingTaskGroup(of: Int32.self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        let installation = try await app.run {
+                            try await Installation.load(configuration: configuration, database: postgres, clock: clock)
+                        }
+                        return try installation.decoys.slot(for: Userid("nobody"))
+                    }
+                }
+                return try await group.reduce(into: Set<Int32>()) { $0.insert($1) }
+            }
+            #expect(slots.count == 1)
+        }
+    }
+
     @Test func `another salt prefix is refused for a database that has one`() async throws {
         try await TestApplication.with { app in
             var other = app.configuration

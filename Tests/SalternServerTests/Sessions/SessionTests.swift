@@ -107,6 +107,27 @@ import Testing
         }
     }
 
+    @Test func `a request takes the look-up of its session and one statement more`() async throws {
+        try await TestApplication.with(connections: 1) { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem()
+            func executed(_ request: () async throws -> TestResponse) async throws -> [String: Int64] {
+                let before = try await app.executions()
+                #expect(try await request().status == 200)
+                return try await app.executions().difference(from: before)
+            }
+            #expect(try await executed { try await ada.client.get(path) } == ["Authenticate": 1, "FindItem>": 1])
+            #expect(
+                try await executed { try await ada.client.put(path, ItemTests.item(), ["If-Match": "*"]) }
+                    == ["AuthenticateForWrite": 1, "WriteItem>": 1])
+            app.clock.advance(by: .seconds(60))
+            #expect(
+                try await executed { try await ada.client.get(path) }
+                    == ["Authenticate": 1, "FindItem>": 1, "TouchSession": 1])
+            #expect(try await executed { try await ada.client.get(path) } == ["Authenticate": 1, "FindItem>": 1])
+        }
+    }
+
     @Test func `an account that is locked has no live session`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
