@@ -1,12 +1,5 @@
 internal import COpenSSL
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Glibc
 
 /// One digest context for each thread, so that hashing a token costs no allocation.
 ///

@@ -1,13 +1,6 @@
 internal import COpenSSL
 internal import Cryptography
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Glibc
 
 extension Certificate {
     /// The subject's distinguished name, as RFC 2253 writes it.

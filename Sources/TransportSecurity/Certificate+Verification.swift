@@ -1,13 +1,6 @@
 internal import COpenSSL
 internal import Cryptography
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Glibc
 
 extension Certificate {
     /// Why a TLS client would refuse the certificate, in OpenSSL's words; `nil` when it would not.

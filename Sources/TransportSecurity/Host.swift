@@ -1,10 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Glibc
 
 /// A host that a certificate vouches for.
 public enum Host: Hashable, Sendable {

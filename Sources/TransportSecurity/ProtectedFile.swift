@@ -1,12 +1,5 @@
 internal import Cryptography
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Glibc
 
 /// Files that hold keys and certificates: read with their permissions checked, replaced as a whole or not at all.
 enum ProtectedFile {

@@ -1,13 +1,6 @@
 internal import COpenSSL
 internal import Cryptography
-
-#if canImport(Glibc)
-    internal import Glibc
-#elseif canImport(Musl)
-    internal import Musl
-#else
-    internal import Darwin
-#endif
+internal import Glibc
 
 /// Makes the certificate of a server that clients pin.
 ///

@@ -112,7 +112,7 @@ import TransportSecurity
             let kept = try await live.connect()
             let pins = try live.certificates.rotate()
             live.server.use(try live.configuration.tls.reloaded(), live.configuration.service)
-            let deadline = ContinuousClock.now + .seconds(10)
+            let deadline = ContinuousClock.now + .seconds(60)
             while (try? await live.connect()) == nil, ContinuousClock.now < deadline {
                 try await Task.sleep(for: .milliseconds(10))
             }

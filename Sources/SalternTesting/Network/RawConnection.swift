@@ -4,14 +4,14 @@ public import TransportSecurity
 
 /// A client's connection that sends exactly the bytes it is given, over TLS or plain TCP.
 ///
-/// Its blocking calls run on a queue of its own, so that a waiting test holds up no other. Every wait ends after ten
-/// seconds: a test that would hang fails.
+/// Its blocking calls run on a queue of its own, so that a waiting test holds up no other. Every wait ends after a
+/// minute: a test that would hang fails.
 // Safe to share: every stored property is touched on `queue` only, or before and after all others have a reference.
 public final class RawConnection: @unchecked Sendable {
     /// What ended a wait.
     public enum Failure: Error {
         case cannotConnect(errno: CInt)
-        /// Nothing came within ten seconds.
+        /// Nothing came within a minute.
         case timedOut
         /// The server closed the connection before a whole response had come.
         case closed(after: [UInt8])
@@ -46,7 +46,7 @@ public final class RawConnection: @unchecked Sendable {
 
     /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
     public static func open(
-        port: UInt16, context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(10)
+        port: UInt16, context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(60)
     ) async throws -> RawConnection {
         try await blocking(on: DispatchQueue(label: "connect")) {
             try RawConnection(port: port, context: context, sendTimeout: sendTimeout)
@@ -64,7 +64,7 @@ public final class RawConnection: @unchecked Sendable {
     private init(port: UInt16, context: TLSClientContext?, sendTimeout: Duration) throws {
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         self.descriptor = descriptor
-        var timeout = timeval(tv_sec: 10, tv_usec: 0)
+        var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         timeout.tv_sec = Int(sendTimeout.components.seconds)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))

@@ -30,7 +30,7 @@ final class TestServer: Sendable {
     }
 
     func connect(
-        _ context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(10)
+        _ context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(60)
     ) async throws -> RawConnection {
         try await RawConnection.open(port: server.address.port, context: context, sendTimeout: sendTimeout)
     }
@@ -123,9 +123,9 @@ final class TestResponder: Responder {
     }
 }
 
-/// Waits until `condition` holds; fails after ten seconds.
+/// Waits until `condition` holds; fails after a minute.
 func eventually(_ condition: () async throws -> Bool) async throws {
-    let end = ContinuousClock.now + .seconds(10)
+    let end = ContinuousClock.now + .seconds(60)
     while try await !condition() {
         guard ContinuousClock.now < end else { throw RawConnection.Failure.timedOut }
         try await Task.sleep(for: .milliseconds(2))

@@ -11,11 +11,7 @@ final class LoopbackServer {
 
     init(context: TLSServerContext) throws {
         SocketPair.ignoreBrokenPipes
-        #if canImport(Glibc)
-            let type = Int32(SOCK_STREAM.rawValue)
-        #else
-            let type = SOCK_STREAM
-        #endif
+        let type = Int32(SOCK_STREAM.rawValue)
         let listener = socket(AF_INET, type, 0)
         try #require(listener >= 0)
         try #require(fcntl(listener, F_SETFD, FD_CLOEXEC) == 0)

@@ -10,11 +10,7 @@ final class SocketPair {
     init() throws {
         Self.ignoreBrokenPipes
         var descriptors: [Int32] = [-1, -1]
-        #if canImport(Glibc)
-            let type = Int32(SOCK_STREAM.rawValue)
-        #else
-            let type = SOCK_STREAM
-        #endif
+        let type = Int32(SOCK_STREAM.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &descriptors) == 0)
         server = descriptors[0]
         client = descriptors[1]
