@@ -92,6 +92,20 @@ import TransportSecurity
         }
     }
 
+    @Test func `the body of somebody without a token is not read`() async throws {
+        try await withServer { live in
+            let client = try await live.connect()
+            // The client waits to be told to go on, and is told no.
+            try await client.send(
+                "PUT /v1/items/\(Fixtures.uuid()) HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                    + "If-None-Match: *\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n")
+            let reply = try await client.reply()
+            #expect(reply.status == 401)
+            #expect(reply.field("WWW-Authenticate") == "Bearer")
+            #expect(reply.field("Connection") == "close")
+        }
+    }
+
     @Test func `every reply has the security fields, also one to what is not HTTP`() async throws {
         try await withServer { live in
             for request in [json("GET", "/v1/health/live", nil), json("GET", "/nowhere", nil), "NONSENSE\r\n\r\n"] {

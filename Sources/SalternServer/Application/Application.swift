@@ -45,6 +45,7 @@ public struct Application: Responder {
                 let bodyLimit = try route.body.bodyLimit(for: head)
                 let query = try QueryParameters(parsing: head.queryBytes)
                 try Self.refuseUnknown(query, except: route.metadata.query)
+                try Self.refuseBodyOfStranger(head, route.metadata)
                 let request = Request(id: requestID, head: head, client: client, parameters: parameters, query: query)
                 return .accept(plan(route, request, bodyLimit: bodyLimit))
             } catch {
@@ -76,6 +77,16 @@ public struct Application: Responder {
 
     private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {
         finisher.finish(.failure(error), requestID: requestID, route: route, start: .now, accountID: nil)
+    }
+
+    /// A body that needs a session is not read from somebody who shows no token at all.
+    private static func refuseBodyOfStranger(_ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
+        guard route.needsSession, head.framing != .none else { return }
+        do throws(Unauthenticated) {
+            _ = try PresentedToken(head.fields)
+        } catch {
+            throw error.problem
+        }
     }
 
     private static func refuseUnknown(_ query: QueryParameters, except known: [String]) throws(Problem) {
