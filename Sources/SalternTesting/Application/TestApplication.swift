@@ -138,10 +138,44 @@ public final class TestApplication: Sendable {
             "ALTER DATABASE \(database.name) ALLOW_CONNECTIONS true", url: TestEnvironment.administratorURL())
     }
 
-    /// Sends one request through admission, body limit and handler, as a connection would.
-    func respond(to head: RequestHead, body: [UInt8]) async -> TestResponse {
-        let application = application
-        let response = await loop.run {
+    /// Sends one request through admission, body limit and handler, as a connection would. A stream is read to its
+    /// end; one that has none must be asked for with ``stream(_:)``.
+    func respond(to head: RequestHead, body: [UInt8]) async throws -> TestResponse {
+        let answer = answer(to: head, body: body)
+        return try await loop.run {
+            let response = await answer()
+            switch response.body {
+            case .none: return TestResponse(response, body: [])
+            case .bytes(let bytes): return TestResponse(response, body: bytes)
+            case .stream where head.method == .head: return TestResponse(response, body: [])
+            case .stream(let stream):
+                precondition(!stream.isOpenEnded, "a stream without an end is never read to its end")
+                let collected = CollectedBody()
+                try await stream.produce(collected)
+                return TestResponse(response, body: collected.bytes)
+            }
+        }
+    }
+
+    /// Sends one request, and reads its reply while it is produced. A reply that is no stream has ended.
+    func stream(_ head: RequestHead) async -> TestStream {
+        let answer = answer(to: head, body: [])
+        let response = await loop.run { await answer() }
+        let (pieces, continuation) = AsyncStream<[UInt8]>.makeStream()
+        guard case .stream(let stream) = response.body else {
+            continuation.finish()
+            let body = if case .bytes(let bytes) = response.body { bytes } else { [UInt8]() }
+            return TestStream(response: TestResponse(response, body: body), pieces: pieces, task: nil)
+        }
+        let task = Task(executorPreference: loop) {
+            try? await stream.produce(CollectedBody(pieces: continuation))
+            continuation.finish()
+        }
+        return TestStream(response: TestResponse(response, body: []), pieces: pieces, task: task)
+    }
+
+    private func answer(to head: RequestHead, body: [UInt8]) -> @Sendable () async -> Response {
+        { [application] in
             let client = ClientAddress(address: "192.0.2.1", port: 50_000)
             switch application.admit(head, from: client) {
             case .refuse(let response): return response
@@ -152,7 +186,6 @@ public final class TestApplication: Sendable {
                 return await plan.respond(body)
             }
         }
-        return TestResponse(response)
     }
 
     private func shutdown() async {

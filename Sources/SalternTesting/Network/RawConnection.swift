@@ -116,6 +116,25 @@ public final class RawConnection: @unchecked Sendable {
         try await Self.blocking(on: queue) { try self.replyNow(toHead: toHead) }
     }
 
+    /// Reads until `text` has come, and returns everything up to its end.
+    public func read(through text: String) async throws -> String {
+        try await Self.blocking(on: queue) {
+            let wanted = Array(text.utf8)
+            var searched = 0
+            while true {
+                while searched + wanted.count <= self.received.count {
+                    if self.received[searched..<(searched + wanted.count)].elementsEqual(wanted) {
+                        let end = searched + wanted.count
+                        defer { self.received.removeSubrange(..<end) }
+                        return String(decoding: self.received[..<end], as: UTF8.self)
+                    }
+                    searched += 1
+                }
+                guard try self.receiveMore() else { throw Failure.closed(after: self.received) }
+            }
+        }
+    }
+
     /// Waits for the server to close and returns what came before.
     public func readUntilClosed() async throws -> [UInt8] {
         try await Self.blocking(on: queue) {
