@@ -91,7 +91,11 @@ final class HTTPConnection {
     /// Ends the connection without regard to what is under way.
     func close() {
         if case .closed = phase { return }
-        cancelTask()
+        if task != nil {
+            cancelTask()
+            // The task may hold the connection for a while yet: the client shall not wait for that.
+            transport.disconnect()
+        }
         phase = .closed
         watch?.cancel()
         watch = nil
