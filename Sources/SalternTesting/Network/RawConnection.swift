@@ -62,7 +62,8 @@ public final class RawConnection: @unchecked Sendable {
     }
 
     private init(port: UInt16, context: TLSClientContext?, sendTimeout: Duration) throws {
-        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        // A child process that another test starts must not keep the connection open.
+        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         self.descriptor = descriptor
         var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
