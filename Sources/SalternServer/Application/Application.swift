@@ -16,17 +16,19 @@ public struct Application: Responder {
     ///   - configuration: Without ``ServiceConfiguration/findings``.
     ///   - installation: What ``Installation/load(configuration:database:clock:)`` returned.
     ///   - database: The client of the loop that calls the responder.
+    ///   - revisions: The node's watcher, which somebody runs.
     ///   - log: Where every request leaves a line.
     ///   - metrics: Where every request is counted.
     ///   - clock: The time for everything that is stored and compared.
     public init(
-        configuration: ServiceConfiguration, installation: Installation, database: PostgresClient, log: Log,
-        metrics: RequestMetrics, clock: any WallClock = SystemWallClock()
+        configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
+        revisions: RevisionWatcher, log: Log, metrics: RequestMetrics, clock: any WallClock = SystemWallClock()
     ) {
         let finisher = ResponseFinisher(
             log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
         let dependencies = Dependencies(
-            configuration: configuration, installation: installation, database: database, clock: clock)
+            configuration: configuration, installation: installation, database: database, revisions: revisions,
+            clock: clock)
         let builder = RouteBuilder(
             finisher: finisher, database: database, sessions: configuration.sessions, clock: clock)
         self.finisher = finisher
@@ -103,5 +105,6 @@ struct Dependencies: Sendable {
     let configuration: ServiceConfiguration
     let installation: Installation
     let database: PostgresClient
+    let revisions: RevisionWatcher
     let clock: any WallClock
 }

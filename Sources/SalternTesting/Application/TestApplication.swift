@@ -12,6 +12,9 @@ public final class TestApplication: Sendable {
     public let configuration: ServiceConfiguration
     /// The client that the application uses, with the rights of the server's role.
     public let postgres: PostgresClient
+    /// What the application's streams are told by.
+    public let revisions: RevisionWatcher
+    private let watching: Task<Void, Never>
     private let loop: EventLoop
     private let application: Application
 
@@ -62,6 +65,8 @@ public final class TestApplication: Sendable {
     ) async throws -> TestApplication {
         let log = CapturedLog()
         let metrics = RequestMetrics()
+        let revisions = RevisionWatcher(sessions: configuration.sessions, keepAlive: .seconds(1))
+        let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let postgres = await loop.run { PostgresClient(configuration: settings, loop: loop) }
         do {
             let application = try await loop.run {
@@ -69,13 +74,14 @@ public final class TestApplication: Sendable {
                     configuration: configuration,
                     installation: try await Installation.load(
                         configuration: configuration, database: postgres, clock: clock),
-                    database: postgres,
-                    log: Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) },
-                    metrics: metrics, clock: clock)
+                    database: postgres, revisions: revisions, log: capturing, metrics: metrics, clock: clock)
+            }
+            let watching = Task(executorPreference: loop) {
+                await revisions.run(database: postgres, clock: clock, log: capturing)
             }
             return TestApplication(
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
-                postgres: postgres, loop: loop, application: application)
+                postgres: postgres, revisions: revisions, watching: watching, loop: loop, application: application)
         } catch {
             await loop.run { await postgres.shutdown() }
             throw error
@@ -84,7 +90,8 @@ public final class TestApplication: Sendable {
 
     private init(
         database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
-        configuration: ServiceConfiguration, postgres: PostgresClient, loop: EventLoop, application: Application
+        configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher,
+        watching: Task<Void, Never>, loop: EventLoop, application: Application
     ) {
         self.database = database
         self.clock = clock
@@ -92,6 +99,8 @@ public final class TestApplication: Sendable {
         self.metrics = metrics
         self.configuration = configuration
         self.postgres = postgres
+        self.revisions = revisions
+        self.watching = watching
         self.loop = loop
         self.application = application
     }
@@ -189,6 +198,8 @@ public final class TestApplication: Sendable {
     }
 
     private func shutdown() async {
+        watching.cancel()
+        await watching.value
         let postgres = postgres
         await loop.run { await postgres.shutdown() }
     }
