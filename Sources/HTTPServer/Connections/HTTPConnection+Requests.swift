@@ -5,7 +5,7 @@ internal import HTTPCore
 struct IncomingRequest {
     let head: RequestHead
     let plan: Plan
-    var body: [UInt8] = []
+    var body = IncomingBody()
 }
 
 extension HTTPConnection {
@@ -90,14 +90,51 @@ extension HTTPConnection {
             case .head: preconditionFailure("the parser ends a body before it begins a head")
             case .end: return true
             case .body(let bytes):
-                if request.body.isEmpty {
-                    request.body = bytes
-                } else {
-                    request.body.append(contentsOf: bytes)
-                }
+                guard bytes.withUnsafeBytes({ append($0, to: &request) }) else { return false }
             }
         }
         return false
+    }
+
+    /// Takes what was read as far as it belongs to the body that is arriving. Returns how many bytes that are.
+    func takeBody(of bytes: UnsafeRawBufferPointer) -> Int {
+        guard case .readingBody(var request) = phase else { return 0 }
+        let count: Int
+        do throws(HTTP1Error) {
+            count = try parser.takeBody(of: bytes)
+        } catch {
+            refuse(error.refusal)
+            return bytes.count
+        }
+        if count == 0 { return 0 }
+        // Taken out of `phase` so that the body is appended in place.
+        phase = .readingHead
+        guard append(UnsafeRawBufferPointer(rebasing: bytes[..<count]), to: &request) else { return bytes.count }
+        phase = .readingBody(request)
+        return count
+    }
+
+    /// Adds bytes to a body, unless the loop holds as much as it may. Returns whether the request goes on.
+    private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
+        let needed = request.body.capacity(adding: bytes.count, framing: request.head.framing)
+        let charge = needed > IncomingBody.freeBytes ? needed : 0
+        if charge > chargedBodyBytes {
+            let total = listener.bodyBytes - chargedBodyBytes + charge
+            guard total <= listener.configuration.maximumBodyBytesPerLoop else {
+                refuse(.overloaded(retryAfter: listener.configuration.retryAfterOverload))
+                return false
+            }
+            listener.bodyBytes = total
+            chargedBodyBytes = charge
+        }
+        request.body.append(bytes, capacity: needed)
+        return true
+    }
+
+    /// The current request's body is held no longer. Harmless when repeated.
+    func releaseBody() {
+        listener.bodyBytes -= chargedBodyBytes
+        chargedBodyBytes = 0
     }
 
     private func run(_ request: IncomingRequest) {
@@ -107,7 +144,7 @@ extension HTTPConnection {
         setDeadline(after: request.plan.handlerDeadline)
         let number = requestNumber
         let plan = request.plan
-        let body = request.body
+        let body = request.body.bytes
         let head = request.head
         let connection = LoopBound(self, loop: listener.loop)
         task = Task(executorPreference: listener.loop) {
@@ -175,6 +212,7 @@ extension HTTPConnection {
     /// Answers something that is no request, or one that could not be finished, and closes.
     private func refuse(_ refusal: Refusal) {
         cancelTask()
+        releaseBody()
         let response = listener.responder.refusal(refusal, from: client)
         HTTP1ResponseSerializer(closes: true).append(response, date: listener.date, to: &listener.writeBuffer)
         sendWriteBuffer()

@@ -33,6 +33,8 @@ final class HTTPConnection {
     var task: Task<Void, Never>?
     /// Whether the current request counts among those that are being answered.
     private var holdsRequestSlot = false
+    /// What the current request's body counts among the loop's.
+    var chargedBodyBytes = 0
     /// Counts the requests, so that a reply which comes too late is not taken for the next one's.
     var requestNumber = 0
 
@@ -97,6 +99,7 @@ final class HTTPConnection {
             transport.disconnect()
         }
         phase = .closed
+        releaseBody()
         watch?.cancel()
         watch = nil
         timer?.cancel()
@@ -152,7 +155,7 @@ final class HTTPConnection {
                 return
             }
             switch transport.read(into: listener.readBuffer) {
-            case .done(let count): parser.append(UnsafeRawBufferPointer(rebasing: listener.readBuffer[..<count]))
+            case .done(let count): take(UnsafeRawBufferPointer(rebasing: listener.readBuffer[..<count]))
             case .wantsRead, .wantsWrite: return processInput()
             case .closed: return peerClosed()
             }
@@ -162,6 +165,13 @@ final class HTTPConnection {
         }
         // Bytes that wait inside TLS do not make the socket readable.
         continueNextTurn()
+    }
+
+    /// Takes what was read: bytes of a body straight into it, everything else by way of the parser.
+    private func take(_ bytes: UnsafeRawBufferPointer) {
+        let count = takeBody(of: bytes)
+        guard count < bytes.count else { return }
+        parser.append(UnsafeRawBufferPointer(rebasing: bytes[count...]))
     }
 
     private func peerClosed() {
@@ -306,6 +316,7 @@ final class HTTPConnection {
         guard holdsRequestSlot else { return }
         holdsRequestSlot = false
         listener.requestsInFlight -= 1
+        releaseBody()
     }
 
     /// Stops what answers the current request; what it still does has no effect.

@@ -44,12 +44,15 @@ public struct Application: Responder {
             return .refuse(refusal(Problem.methodNotAllowed(allowed: allowed), requestID: requestID))
         case .found(let route, let parameters):
             do throws(Problem) {
-                let bodyLimit = try route.body.bodyLimit(for: head)
+                let body = try route.body.admit(head)
                 let query = try QueryParameters(parsing: head.queryBytes)
-                try Self.refuseUnknown(query, except: route.metadata.query)
+                let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
+                try Self.refuseUnknown(query, except: known)
                 try Self.refuseBodyOfStranger(head, route.metadata)
-                let request = Request(id: requestID, head: head, client: client, parameters: parameters, query: query)
-                return .accept(plan(route, request, bodyLimit: bodyLimit))
+                let request = Request(
+                    id: requestID, head: head, client: client, parameters: parameters, query: query,
+                    bodyType: body.type)
+                return .accept(plan(route, request, bodyLimit: body.limit))
             } catch {
                 return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
             }
@@ -62,7 +65,7 @@ public struct Application: Responder {
 
     private func plan(_ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int) -> Plan {
         Plan(
-            bodyLimit: bodyLimit, bodyDeadline: route.metadata.bodyDeadline,
+            bodyLimit: bodyLimit, bodyDeadline: Self.bodyDeadline(limit: bodyLimit),
             handlerDeadline: route.metadata.handlerDeadline
         ) { [finisher] body in
             var request = request
@@ -75,6 +78,11 @@ public struct Application: Responder {
                     .failure(error), requestID: request.id, route: route.metadata.name, start: .now, accountID: nil)
             }
         }
+    }
+
+    /// How long a body may take to arrive: 64 KiB a second, and a little.
+    private static func bodyDeadline(limit: Int) -> Duration {
+        limit == 0 ? .seconds(5) : .seconds(10 + limit / 65_536)
     }
 
     private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {

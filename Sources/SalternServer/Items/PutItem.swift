@@ -11,7 +11,11 @@ struct PutItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: true)
-        let content = try JSONBody.read(request) { try ItemContent(&$0, formats: formats) }
+        let content =
+            switch request.bodyType {
+            case .bytes: try ItemContent(bytes: request, formats: formats)
+            case .json, .none: try JSONBody.read(request) { try ItemContent(&$0, formats: formats) }
+            }
         let changes = try await authorization.write(
             WriteItem(
                 id: id, precondition: precondition, collection: content.collection, format: content.format,
@@ -37,6 +41,16 @@ struct ItemContent: Sendable {
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
+
+    init(
+        format: SealedFormat, collection: CollectionName, iterations: Int32?, title: SealedBytes?, body: SealedBytes
+    ) {
+        self.format = format
+        self.collection = collection
+        self.iterations = iterations
+        self.title = title
+        self.body = body
+    }
 
     /// Reads the members of an item.
     init(_ members: inout JSONMembers, formats: [SealedFormat]) throws {

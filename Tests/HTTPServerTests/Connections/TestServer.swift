@@ -58,7 +58,8 @@ func withServer(
 }
 
 /// `/echo` answers the body, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
-/// time for it, `/large` answers megabytes, `/refuse` answers 404 at once. For the streams see ``TestStreams``.
+/// time for it, `/large` answers megabytes, `/refuse` answers 404 at once, `/upload` says what
+/// it got. For the streams see ``TestStreams``.
 final class TestResponder: Responder {
     /// More than the kernel's socket buffers on both sides hold.
     static let largeByteCount = 32 * 1_024 * 1_024
@@ -78,7 +79,7 @@ final class TestResponder: Responder {
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
-        let limit = head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
+        let limit = head.path == "/upload" ? 8_388_608 : head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
         let hasLittleTime = head.path == "/hang" || head.path.hasSuffix("-in-little-time")
         let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(30)
         if let stream = streams.stream(at: head.path, wait: wait) {
@@ -93,6 +94,8 @@ final class TestResponder: Responder {
                 handlerDeadline: deadline
             ) { body in
                 switch head.path {
+                case "/upload":
+                    return Response(status: .ok, body: .bytes(Array("\(body.count) \(Self.checksum(of: body))".utf8)))
                 case "/echo": return Response(status: .ok, body: .bytes(body))
                 case "/large":
                     return Response(status: .ok, body: .bytes([UInt8](repeating: 65, count: Self.largeByteCount)))
@@ -105,6 +108,11 @@ final class TestResponder: Responder {
     }
 
     func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
+
+    /// Depends on every byte and its place.
+    static func checksum(of bytes: [UInt8]) -> UInt64 {
+        bytes.reduce(14_695_981_039_346_656_037) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+    }
 
     /// Lets every `/wait` answer, now and later.
     func release() {
