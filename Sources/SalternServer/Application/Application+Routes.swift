@@ -27,6 +27,8 @@ extension Application {
             build.account(.get, "/v1/items/{id}", ShowItem()),
             build.account(.put, "/v1/items/{id}", body: item, PutItem(parts.configuration.items)),
             build.account(.delete, "/v1/items/{id}", DeleteItem()),
+
+            build.account(.get, "/v1/changes", query: ["since", "limit"], ListChanges()),
         ]
     }
 }

@@ -15,6 +15,7 @@ extension Application {
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
             statement(Owned<FindItem>.self), statement(Owned<FindItems>.self),
             statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self),
+            statement(Owned<FindChanges>.self),
         ]
     }
 
