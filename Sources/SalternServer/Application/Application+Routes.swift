@@ -23,10 +23,14 @@ extension Application {
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
             build.account(.delete, "/v1/sessions/{id}", EndSession()),
 
-            build.account(.get, "/v1/items", query: ["limit", "page"], ListItems()),
+            build.account(.get, "/v1/items", query: ["collection", "fields", "limit", "page"], ListItems()),
             build.account(.get, "/v1/items/{id}", ShowItem()),
             build.account(.put, "/v1/items/{id}", body: item, PutItem(parts.configuration.items)),
             build.account(.delete, "/v1/items/{id}", DeleteItem()),
+            build.account(.post, "/v1/items/{id}/restore", RestoreItem()),
+            build.account(
+                .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit),
+                WriteBatch(parts.configuration.items)),
 
             build.account(.get, "/v1/changes", query: ["since", "limit"], ListChanges()),
         ]

@@ -14,7 +14,8 @@ import Testing
             try await app.administer(Self.fill)
             let plan = try await app.run { [postgres = app.postgres] in
                 try await postgres.withConnection { connection in
-                    _ = mode == "force_generic_plan"
+                    _ =
+                        mode == "force_generic_plan"
                         ? try await connection.execute(ForceGenericPlan())
                         : try await connection.execute(ForceCustomPlan())
                     _ = try await connection.execute(PrepareChanges())

@@ -101,7 +101,8 @@ import Testing
         }
     }
 
-    @Test func `a cursor that missed purged tombstones expires, and one of a listing under way does not`() async throws {
+    @Test func `a cursor that missed purged tombstones expires, and one of a listing under way does not`() async throws
+    {
         try await TestApplication.with { app in
             let ada = try await app.register()
             let gone = try await ada.createItem()
