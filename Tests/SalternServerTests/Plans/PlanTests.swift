@@ -1,4 +1,3 @@
-import EventLoop
 import HTTPCore
 import Postgres
 import SalternTesting
@@ -11,20 +10,8 @@ import Testing
     private func asOwner<Result: Sendable>(
         _ app: TestApplication, _ body: @escaping @Sendable (PlanAdministration) async throws -> Result
     ) async throws -> Result {
-        let loop = try EventLoop(name: "owner")
-        try loop.start()
-        defer { loop.stop() }
-        let settings = try PostgresConfiguration(app.database.administratorURL)
-        return try await loop.run {
-            let client = PostgresClient(configuration: settings, loop: loop)
-            do {
-                let result = try await body(PlanAdministration(database: client))
-                await client.shutdown()
-                return result
-            } catch {
-                await client.shutdown()
-                throw error
-            }
+        try await SeparateClient.with(app.database.administratorURL) { client in
+            try await client.run { try await body(PlanAdministration(database: $0)) }
         }
     }
 
