@@ -31,7 +31,7 @@ CREATE TABLE saltern.plans (
 );
 
 INSERT INTO saltern.plans (plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares)
-VALUES ('default', 10000, 1048576, 268435456, 1000, 100);
+VALUES ('default', 10000, 1048576, 268435456, 100, 100);
 
 -- What a userid leads to, and the only table that is unique by it.
 CREATE TABLE saltern.logins (

@@ -6,6 +6,9 @@ public struct HTTPServerConfiguration: Sendable {
     public var maximumConnectionsPerAddress = 256
     /// Requests of one loop that are being answered at the same time; a further one is told 503.
     public var maximumConcurrentRequestsPerLoop = 1_024
+    /// Bytes of the bodies that one loop holds, while they arrive and while they are answered; a body that would go
+    /// beyond it is told 503. Bodies of up to 64 KiB are not counted: connections are limited by themselves.
+    public var maximumBodyBytesPerLoop = 128 * 1_048_576
     /// From the accepted connection to the end of the TLS handshake.
     public var handshakeDeadline: Duration = .seconds(10)
     /// From the first byte of a request to the end of its header block.

@@ -138,9 +138,9 @@ public final class TLSConnection {
         OpenSSLError.clearQueue()
     }
 
-    /// True when bytes were received that a read returns without asking the socket, so that its readiness would
-    /// not be reported. A record that has not arrived in full does not count.
-    public var hasPendingBytes: Bool { SSL_pending(ssl) > 0 }
+    /// True when bytes were read from the socket and not returned yet, so that its readiness may not be reported
+    /// for them. They can be part of a record: then a read says that it wants more.
+    public var hasPendingBytes: Bool { SSL_has_pending(ssl) == 1 }
 
     private enum Outcome {
         case wantsRead

@@ -22,7 +22,7 @@ extension TLSContext {
         saltern_SSL_CTX_prefer_server_ciphers(pointer)
         SSL_CTX_set_verify(pointer, SSL_VERIFY_NONE, nil)
         // Otherwise a client that sends nothing but key updates would keep one read, and with it the whole event
-        // loop, busy for as long as it likes. Now each read takes one such record and the loop goes round.
+        // loop, busy for as long as it likes. Now a read takes what was read ahead and the loop goes round.
         _ = saltern_SSL_CTX_clear_mode(pointer, Int(SSL_MODE_AUTO_RETRY))
     }
 

@@ -26,6 +26,29 @@ import Testing
         #expect(try BodyRule.json(limit: 9).bodyLimit(for: head(.chunked, ("content-type", type))) == 9)
     }
 
+    @Test func `a route can take either JSON or bytes, each with its own limit`() throws {
+        let rule = BodyRule.jsonOrBytes(json: 9, bytes: 20)
+        let json = try rule.admit(head(.length(9), ("Content-Type", "application/json; charset=utf-8")))
+        #expect(json == AdmittedBody(type: .json, limit: 9))
+        let bytes = try rule.admit(head(.length(20), ("Content-Type", "Application/Octet-Stream")))
+        #expect(bytes == AdmittedBody(type: .bytes, limit: 20))
+        #expect(try rule.admit(head(.chunked, ("Content-Type", "application/octet-stream"))) == bytes)
+        #expect(code(rule, head(.length(10), ("Content-Type", "application/json"))) == "body_too_large")
+        #expect(code(rule, head(.length(21), ("Content-Type", "application/octet-stream"))) == "body_too_large")
+        #expect(code(rule, head(.none, ("Content-Type", "application/octet-stream"))) == "missing_body")
+        for type in ["", "text/plain", "application/octet-stream; charset=utf-8", "application/octet-stream, text/x"] {
+            #expect(code(rule, head(.length(1), ("Content-Type", type))) == "unsupported_media_type")
+        }
+        #expect(code(rule, head(.length(1))) == "unsupported_media_type")
+        #expect(
+            code(
+                rule, head(.length(1), ("Content-Type", "application/octet-stream"), ("Content-Encoding", "gzip")))
+                == "unsupported_content_encoding")
+        #expect(
+            code(.json(limit: 9), head(.length(1), ("Content-Type", "application/octet-stream")))
+                == "unsupported_media_type")
+    }
+
     @Test(arguments: [
         "", "text/plain", "application/jsonp", "application/json+x", "application/problem+json", "application/json;",
         "application/json; charset=latin1", "application/json; charset=utf-8; x=y", "application/json; x=y",

@@ -17,7 +17,7 @@ extension CommandLineTests {
             #expect(set.status == 0, "\(set)")
             #expect(
                 set.output == """
-                    {"plan":"free","limits":{"items":10,"itemBytes":10290,"bytes":268435456,"sessions":1000,\
+                    {"plan":"free","limits":{"items":10,"itemBytes":10290,"bytes":268435456,"sessions":100,\
                     "shares":100,"deletedDays":30}}
 
                     """)

@@ -99,23 +99,14 @@ struct TLSHostilePeerTests {
         try pair.server.send([1])
     }
 
-    @Test func `key updates do not hold up the loop, one read takes one of them`() throws {
+    @Test func `data that was read ahead together with key updates is returned`() throws {
         let identity = try TestIdentity()
         let pair = try TLSPair(server: identity.server(), client: identity.client())
         try pair.handshake()
-        for _ in 0..<50 {
-            try #require(SSL_key_update(pair.client.ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
-            try #require(SSL_do_handshake(pair.client.ssl) == 1)
-        }
+        for _ in 0..<3 { try pair.client.updateKeys() }
         try pair.client.send([1, 2, 3])
-
-        for _ in 0..<50 {
-            let before = pair.sockets.waitingBytes(at: pair.sockets.server)
-            #expect(try pair.server.receive().result == .wantsRead)
-            #expect(pair.sockets.waitingBytes(at: pair.sockets.server) < before)
-            #expect(pair.sockets.waitingBytes(at: pair.sockets.server) > 0)
-        }
         #expect(try pair.server.receive().bytes == [1, 2, 3])
+        #expect(try pair.server.receive().result == .wantsRead)
     }
 
     private func leaveAnError() {

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 import loads
 import processes
+import streams
 from accounts import make_accounts, write_list
 from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "health", "handshake", "memory"]
+ROWS = ["login", "read", "write", "health", "handshake", "memory", "stream"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 
@@ -38,12 +39,18 @@ class Bench:
         self.port = int(options.url.rpartition(":")[2])
         self.owner = Database("psql", options.owner_database)
         self.list = os.path.join(options.work, "accounts.tsv")
+        self.certificate = os.path.join(options.home, "tls", "certificate.pem")
+        self.accounts = []
         self.runs = 0
         self.resident = 0
 
+    def make_accounts(self):
+        if not self.accounts:
+            self.accounts = make_accounts(self.port, self.certificate, ACCOUNTS)
+        return self.accounts
+
     def prepare(self):
-        certificate = os.path.join(self.options.home, "tls", "certificate.pem")
-        accounts = make_accounts(self.port, certificate, ACCOUNTS)
+        accounts = self.make_accounts()
         write_list(accounts, self.list)
         self.owner.prepare(accounts)
         statements = Statements(self.options.executable)
@@ -145,6 +152,11 @@ class Bench:
             holder.stdin.close()
         return during - before
 
+    def measure_streams(self):
+        """What live streams cost when nothing changes, over at least ten seconds: it is little."""
+        accounts = self.make_accounts()
+        return streams.measure(self.port, self.certificate, accounts, self.server, max(self.options.seconds, 10))
+
     def run(self):
         results = {}
         if any(row in ENDPOINTS for row in self.options.only):
@@ -154,6 +166,8 @@ class Bench:
                 continue
             if row == "memory":
                 results[row] = self.measure_memory()
+            elif row == "stream":
+                results[row] = self.measure_streams()
             else:
                 results[row] = self.measure(row)
             if row == "handshake":
@@ -169,7 +183,7 @@ def print_table(results):
     comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench"}
     print(f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}   {'compared with':24}{'ratio':>6}")
     for row, r in results.items():
-        if row == "memory":
+        if row in ("memory", "stream"):
             continue
         lines = [(row, r)]
         if row == "handshake":
@@ -185,6 +199,13 @@ def print_table(results):
         print(
             f"memory: {memory['megabytesAt64Connections']} MB at 64 busy connections, "
             f"{memory['kilobytesPerIdleConnection']} kB for each idle one (of {IDLE_CONNECTIONS:,})"
+        )
+    if "stream" in results:
+        r = results["stream"]
+        print(
+            f"stream: {r['streams']:,} live streams take {r['megabytes']} MB and {r['percentOfACoreWhenIdle']} % of a core "
+            f"when nothing changes; a change is told within {r['medianMillisecondsToTell']} ms "
+            f"(at most {r['maximumMillisecondsToTell']} ms)"
         )
 
 

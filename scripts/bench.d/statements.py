@@ -46,6 +46,7 @@ PARAMETERS = {
         "NULL::integer",
         "NULL::bytea",
         BODY,
+        "1024::bigint",
     ],
 }
 

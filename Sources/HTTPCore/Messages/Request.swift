@@ -6,17 +6,19 @@ public struct Request: Sendable {
     public var client: ClientAddress
     public var parameters: PathParameters
     public var query: QueryParameters
+    public var bodyType: BodyType
     public var body: [UInt8]
 
     public init(
         id: RequestID, head: RequestHead, client: ClientAddress, parameters: PathParameters = PathParameters(),
-        query: QueryParameters = QueryParameters(), body: [UInt8] = []
+        query: QueryParameters = QueryParameters(), bodyType: BodyType = .none, body: [UInt8] = []
     ) {
         self.id = id
         self.head = head
         self.client = client
         self.parameters = parameters
         self.query = query
+        self.bodyType = bodyType
         self.body = body
     }
 }

@@ -2,17 +2,20 @@
 public enum ResponseBody: Sendable, Equatable {
     case none
     case bytes([UInt8])
+    /// Made while it is sent; its length is not known before.
+    case stream(ResponseStream)
 
-    /// The length in bytes.
-    public var count: Int {
+    /// The length in bytes, when it is known.
+    public var count: Int? {
         switch self {
         case .none: 0
         case .bytes(let bytes): bytes.count
+        case .stream: nil
         }
     }
 }
 
-/// A reply. Its connection adds `Content-Length`, `Connection` and `Date`.
+/// A reply. Its connection adds `Content-Length` or `Transfer-Encoding`, `Connection` and `Date`.
 public struct Response: Sendable, Equatable {
     public var status: HTTPStatus
     public var fields: HTTPFields

@@ -4,42 +4,68 @@ public enum BodyRule: Sendable, Hashable {
     case none
     /// A JSON document of at most `limit` bytes.
     case json(limit: Int)
+    /// Either a JSON document of at most `json` bytes or at most `bytes` bytes of whatever kind, by the `Content-Type`.
+    case jsonOrBytes(json: Int, bytes: Int)
 
     /// Checks a head against the rule, before any byte of the body is read.
     ///
-    /// - Returns: The longest body in bytes to read; 0 when there is none.
+    /// - Returns: What body to read.
     /// - Throws: 400 `unexpected_body` or `missing_body`, 413 `body_too_large`, 415 `unsupported_media_type` or
     ///   `unsupported_content_encoding`.
-    public func bodyLimit(for head: RequestHead) throws(Problem) -> Int {
+    public func admit(_ head: RequestHead) throws(Problem) -> AdmittedBody {
+        let limits: (json: Int, bytes: Int?)
         switch self {
         case .none:
             guard head.framing == .none else {
                 throw Problem(.badRequest, "unexpected_body", detail: "This route takes no body.")
             }
-            return 0
-        case .json(let limit):
-            guard head.framing != .none else {
-                throw Problem(.badRequest, "missing_body", detail: "This route needs a JSON body.")
-            }
-            let isJSON = head.fields.withValue(named: "content-type", Self.isJSON) ?? false
-            guard isJSON else {
-                throw Problem(
-                    .unsupportedMediaType, "unsupported_media_type",
-                    detail: "The body must be sent as application/json in UTF-8.",
-                    responseFields: ["Accept": "application/json"])
-            }
-            let isPlain =
-                head.fields.withValue(named: "content-encoding") { ASCII.equalsIgnoringCase($0, "identity") } ?? true
-            guard isPlain else {
-                throw Problem(
-                    .unsupportedMediaType, "unsupported_content_encoding", detail: "The body must not be compressed.",
-                    responseFields: ["Accept-Encoding": "identity"])
-            }
-            if case .length(let length) = head.framing, length > limit {
-                throw Refusal.bodyTooLarge(limit: limit).problem
-            }
-            return limit
+            return AdmittedBody(type: .none, limit: 0)
+        case .json(let limit): limits = (limit, nil)
+        case .jsonOrBytes(let json, let bytes): limits = (json, bytes)
         }
+        guard head.framing != .none else {
+            let detail = limits.bytes == nil ? "This route needs a JSON body." : "This route needs a body."
+            throw Problem(.badRequest, "missing_body", detail: detail)
+        }
+        let body = try Self.type(of: head, limits)
+        let isPlain =
+            head.fields.withValue(named: "content-encoding") { ASCII.equalsIgnoringCase($0, "identity") } ?? true
+        guard isPlain else {
+            throw Problem(
+                .unsupportedMediaType, "unsupported_content_encoding", detail: "The body must not be compressed.",
+                responseFields: ["Accept-Encoding": "identity"])
+        }
+        if case .length(let length) = head.framing, length > body.limit {
+            throw Refusal.bodyTooLarge(limit: body.limit).problem
+        }
+        return body
+    }
+
+    /// The longest body in bytes to read; 0 when there is none.
+    /// - Throws: As ``admit(_:)``.
+    public func bodyLimit(for head: RequestHead) throws(Problem) -> Int { try admit(head).limit }
+
+    private static func type(
+        of head: RequestHead, _ limits: (json: Int, bytes: Int?)
+    ) throws(Problem) -> AdmittedBody {
+        if head.fields.withValue(named: "content-type", isJSON) ?? false {
+            return AdmittedBody(type: .json, limit: limits.json)
+        }
+        if let limit = limits.bytes, head.fields.withValue(named: "content-type", isBytes) ?? false {
+            return AdmittedBody(type: .bytes, limit: limit)
+        }
+        let types = limits.bytes == nil ? "application/json" : "application/json, application/octet-stream"
+        let detail =
+            limits.bytes == nil
+            ? "The body must be sent as application/json in UTF-8."
+            : "The body must be sent as application/json in UTF-8 or as application/octet-stream."
+        throw Problem(
+            .unsupportedMediaType, "unsupported_media_type", detail: detail, responseFields: ["Accept": types])
+    }
+
+    /// Whether a `Content-Type` is `application/octet-stream`, which has no parameters.
+    private static func isBytes(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+        ASCII.equalsIgnoringCase(value, "application/octet-stream")
     }
 
     /// Whether a `Content-Type` is `application/json` with no parameter but `charset=utf-8`.
@@ -53,4 +79,24 @@ public enum BodyRule: Sendable, Hashable {
         return ASCII.equalsIgnoringCase(parameter, "charset=utf-8")
             || ASCII.equalsIgnoringCase(parameter, "charset=\"utf-8\"")
     }
+}
+
+/// The body that a request may send.
+public struct AdmittedBody: Sendable, Hashable {
+    public let type: BodyType
+    /// The longest in bytes; 0 when there is none.
+    public let limit: Int
+
+    public init(type: BodyType, limit: Int) {
+        self.type = type
+        self.limit = limit
+    }
+}
+
+/// What a request's body is.
+public enum BodyType: Sendable, Hashable {
+    case none
+    case json
+    /// `application/octet-stream`.
+    case bytes
 }

@@ -5,7 +5,7 @@ internal import HTTPCore
 struct IncomingRequest {
     let head: RequestHead
     let plan: Plan
-    var body: [UInt8] = []
+    var body = IncomingBody()
 }
 
 extension HTTPConnection {
@@ -35,7 +35,7 @@ extension HTTPConnection {
                     return resumeReading()
                 }
                 run(request)
-            case .handshaking, .responding, .finishing, .lingering, .closed:
+            case .handshaking, .responding, .streaming, .finishing, .lingering, .closed:
                 return
             }
         }
@@ -68,8 +68,9 @@ extension HTTPConnection {
         switch listener.responder.admit(head, from: client) {
         case .refuse(let response):
             let hasBody = head.framing != .none
-            send(response, to: head, closing: hasBody)
-            if !hasBody { replyFinished() }
+            // A refusal is no stream.
+            _ = send(response, to: head, closing: hasBody)
+            hasBody ? finish(lingers: true) : replyFinished()
         case .accept(let plan):
             parser.bodyLimit = plan.bodyLimit
             phase = .readingBody(IncomingRequest(head: head, plan: plan))
@@ -89,61 +90,129 @@ extension HTTPConnection {
             case .head: preconditionFailure("the parser ends a body before it begins a head")
             case .end: return true
             case .body(let bytes):
-                if request.body.isEmpty {
-                    request.body = bytes
-                } else {
-                    request.body.append(contentsOf: bytes)
-                }
+                guard bytes.withUnsafeBytes({ append($0, to: &request) }) else { return false }
             }
         }
         return false
     }
 
+    /// Takes what was read as far as it belongs to the body that is arriving. Returns how many bytes that are.
+    func takeBody(of bytes: UnsafeRawBufferPointer) -> Int {
+        guard case .readingBody(var request) = phase else { return 0 }
+        let count: Int
+        do throws(HTTP1Error) {
+            count = try parser.takeBody(of: bytes)
+        } catch {
+            refuse(error.refusal)
+            return bytes.count
+        }
+        if count == 0 { return 0 }
+        // Taken out of `phase` so that the body is appended in place.
+        phase = .readingHead
+        guard append(UnsafeRawBufferPointer(rebasing: bytes[..<count]), to: &request) else { return bytes.count }
+        phase = .readingBody(request)
+        return count
+    }
+
+    /// Adds bytes to a body, unless the loop holds as much as it may. Returns whether the request goes on.
+    private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
+        let needed = request.body.capacity(adding: bytes.count, framing: request.head.framing)
+        let charge = needed > IncomingBody.freeBytes ? needed : 0
+        if charge > chargedBodyBytes {
+            let total = listener.bodyBytes - chargedBodyBytes + charge
+            guard total <= listener.configuration.maximumBodyBytesPerLoop else {
+                refuse(.overloaded(retryAfter: listener.configuration.retryAfterOverload))
+                return false
+            }
+            listener.bodyBytes = total
+            chargedBodyBytes = charge
+        }
+        request.body.append(bytes, capacity: needed)
+        return true
+    }
+
+    /// The current request's body is held no longer. Harmless when repeated.
+    func releaseBody() {
+        listener.bodyBytes -= chargedBodyBytes
+        chargedBodyBytes = 0
+    }
+
     private func run(_ request: IncomingRequest) {
         phase = .responding
         requestNumber += 1
-        listener.requestsInFlight += 1
+        takeRequestSlot()
         setDeadline(after: request.plan.handlerDeadline)
         let number = requestNumber
-        let respond = request.plan.respond
-        let body = request.body
+        let plan = request.plan
+        let body = request.body.bytes
         let head = request.head
         let connection = LoopBound(self, loop: listener.loop)
         task = Task(executorPreference: listener.loop) {
-            let response = await respond(body)
-            connection.value.taskFinished(number, response, head)
+            let response = await plan.respond(body)
+            guard let stream = connection.value.reply(number, response, to: head, plan) else { return }
+            do {
+                try await stream.produce(StreamWriter(connection: connection, requestNumber: number))
+                connection.value.streamFinished(number, succeeded: true)
+            } catch {
+                connection.value.streamFinished(number, succeeded: false)
+            }
         }
     }
 
-    private func taskFinished(_ number: Int, _ response: Response, _ head: RequestHead) {
-        guard number == requestNumber, case .responding = phase else { return }
+    /// Sends the reply, or its head when a stream follows, which is returned.
+    private func reply(_ number: Int, _ response: Response, to head: RequestHead, _ plan: Plan) -> ResponseStream? {
+        guard number == requestNumber, case .responding = phase else { return nil }
+        // Without chunks only the connection's end can be the body's end.
+        let needsClose = head.versionMinor == 0 && response.body.count == nil
+        let closing = !head.wantsKeepAlive || listener.isDraining || needsClose
+        let stream = send(response, to: head, closing: closing)
+        if let stream {
+            if case .closed = phase { return nil }
+            beginStream(
+                OutgoingStream(
+                    isOpenEnded: stream.isOpenEnded, isChunked: head.versionMinor > 0, closesAfterwards: closing,
+                    pieceDeadline: plan.handlerDeadline))
+            return isStreaming(number) ? stream : nil
+        }
         task = nil
-        listener.requestsInFlight -= 1
-        let closing = !head.wantsKeepAlive || listener.isDraining
-        send(response, to: head, closing: closing)
-        guard !closing else { return }
+        releaseRequestSlot()
+        guard !closing else {
+            finish(lingers: head.framing != .none)
+            return nil
+        }
         replyFinished()
         processInput()
+        return nil
     }
 
-    private func replyFinished() {
+    func replyFinished() {
         if case .closed = phase { return }
         phase = .idle
         setDeadline(
             after: hasPendingOutput ? listener.configuration.writeDeadline : listener.configuration.idleDeadline)
     }
 
-    private func send(_ response: Response, to head: RequestHead, closing: Bool) {
+    /// From here on a body is sent from where it is instead of being copied behind its head.
+    private static let bodyWorthNoCopy = 64 * 1_024
+
+    /// Sends a reply. Returns the stream that has to follow its head.
+    private func send(_ response: Response, to head: RequestHead, closing: Bool) -> ResponseStream? {
         let serializer = HTTP1ResponseSerializer(
             answersHead: head.method == .head, closes: closing, versionMinor: head.versionMinor)
-        serializer.append(response, date: listener.date, to: &listener.writeBuffer)
-        sendWriteBuffer()
-        if closing { finish(lingers: head.framing != .none) }
+        if let body = serializer.body(of: response), body.count >= Self.bodyWorthNoCopy {
+            serializer.appendHead(of: response, date: listener.date, to: &listener.writeBuffer)
+            sendWriteBuffer(followedBy: body)
+        } else {
+            serializer.append(response, date: listener.date, to: &listener.writeBuffer)
+            sendWriteBuffer()
+        }
+        return serializer.stream(of: response)
     }
 
     /// Answers something that is no request, or one that could not be finished, and closes.
     private func refuse(_ refusal: Refusal) {
         cancelTask()
+        releaseBody()
         let response = listener.responder.refusal(refusal, from: client)
         HTTP1ResponseSerializer(closes: true).append(response, date: listener.date, to: &listener.writeBuffer)
         sendWriteBuffer()
@@ -155,7 +224,8 @@ extension HTTPConnection {
         case .readingHead: refuse(.headerTimeout)
         case .readingBody: refuse(.bodyTimeout)
         case .responding: refuse(.handlerTimeout)
-        case .handshaking, .idle, .finishing, .lingering: close()
+        // The head has gone: that something is missing can only be said by closing.
+        case .handshaking, .idle, .streaming, .finishing, .lingering: close()
         case .closed: break
         }
     }

@@ -14,6 +14,8 @@ final class HTTPConnection {
         case readingHead
         case readingBody(IncomingRequest)
         case responding
+        /// The head of the reply is written; its body is being produced.
+        case streaming(OutgoingStream)
         /// The last reply is being written; then the connection closes.
         case finishing
         /// Nothing more is sent; what still comes is thrown away so that the client can read the reply.
@@ -27,14 +29,17 @@ final class HTTPConnection {
     var transport: Transport
     var parser = HTTP1RequestParser()
     var phase = Phase.handshaking
-    /// The task that answers the current request, while phase is `responding`.
+    /// The task that answers the current request, while phase is `responding` or `streaming`.
     var task: Task<Void, Never>?
+    /// Whether the current request counts among those that are being answered.
+    private var holdsRequestSlot = false
+    /// What the current request's body counts among the loop's.
+    var chargedBodyBytes = 0
     /// Counts the requests, so that a reply which comes too late is not taken for the next one's.
     var requestNumber = 0
 
     /// What the socket did not take yet.
-    private var output: [UInt8] = []
-    private var outputStart = 0
+    private var output = PendingOutput()
     private var lingersAfterOutput = false
     /// Bytes of `output` that were taken since the deadline was last moved.
     private var progress = 0
@@ -49,6 +54,8 @@ final class HTTPConnection {
     /// header block may have, so that a head is never waited for in vain.
     private static let readAheadLimit = 32 * 1_024
     private static let readsPerTurn = 8
+    /// The most that one TLS record holds.
+    private static let recordLimit = 16 * 1_024
     private static let lingerLimit = 256 * 1_024
     /// A client has to take so much of a long reply within the write deadline: 2 KiB/s by default.
     private static let progressWorthMoreTime = 64 * 1_024
@@ -78,6 +85,7 @@ final class HTTPConnection {
     func drain() {
         switch phase {
         case .idle, .handshaking: close()
+        case .streaming(let stream) where stream.isOpenEnded: endStream()
         default: break
         }
     }
@@ -85,8 +93,13 @@ final class HTTPConnection {
     /// Ends the connection without regard to what is under way.
     func close() {
         if case .closed = phase { return }
-        cancelTask()
+        if task != nil {
+            cancelTask()
+            // The task may hold the connection for a while yet: the client shall not wait for that.
+            transport.disconnect()
+        }
         phase = .closed
+        releaseBody()
         watch?.cancel()
         watch = nil
         timer?.cancel()
@@ -102,7 +115,7 @@ final class HTTPConnection {
         case .lingering:
             if !transport.discardInput(limit: Self.lingerLimit, using: listener.readBuffer) { close() }
         case .finishing, .closed: watch?.setReading(false)
-        case .idle, .readingHead, .readingBody, .responding: readAndProcess()
+        case .idle, .readingHead, .readingBody, .responding, .streaming: readAndProcess()
         }
     }
 
@@ -142,7 +155,7 @@ final class HTTPConnection {
                 return
             }
             switch transport.read(into: listener.readBuffer) {
-            case .done(let count): parser.append(UnsafeRawBufferPointer(rebasing: listener.readBuffer[..<count]))
+            case .done(let count): take(UnsafeRawBufferPointer(rebasing: listener.readBuffer[..<count]))
             case .wantsRead, .wantsWrite: return processInput()
             case .closed: return peerClosed()
             }
@@ -154,6 +167,13 @@ final class HTTPConnection {
         continueNextTurn()
     }
 
+    /// Takes what was read: bytes of a body straight into it, everything else by way of the parser.
+    private func take(_ bytes: UnsafeRawBufferPointer) {
+        let count = takeBody(of: bytes)
+        guard count < bytes.count else { return }
+        parser.append(UnsafeRawBufferPointer(rebasing: bytes[count...]))
+    }
+
     private func peerClosed() {
         // A client that has gone does not want its reply: what has not reached the database is not started.
         close()
@@ -163,32 +183,44 @@ final class HTTPConnection {
 
     /// Sends the bytes of `listener.writeBuffer`, keeps what the socket does not take, and empties the buffer.
     func sendWriteBuffer() {
-        if outputStart < output.count {
-            output.append(contentsOf: listener.writeBuffer)
-        } else {
+        if output.isEmpty {
             let sent = listener.writeBuffer.withUnsafeBytes { write($0) }
-            if sent < listener.writeBuffer.count {
-                output = Array(listener.writeBuffer[sent...])
-                outputStart = 0
-            }
+            if sent < listener.writeBuffer.count { output.append(Array(listener.writeBuffer[sent...])) }
+        } else {
+            output.append(listener.writeBuffer)
         }
         listener.writeBuffer.removeAll(keepingCapacity: listener.writeBuffer.capacity <= 256 * 1_024)
     }
 
-    var hasPendingOutput: Bool { outputStart < output.count }
+    /// Sends `listener.writeBuffer` and then `bytes`, which are read and kept where they are.
+    func sendWriteBuffer(followedBy bytes: [UInt8]) {
+        // The rest of the first record, so that it is not a short one.
+        let prefix = min(bytes.count, max(Self.recordLimit - listener.writeBuffer.count, 0))
+        listener.writeBuffer += bytes[..<prefix]
+        sendWriteBuffer()
+        if case .closed = phase { return }
+        guard output.isEmpty, prefix < bytes.count else { return output.append(bytes, from: prefix) }
+        let sent = bytes.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[prefix...])) }
+        output.append(bytes, from: prefix + sent)
+    }
+
+    var hasPendingOutput: Bool { !output.isEmpty }
 
     private func flush() {
         guard hasPendingOutput else { return }
-        let sent = output.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[outputStart...])) }
-        outputStart += sent
-        guard !hasPendingOutput else { return noteProgress(sent) }
-        output = []
-        outputStart = 0
+        while hasPendingOutput {
+            let (bytes, offset) = output.front
+            let sent = bytes.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[offset...])) }
+            if case .closed = phase { return }
+            output.removeFirst(sent)
+            if offset + sent < bytes.count { return noteProgress(sent) }
+        }
         progress = 0
         watch?.setWriting(false)
         switch phase {
         case .finishing: outputFinished()
         case .idle: setDeadline(after: listener.configuration.idleDeadline)
+        case .streaming: streamOutputTaken()
         default: break
         }
     }
@@ -270,11 +302,33 @@ final class HTTPConnection {
     /// Goes on with what was read after the other connections have had their turn.
     func continueNextTurn() { listener.loop.notifyAtEndOfTurn(self) }
 
+    /// Sets no time: the current phase may last.
+    func clearDeadline() { deadline = nil }
+
+    /// Counts the current request among those that are being answered.
+    func takeRequestSlot() {
+        holdsRequestSlot = true
+        listener.requestsInFlight += 1
+    }
+
+    /// Counts the current request no longer. Harmless when repeated.
+    func releaseRequestSlot() {
+        guard holdsRequestSlot else { return }
+        holdsRequestSlot = false
+        listener.requestsInFlight -= 1
+        releaseBody()
+    }
+
+    /// Stops what answers the current request; what it still does has no effect.
     func cancelTask() {
         guard let task = task.take() else { return }
         task.cancel()
-        listener.requestsInFlight -= 1
+        releaseRequestSlot()
         requestNumber += 1
+        if case .streaming(var stream) = phase {
+            stream.wakeAll()
+            phase = .streaming(stream)
+        }
     }
 }
 
@@ -282,7 +336,7 @@ extension HTTPConnection: TurnEndObserver {
     func turnEnded() {
         processInput()
         switch phase {
-        case .idle, .readingHead, .readingBody, .responding: readAndProcess()
+        case .idle, .readingHead, .readingBody, .responding, .streaming: readAndProcess()
         case .handshaking, .finishing, .lingering, .closed: break
         }
     }

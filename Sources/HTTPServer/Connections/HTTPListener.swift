@@ -15,6 +15,8 @@ final class HTTPListener {
     var context: TLSServerContext?
     /// Requests that are being answered now.
     var requestsInFlight = 0
+    /// Bytes that are reserved for the bodies of requests.
+    var bodyBytes = 0
     /// Whether the server is going away: connections close after their current reply.
     private(set) var isDraining = false
 

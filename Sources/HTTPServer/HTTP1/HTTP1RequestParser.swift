@@ -70,6 +70,32 @@ public struct HTTP1RequestParser: Sendable {
         bytes.withUnsafeBytes { append($0) }
     }
 
+    /// Takes bytes of the body that is being read from where they are, when nothing is buffered before them: `bytes` are
+    /// those that arrived next. What is not taken has to be appended.
+    ///
+    /// - Returns: How many bytes at the front of `bytes` belong to the body and count as taken.
+    /// - Throws: As ``next()``.
+    public mutating func takeBody(of bytes: UnsafeRawBufferPointer) throws(HTTP1Error) -> Int {
+        guard failure == nil, bufferedByteCount == 0 else { return 0 }
+        switch state {
+        case .body(let remaining):
+            do throws(HTTP1Error) { try checkBodyLimit(adding: remaining) } catch {
+                failure = error
+                throw error
+            }
+            let count = min(remaining, bytes.count)
+            received += count
+            state = count == remaining ? .end : .body(remaining: remaining - count)
+            return count
+        case .chunkData(let remaining):
+            let count = min(remaining, bytes.count)
+            received += count
+            state = count == remaining ? .chunkEnd : .chunkData(remaining: remaining - count)
+            return count
+        case .head, .chunkLine, .chunkEnd, .trailer, .end: return 0
+        }
+    }
+
     /// The next event, or nil when more bytes are needed.
     ///
     /// - Throws: What is wrong with the bytes. An error is final: it is thrown again ever after.

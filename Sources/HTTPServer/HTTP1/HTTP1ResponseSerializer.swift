@@ -3,7 +3,7 @@ public import HTTPCore
 /// Writes responses as HTTP/1.1 (RFC 9112).
 ///
 /// What belongs to the connection is written here and nowhere else: `Content-Length` is always the length of what
-/// follows, and `Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`, `Upgrade`, `Trailer` and `Date` of
+/// follows, a stream is chunked (to a client of HTTP/1.0 it ends with the connection, so ``closes`` must be set), and `Content-Length`, `Transfer-Encoding`, `Connection`, `Keep-Alive`, `Upgrade`, `Trailer` and `Date` of
 /// the response itself are left out. No field can break out of its line: `HTTPFields` holds no control characters.
 public struct HTTP1ResponseSerializer: Sendable {
     /// The request's method was HEAD: the head is that of a GET, and no body follows.
@@ -34,6 +34,36 @@ public struct HTTP1ResponseSerializer: Sendable {
         return bytes
     }
 
+    /// The stream that follows the head, in chunks to a client of HTTP/1.1.
+    public func stream(of response: Response) -> ResponseStream? {
+        guard !answersHead, !response.status.forbidsBody, case .stream(let stream) = response.body else { return nil }
+        return stream
+    }
+
+    /// Appends bytes of a stream, at least one, as a chunk (RFC 9112 §7.1).
+    public static func appendChunk(_ bytes: [UInt8], to output: inout [UInt8]) {
+        appendChunkHead(byteCount: bytes.count, to: &output)
+        output += bytes
+        output += chunkEnd
+    }
+
+    /// Appends the line before the bytes of a chunk.
+    public static func appendChunkHead(byteCount: Int, to output: inout [UInt8]) {
+        precondition(byteCount > 0, "a chunk without bytes is the last one")
+        let digits = (Int.bitWidth - byteCount.leadingZeroBitCount + 3) / 4
+        for index in (0..<digits).reversed() {
+            let digit = UInt8(truncatingIfNeeded: byteCount >> (index * 4)) & 0xF
+            output.append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+        }
+        output.append("\r\n")
+    }
+
+    /// What follows the bytes of a chunk.
+    public static let chunkEnd = Array("\r\n".utf8)
+
+    /// What follows the last chunk.
+    public static let lastChunk = Array("0\r\n\r\n".utf8)
+
     /// Appends status line, fields and the empty line after them.
     public func appendHead(of response: Response, date: HTTPDate, to output: inout [UInt8]) {
         output.append("HTTP/1.1 ")
@@ -50,9 +80,13 @@ public struct HTTP1ResponseSerializer: Sendable {
             output.append("\r\n")
         }
         if !response.status.forbidsBody {
-            output.append("Content-Length: ")
-            DecimalDigits.append(Int64(response.body.count), to: &output)
-            output.append("\r\n")
+            if let count = response.body.count {
+                output.append("Content-Length: ")
+                DecimalDigits.append(Int64(count), to: &output)
+                output.append("\r\n")
+            } else if versionMinor > 0 {
+                output.append("Transfer-Encoding: chunked\r\n")
+            }
         }
         if closes {
             output.append("Connection: close\r\n")

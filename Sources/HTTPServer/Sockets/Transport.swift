@@ -79,6 +79,9 @@ struct Transport: ~Copyable {
         _ = Glibc.shutdown(descriptor.rawValue, CInt(SHUT_WR))
     }
 
+    /// Ends the connection in both directions without a word, in TLS without the notification of its end.
+    func disconnect() { _ = Glibc.shutdown(descriptor.rawValue, CInt(SHUT_RDWR)) }
+
     /// Throws away up to `limit` bytes that wait on the socket. Returns whether more may come.
     func discardInput(limit: Int, using buffer: UnsafeMutableRawBufferPointer) -> Bool {
         var discarded = 0

@@ -6,7 +6,7 @@ extension Application {
 
     /// Every route of the service.
     static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
-        let item = BodyRule.json(limit: parts.configuration.items.requestLimit)
+        let item = BodyRule.jsonOrBytes(json: parts.configuration.items.requestLimit, bytes: ItemPolicy.byteLimit)
         return [
             build.open(.get, "/v1/service", ShowService(parts.configuration)),
             build.open(.get, "/v1/health/live", ShowLiveness()),
@@ -25,7 +25,9 @@ extension Application {
 
             build.account(.get, "/v1/items", query: ["collection", "fields", "limit", "page"], ListItems()),
             build.account(.get, "/v1/items/{id}", ShowItem()),
-            build.account(.put, "/v1/items/{id}", body: item, PutItem(parts.configuration.items)),
+            build.account(
+                .put, "/v1/items/{id}", body: item, bytesQuery: ItemContent.parameters,
+                PutItem(parts.configuration.items)),
             build.account(.delete, "/v1/items/{id}", DeleteItem()),
             build.account(.post, "/v1/items/{id}/restore", RestoreItem()),
             build.account(
@@ -33,6 +35,7 @@ extension Application {
                 WriteBatch(parts.configuration.items)),
 
             build.account(.get, "/v1/changes", query: ["since", "limit"], ListChanges()),
+            build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),
         ]
     }
 }

@@ -23,6 +23,7 @@ extension Application {
             statement(FindOldTombstones.self), statement(RemoveTombstones.self),
             statement(FindPlans.self), statement(SetPlan.self),
             statement(FindAccountOfUserid.self), statement(AssignPlan.self),
+            statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
         ]
     }
 

@@ -16,17 +16,19 @@ public struct Application: Responder {
     ///   - configuration: Without ``ServiceConfiguration/findings``.
     ///   - installation: What ``Installation/load(configuration:database:clock:)`` returned.
     ///   - database: The client of the loop that calls the responder.
+    ///   - revisions: The node's watcher, which somebody runs.
     ///   - log: Where every request leaves a line.
     ///   - metrics: Where every request is counted.
     ///   - clock: The time for everything that is stored and compared.
     public init(
-        configuration: ServiceConfiguration, installation: Installation, database: PostgresClient, log: Log,
-        metrics: RequestMetrics, clock: any WallClock = SystemWallClock()
+        configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
+        revisions: RevisionWatcher, log: Log, metrics: RequestMetrics, clock: any WallClock = SystemWallClock()
     ) {
         let finisher = ResponseFinisher(
             log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
         let dependencies = Dependencies(
-            configuration: configuration, installation: installation, database: database, clock: clock)
+            configuration: configuration, installation: installation, database: database, revisions: revisions,
+            clock: clock)
         let builder = RouteBuilder(
             finisher: finisher, database: database, sessions: configuration.sessions, clock: clock)
         self.finisher = finisher
@@ -42,12 +44,15 @@ public struct Application: Responder {
             return .refuse(refusal(Problem.methodNotAllowed(allowed: allowed), requestID: requestID))
         case .found(let route, let parameters):
             do throws(Problem) {
-                let bodyLimit = try route.body.bodyLimit(for: head)
+                let body = try route.body.admit(head)
                 let query = try QueryParameters(parsing: head.queryBytes)
-                try Self.refuseUnknown(query, except: route.metadata.query)
+                let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
+                try Self.refuseUnknown(query, except: known)
                 try Self.refuseBodyOfStranger(head, route.metadata)
-                let request = Request(id: requestID, head: head, client: client, parameters: parameters, query: query)
-                return .accept(plan(route, request, bodyLimit: bodyLimit))
+                let request = Request(
+                    id: requestID, head: head, client: client, parameters: parameters, query: query,
+                    bodyType: body.type)
+                return .accept(plan(route, request, bodyLimit: body.limit))
             } catch {
                 return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
             }
@@ -60,7 +65,7 @@ public struct Application: Responder {
 
     private func plan(_ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int) -> Plan {
         Plan(
-            bodyLimit: bodyLimit, bodyDeadline: route.metadata.bodyDeadline,
+            bodyLimit: bodyLimit, bodyDeadline: Self.bodyDeadline(limit: bodyLimit),
             handlerDeadline: route.metadata.handlerDeadline
         ) { [finisher] body in
             var request = request
@@ -73,6 +78,11 @@ public struct Application: Responder {
                     .failure(error), requestID: request.id, route: route.metadata.name, start: .now, accountID: nil)
             }
         }
+    }
+
+    /// How long a body may take to arrive: 64 KiB a second, and a little.
+    private static func bodyDeadline(limit: Int) -> Duration {
+        limit == 0 ? .seconds(5) : .seconds(10 + limit / 65_536)
     }
 
     private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {
@@ -103,5 +113,6 @@ struct Dependencies: Sendable {
     let configuration: ServiceConfiguration
     let installation: Installation
     let database: PostgresClient
+    let revisions: RevisionWatcher
     let clock: any WallClock
 }

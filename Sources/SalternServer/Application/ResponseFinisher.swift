@@ -19,6 +19,9 @@ struct ResponseFinisher: Sendable {
         switch reply {
         case .success(let success):
             response = success
+            if case .stream(let stream) = response.body {
+                response.body = .stream(reportingErrors(of: stream, requestID: requestID))
+            }
         case .failure(let error):
             let problem = problem(for: error, requestID: requestID)
             code = problem.code
@@ -45,6 +48,18 @@ struct ResponseFinisher: Sendable {
             .error, "unexpected_error",
             ["requestId": requestID, "error": OperatorText(String(reflecting: type(of: error)))])
         return error is CancellationError ? Refusal.handlerTimeout.problem : .internalError
+    }
+
+    /// The head of a stream has gone when it fails, so nobody but the log can be told why.
+    private func reportingErrors(of stream: ResponseStream, requestID: RequestID) -> ResponseStream {
+        stream.reportingErrors { [log] error in
+            if let error = error as? PostgresError {
+                log.write(.error, "stream_failed", ["requestId": requestID, "error": error])
+            } else {
+                let name = OperatorText(String(reflecting: type(of: error)))
+                log.write(.error, "stream_failed", ["requestId": requestID, "error": name])
+            }
+        }
     }
 
     private func appendSecurityFields(to response: inout Response, requestID: RequestID) {

@@ -13,7 +13,7 @@ struct RouteBuilder: Sendable {
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
         _ endpoint: some OpenEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: false, query: query, body: body)
+        let metadata = Self.metadata(method, template, needsSession: false, query: query)
         return Route(method, template, body: body, metadata: metadata) { [finisher] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -25,9 +25,9 @@ struct RouteBuilder: Sendable {
     /// A route that works on the caller's account.
     func account(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
-        _ endpoint: some AccountEndpoint
+        bytesQuery: [String] = [], _ endpoint: some AccountEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: true, query: query, body: body)
+        let metadata = Self.metadata(method, template, needsSession: true, query: query, bytesQuery: bytesQuery)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -46,15 +46,10 @@ struct RouteBuilder: Sendable {
     }
 
     private static func metadata(
-        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], body: BodyRule
+        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], bytesQuery: [String] = []
     ) -> RouteMetadata {
-        let bodyDeadline: Duration =
-            switch body {
-            case .none: .seconds(5)
-            case .json(let limit): .seconds(10 + limit / 65_536)
-            }
-        return RouteMetadata(
-            name: "\(method.name) \(template)", needsSession: needsSession, query: query, bodyDeadline: bodyDeadline,
+        RouteMetadata(
+            name: "\(method.name) \(template)", needsSession: needsSession, query: query, bytesQuery: bytesQuery,
             handlerDeadline: .seconds(30))
     }
 }

@@ -8,8 +8,8 @@ public struct RouteMetadata: Sendable {
     public let needsSession: Bool
     /// The query parameters that the route knows; every other one is refused.
     public let query: [String]
-    /// How long the body may take to arrive.
-    public let bodyDeadline: Duration
+    /// Those that it knows beside a body of bytes, which has no members.
+    public let bytesQuery: [String]
     /// How long the reply may take.
     public let handlerDeadline: Duration
 }

@@ -3,6 +3,8 @@ public struct ItemPolicy: Sendable, Equatable {
     /// The longest body of a request that writes one item, in bytes of JSON. Base64 takes a third more than the
     /// sealed bytes, and line breaks 3 % on top.
     public var requestLimit: Int
+    /// The longest body of a request that writes one item as bytes: what the largest plan allows.
+    static let byteLimit = 16 * 1_048_576
     /// Whether the format `opaque` is accepted.
     public var acceptsOpaque: Bool
 

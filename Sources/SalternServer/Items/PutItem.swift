@@ -11,7 +11,11 @@ struct PutItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: true)
-        let content = try JSONBody.read(request) { try ItemContent(&$0, formats: formats) }
+        let content =
+            switch request.bodyType {
+            case .bytes: try ItemContent(bytes: request, formats: formats)
+            case .json, .none: try JSONBody.read(request) { try ItemContent(&$0, formats: formats) }
+            }
         let changes = try await authorization.write(
             WriteItem(
                 id: id, precondition: precondition, collection: content.collection, format: content.format,

@@ -12,6 +12,9 @@ public final class TestApplication: Sendable {
     public let configuration: ServiceConfiguration
     /// The client that the application uses, with the rights of the server's role.
     public let postgres: PostgresClient
+    /// What the application's streams are told by.
+    public let revisions: RevisionWatcher
+    private let watching: Task<Void, Never>
     private let loop: EventLoop
     private let application: Application
 
@@ -62,6 +65,8 @@ public final class TestApplication: Sendable {
     ) async throws -> TestApplication {
         let log = CapturedLog()
         let metrics = RequestMetrics()
+        let revisions = RevisionWatcher(sessions: configuration.sessions, keepAlive: .seconds(1))
+        let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let postgres = await loop.run { PostgresClient(configuration: settings, loop: loop) }
         do {
             let application = try await loop.run {
@@ -69,13 +74,14 @@ public final class TestApplication: Sendable {
                     configuration: configuration,
                     installation: try await Installation.load(
                         configuration: configuration, database: postgres, clock: clock),
-                    database: postgres,
-                    log: Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) },
-                    metrics: metrics, clock: clock)
+                    database: postgres, revisions: revisions, log: capturing, metrics: metrics, clock: clock)
+            }
+            let watching = Task(executorPreference: loop) {
+                await revisions.run(database: postgres, clock: clock, log: capturing)
             }
             return TestApplication(
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
-                postgres: postgres, loop: loop, application: application)
+                postgres: postgres, revisions: revisions, watching: watching, loop: loop, application: application)
         } catch {
             await loop.run { await postgres.shutdown() }
             throw error
@@ -84,7 +90,8 @@ public final class TestApplication: Sendable {
 
     private init(
         database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
-        configuration: ServiceConfiguration, postgres: PostgresClient, loop: EventLoop, application: Application
+        configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher,
+        watching: Task<Void, Never>, loop: EventLoop, application: Application
     ) {
         self.database = database
         self.clock = clock
@@ -92,6 +99,8 @@ public final class TestApplication: Sendable {
         self.metrics = metrics
         self.configuration = configuration
         self.postgres = postgres
+        self.revisions = revisions
+        self.watching = watching
         self.loop = loop
         self.application = application
     }
@@ -138,10 +147,44 @@ public final class TestApplication: Sendable {
             "ALTER DATABASE \(database.name) ALLOW_CONNECTIONS true", url: TestEnvironment.administratorURL())
     }
 
-    /// Sends one request through admission, body limit and handler, as a connection would.
-    func respond(to head: RequestHead, body: [UInt8]) async -> TestResponse {
-        let application = application
-        let response = await loop.run {
+    /// Sends one request through admission, body limit and handler, as a connection would. A stream is read to its
+    /// end; one that has none must be asked for with ``stream(_:)``.
+    func respond(to head: RequestHead, body: [UInt8]) async throws -> TestResponse {
+        let answer = answer(to: head, body: body)
+        return try await loop.run {
+            let response = await answer()
+            switch response.body {
+            case .none: return TestResponse(response, body: [])
+            case .bytes(let bytes): return TestResponse(response, body: bytes)
+            case .stream where head.method == .head: return TestResponse(response, body: [])
+            case .stream(let stream):
+                precondition(!stream.isOpenEnded, "a stream without an end is never read to its end")
+                let collected = CollectedBody()
+                try await stream.produce(collected)
+                return TestResponse(response, body: collected.bytes)
+            }
+        }
+    }
+
+    /// Sends one request, and reads its reply while it is produced. A reply that is no stream has ended.
+    func stream(_ head: RequestHead) async -> TestStream {
+        let answer = answer(to: head, body: [])
+        let response = await loop.run { await answer() }
+        let (pieces, continuation) = AsyncStream<[UInt8]>.makeStream()
+        guard case .stream(let stream) = response.body else {
+            continuation.finish()
+            let body = if case .bytes(let bytes) = response.body { bytes } else { [UInt8]() }
+            return TestStream(response: TestResponse(response, body: body), pieces: pieces, task: nil)
+        }
+        let task = Task(executorPreference: loop) {
+            try? await stream.produce(CollectedBody(pieces: continuation))
+            continuation.finish()
+        }
+        return TestStream(response: TestResponse(response, body: []), pieces: pieces, task: task)
+    }
+
+    private func answer(to head: RequestHead, body: [UInt8]) -> @Sendable () async -> Response {
+        { [application] in
             let client = ClientAddress(address: "192.0.2.1", port: 50_000)
             switch application.admit(head, from: client) {
             case .refuse(let response): return response
@@ -152,10 +195,11 @@ public final class TestApplication: Sendable {
                 return await plan.respond(body)
             }
         }
-        return TestResponse(response)
     }
 
     private func shutdown() async {
+        watching.cancel()
+        await watching.value
         let postgres = postgres
         await loop.run { await postgres.shutdown() }
     }

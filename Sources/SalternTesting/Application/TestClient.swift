@@ -40,7 +40,14 @@ public struct TestClient: Sendable {
         }
         let framing: BodyFraming = body.map { $0.isEmpty ? .none : .length($0.count) } ?? .none
         let head = RequestHead(method: method, target: target, fields: lines, framing: framing)
-        return await application.respond(to: head, body: body ?? [])
+        return try await application.respond(to: head, body: body ?? [])
+    }
+
+    /// Sends a GET and reads the reply while it is produced.
+    public func stream(_ target: String, _ fields: [String: String] = [:]) async -> TestStream {
+        var lines = fields.map { (name: $0.key, value: $0.value) }
+        if let token { lines.append((name: "Authorization", value: "Bearer \(token)")) }
+        return await application.stream(RequestHead(method: .get, target: target, fields: lines))
     }
 
     /// The JSON text of a value.

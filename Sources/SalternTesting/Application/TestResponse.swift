@@ -6,13 +6,10 @@ public struct TestResponse: Sendable, CustomStringConvertible {
     public let fields: HTTPFields
     public let body: [UInt8]
 
-    init(_ response: Response) {
+    init(_ response: Response, body: [UInt8]) {
         status = Int(response.status.code)
         fields = response.fields
-        switch response.body {
-        case .none: body = []
-        case .bytes(let bytes): body = bytes
-        }
+        self.body = body
     }
 
     /// The body as text.

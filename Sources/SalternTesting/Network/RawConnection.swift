@@ -62,7 +62,8 @@ public final class RawConnection: @unchecked Sendable {
     }
 
     private init(port: UInt16, context: TLSClientContext?, sendTimeout: Duration) throws {
-        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        // A child process that another test starts must not keep the connection open.
+        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         self.descriptor = descriptor
         var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
@@ -114,6 +115,25 @@ public final class RawConnection: @unchecked Sendable {
     /// Reads one response; `toHead` when the request was HEAD.
     public func reply(toHead: Bool = false) async throws -> Reply {
         try await Self.blocking(on: queue) { try self.replyNow(toHead: toHead) }
+    }
+
+    /// Reads until `text` has come, and returns everything up to its end.
+    public func read(through text: String) async throws -> String {
+        try await Self.blocking(on: queue) {
+            let wanted = Array(text.utf8)
+            var searched = 0
+            while true {
+                while searched + wanted.count <= self.received.count {
+                    if self.received[searched..<(searched + wanted.count)].elementsEqual(wanted) {
+                        let end = searched + wanted.count
+                        defer { self.received.removeSubrange(..<end) }
+                        return String(decoding: self.received[..<end], as: UTF8.self)
+                    }
+                    searched += 1
+                }
+                guard try self.receiveMore() else { throw Failure.closed(after: self.received) }
+            }
+        }
     }
 
     /// Waits for the server to close and returns what came before.

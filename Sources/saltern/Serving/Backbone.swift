@@ -16,9 +16,12 @@ struct Backbone: Sendable {
     let shares: [Share]
     /// The loop of the metrics listener, so that a scrape never waits for requests.
     let metricsLoop: EventLoop
+    /// What tells the streams of all loops of changes, and the task that runs it, on the first loop.
+    let revisions: RevisionWatcher
+    let watching: Task<Void, Never>
 
     /// Starts the loops; their clients begin to connect.
-    static func start(_ configuration: ServeConfiguration) async throws(EventLoopError) -> Backbone {
+    static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> Backbone {
         var loops: [EventLoop] = []
         do throws(EventLoopError) {
             for index in 0...configuration.loopCount {
@@ -36,7 +39,12 @@ struct Backbone: Sendable {
             let database = await loop.run { PostgresClient(configuration: configuration.database, loop: loop) }
             shares.append(Share(loop: loop, database: database, metrics: RequestMetrics()))
         }
-        return Backbone(shares: shares, metricsLoop: metricsLoop)
+        let revisions = RevisionWatcher(sessions: configuration.service.sessions)
+        let first = shares[0]
+        let watching = Task(executorPreference: first.loop) {
+            await revisions.run(database: first.database, log: log)
+        }
+        return Backbone(shares: shares, metricsLoop: metricsLoop, revisions: revisions, watching: watching)
     }
 
     /// One application for each loop.
@@ -45,13 +53,15 @@ struct Backbone: Sendable {
     ) -> [any Responder] {
         shares.map { share in
             Application(
-                configuration: configuration, installation: installation, database: share.database, log: log,
-                metrics: share.metrics)
+                configuration: configuration, installation: installation, database: share.database,
+                revisions: revisions, log: log, metrics: share.metrics)
         }
     }
 
     /// Closes the connections to the database, and ends the loops.
     func stop() async {
+        watching.cancel()
+        await watching.value
         for share in shares {
             await share.loop.run { await share.database.shutdown() }
             share.loop.stop()

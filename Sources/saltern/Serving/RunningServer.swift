@@ -21,7 +21,7 @@ final class RunningServer: Sendable {
 
     /// Checks the schema, connects, and begins to serve. What was started is stopped again when something fails.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws -> RunningServer {
-        let backbone = try await Backbone.start(configuration)
+        let backbone = try await Backbone.start(configuration, log: log)
         do {
             return try await RunningServer(configuration, backbone, log)
         } catch {

@@ -57,7 +57,9 @@ func withServer(
     try await server.stop()
 }
 
-/// `/echo` answers the body, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little time for it, `/large` answers megabytes, `/refuse` answers 404 at once.
+/// `/echo` answers the body, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
+/// time for it, `/large` answers megabytes, `/refuse` answers 404 at once, `/upload` says what
+/// it got. For the streams see ``TestStreams``.
 final class TestResponder: Responder {
     /// More than the kernel's socket buffers on both sides hold.
     static let largeByteCount = 32 * 1_024 * 1_024
@@ -69,6 +71,7 @@ final class TestResponder: Responder {
 
     private let waiting = Mutex(Waiting())
     private let counts = Mutex((started: 0, cancelled: 0))
+    let streams = TestStreams()
 
     /// Requests of `/wait` that have begun, and those whose client has gone or whose time was up.
     var started: Int { counts.withLock { $0.started } }
@@ -76,14 +79,23 @@ final class TestResponder: Responder {
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
-        let limit = head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
-        let deadline: Duration = head.path == "/hang" ? .milliseconds(300) : .seconds(30)
+        let limit = head.path == "/upload" ? 8_388_608 : head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
+        let hasLittleTime = head.path == "/hang" || head.path.hasSuffix("-in-little-time")
+        let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(30)
+        if let stream = streams.stream(at: head.path, wait: wait) {
+            return .accept(
+                Plan(bodyLimit: 0, bodyDeadline: .seconds(30), handlerDeadline: deadline) { _ in
+                    Response(status: .ok, body: .stream(stream))
+                })
+        }
         return .accept(
             Plan(
                 bodyLimit: limit, bodyDeadline: head.path == "/drip" ? .milliseconds(300) : .seconds(30),
                 handlerDeadline: deadline
             ) { body in
                 switch head.path {
+                case "/upload":
+                    return Response(status: .ok, body: .bytes(Array("\(body.count) \(Self.checksum(of: body))".utf8)))
                 case "/echo": return Response(status: .ok, body: .bytes(body))
                 case "/large":
                     return Response(status: .ok, body: .bytes([UInt8](repeating: 65, count: Self.largeByteCount)))
@@ -97,6 +109,11 @@ final class TestResponder: Responder {
 
     func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
 
+    /// Depends on every byte and its place.
+    static func checksum(of bytes: [UInt8]) -> UInt64 {
+        bytes.reduce(14_695_981_039_346_656_037) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
+    }
+
     /// Lets every `/wait` answer, now and later.
     func release() {
         let continuations = waiting.withLock { waiting in
@@ -107,7 +124,7 @@ final class TestResponder: Responder {
         for continuation in continuations { continuation.resume() }
     }
 
-    private func wait() async {
+    @Sendable private func wait() async {
         counts.withLock { $0.started += 1 }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -5,6 +5,57 @@ import Testing
 @Suite struct HTTP1RequestParserTests {
     private static let host = "Host: localhost\r\n"
 
+    @Test(arguments: [1, 7, 64, 1_000])
+    func `a body can be taken without being buffered, whatever the pieces`(size: Int) throws {
+        let body = (0..<2_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let chunks =
+            Array("5\r\n".utf8) + body[..<5] + Array("\r\n7cb\r\n".utf8) + body[5...] + Array("\r\n0\r\n\r\n".utf8)
+        for (framing, content) in [("Content-Length: 2000", body), ("Transfer-Encoding: chunked", chunks)] {
+            var parser = HTTP1RequestParser()
+            parser.append(Array("POST / HTTP/1.1\r\n\(Self.host)\(framing)\r\n\r\n".utf8))
+            guard case .head? = try parser.next() else {
+                Issue.record("no head")
+                return
+            }
+            var received: [UInt8] = []
+            var taken = 0
+            var hasEnded = false
+            var rest = (content + Array("GET /next".utf8))[...]
+            while !rest.isEmpty {
+                var piece = Array(rest.prefix(size))
+                rest = rest.dropFirst(size)
+                let count = try piece.withUnsafeBytes { bytes throws(HTTP1Error) in try parser.takeBody(of: bytes) }
+                received += piece[..<count]
+                taken += count
+                piece.removeSubrange(..<count)
+                parser.append(piece)
+                while !hasEnded, let event = try parser.next() {
+                    switch event {
+                    case .body(let bytes): received += bytes
+                    case .end: hasEnded = true
+                    case .head: Issue.record("a head within a body")
+                    }
+                }
+            }
+            #expect(received == body)
+            #expect(taken > 0)
+            #expect(hasEnded)
+            #expect(parser.bufferedByteCount == "GET /next".utf8.count)
+        }
+    }
+
+    @Test func `a body over the limit is not taken unbuffered either`() throws {
+        var parser = HTTP1RequestParser()
+        parser.append(Array("POST / HTTP/1.1\r\n\(Self.host)Content-Length: 11\r\n\r\n".utf8))
+        _ = try parser.next()
+        parser.bodyLimit = 10
+        let error = #expect(throws: HTTP1Error.self) {
+            try [UInt8](repeating: 0, count: 11).withUnsafeBytes { try parser.takeBody(of: $0) }
+        }
+        #expect(error == .bodyTooLarge(limit: 10))
+        #expect(throws: HTTP1Error.self) { try parser.next() }
+    }
+
     @Test func `a head says what the client sent`() throws {
         var parser = HTTP1RequestParser()
         parser.append(

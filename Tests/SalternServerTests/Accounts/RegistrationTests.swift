@@ -28,7 +28,7 @@ import Testing
             #expect(account.string("createdAt") == "2026-01-01T00:00:00.000Z")
             #expect(
                 account["limits"] == [
-                    "items": 10_000, "itemBytes": 1_048_576, "bytes": 268_435_456, "sessions": 1_000, "shares": 100,
+                    "items": 10_000, "itemBytes": 1_048_576, "bytes": 268_435_456, "sessions": 100, "shares": 100,
                     "deletedDays": 30,
                 ])
             #expect(account["usage"] == ["items": 0, "bytes": 0, "sessions": 1, "shares": 0])

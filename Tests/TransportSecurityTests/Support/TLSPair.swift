@@ -48,6 +48,12 @@ extension TLSConnection {
         #expect(try bytes.withUnsafeBytes { try write($0) } == .bytes(bytes.count))
     }
 
+    /// Sends a key update (RFC 8446 section 4.6.3).
+    func updateKeys() throws {
+        try #require(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+        try #require(SSL_do_handshake(ssl) == 1)
+    }
+
     /// One read of at most `count` bytes.
     func receive(_ count: Int = 16384) throws -> (result: ReadResult, bytes: [UInt8]) {
         var buffer = [UInt8](repeating: 0, count: count)

@@ -1,0 +1,50 @@
+import HTTPCore
+import Testing
+
+@Suite struct AcceptListTests {
+    private static let offers = ["application/json", "application/octet-stream"]
+
+    private func list(_ values: String...) throws -> AcceptList {
+        let fields = values.map { (name: "Accept", value: $0) }
+        return try AcceptList(RequestHead(method: .get, target: "/", fields: fields).fields)
+    }
+
+    @Test func `without the field the first is chosen`() throws {
+        #expect(try list().best(of: Self.offers) == 0)
+    }
+
+    @Test(arguments: [
+        ("*/*", 0), ("application/json", 0), ("APPLICATION/Octet-Stream", 1), ("application/octet-stream;q=0.001", 1),
+        ("application/json;q=0, */*", 1), ("*/*, application/json;q=0.9", 1),
+        ("application/*;q=0.2, application/json;q=0.1", 1),
+        ("application/json;q=0.5,application/octet-stream;q=0.5", 0), (" application/octet-stream ; q=1.000 , ", 1),
+        ("text/html, application/octet-stream;Q=0.8", 1),
+        ("application/json;q=0.123, application/octet-stream;q=0.124", 1),
+        // The closest range counts, wherever it stands.
+        ("*/*;q=1, application/*;q=0, application/octet-stream;q=0.3", 1),
+    ])
+    func `the highest weight wins, and of equals the first`(value: String, index: Int) throws {
+        #expect(try list(value).best(of: Self.offers) == index)
+    }
+
+    @Test(arguments: ["text/html", "application/json;q=0", "*/*;q=0", "image/*, text/*", "", ","])
+    func `nothing may be acceptable`(value: String) throws {
+        #expect(try list(value).best(of: Self.offers) == nil)
+    }
+
+    @Test func `several lines are one list`() throws {
+        #expect(try list("application/json;q=0.1", "application/octet-stream").best(of: Self.offers) == 1)
+    }
+
+    @Test(arguments: [
+        "json", "application/", "/json", "*/json", "application/json/x", "application/json;", "application/json;q",
+        "application/json;q=", "application/json;q=1.001", "application/json;q=2", "application/json;q=.5",
+        "application/json;q=0.1234", "application/json;q=-1", "application/json;q=0,5x/", "application/json;q=1;x=y",
+        "application/json;charset=utf-8", "application json", "a\"b/c",
+    ])
+    func `what is no list of media types is refused`(value: String) {
+        let problem = #expect(throws: Problem.self) { try list(value) }
+        #expect(problem?.status == .badRequest)
+        #expect(problem?.code == "malformed_accept")
+    }
+}

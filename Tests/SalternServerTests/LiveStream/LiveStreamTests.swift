@@ -1,0 +1,219 @@
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct LiveStreamTests {
+    private static let path = "/v1/changes/stream"
+
+    private static func event(_ revision: Int) -> String {
+        "id: \(revision)\nevent: change\ndata: {\"revision\":\(revision)}\n\n"
+    }
+
+    /// The next event; comments that keep the stream alive are passed over.
+    private static func nextEvent(_ stream: TestStream) async -> String? {
+        while let text = await stream.next() {
+            if !text.hasPrefix(":") { return text }
+        }
+        return nil
+    }
+
+    /// Reads the first piece, which tells when to come back.
+    private static func open(_ client: TestClient, _ fields: [String: String] = [:]) async throws -> TestStream {
+        let stream = await client.stream(path, fields)
+        #expect(stream.response.status == 200)
+        #expect(stream.response.fields["Content-Type"] == "text/event-stream")
+        #expect(stream.response.fields["Cache-Control"] == "no-store")
+        let retry = try #require(await stream.next())
+        let delay = try #require(retry.wholeMatch(of: /retry: (\d+)\n\n/)?.1)
+        #expect((1_000...5_000).contains(Int(delay) ?? 0))
+        return stream
+    }
+
+    @Test func `a stream tells the revision at once and then whenever it moves`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let stream = try await Self.open(ada.client)
+            #expect(await Self.nextEvent(stream) == Self.event(0))
+            let path = try await ada.createItem()
+            #expect(await Self.nextEvent(stream) == Self.event(1))
+            #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
+            #expect(await Self.nextEvent(stream) == Self.event(2))
+            await stream.close()
+        }
+    }
+
+    @Test func `a change made through one node reaches a device at another within a second`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            try await TestApplication.with(TestApplication.configuration, app.database, clock: app.clock) { other in
+                let stream = try await Self.open(other.client.with(token: ada.client.token))
+                #expect(await Self.nextEvent(stream) == Self.event(0))
+                for revision in 1...3 {
+                    _ = try await ada.createItem()
+                    let committed = ContinuousClock.now
+                    #expect(await Self.nextEvent(stream) == Self.event(revision))
+                    #expect(ContinuousClock.now - committed < .seconds(1))
+                }
+                await stream.close()
+            }
+        }
+    }
+
+    @Test func `a client that comes back is told only what it does not know`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            _ = try await ada.createItem()
+            let behind = try await Self.open(ada.client, ["Last-Event-ID": "0"])
+            #expect(await behind.next() == Self.event(1))
+            let current = try await Self.open(ada.client, ["Last-Event-ID": "1"])
+            // The first that comes is a sign of life.
+            #expect(await current.next() == ": keep-alive\n\n")
+            _ = try await ada.createItem()
+            #expect(await Self.nextEvent(current) == Self.event(2))
+            #expect(await Self.nextEvent(behind) == Self.event(2))
+            let restored = try await Self.open(ada.client, ["Last-Event-ID": "99"])
+            #expect(await restored.next() == Self.event(2))
+            for stream in [behind, current, restored] { await stream.close() }
+        }
+    }
+
+    @Test(arguments: ["", "-1", "1.0", "x", "9223372036854775808", "1, 2"])
+    func `a Last-Event-ID that no event had is refused`(id: String) async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let reply = try await ada.client.get(Self.path, ["Last-Event-ID": id])
+            #expect(reply.status == 400)
+            #expect(reply.code == "malformed_last_event_id")
+        }
+    }
+
+    @Test func `a stream needs a session`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            #expect(try await app.client.get(Self.path).code == "unauthenticated")
+            let other = try await app.logIn(ada)
+            #expect(try await other.delete("/v1/sessions/current").status == 204)
+            #expect(try await other.get(Self.path).code == "unauthenticated")
+            #expect(app.revisions.streamCount == 0)
+        }
+    }
+
+    @Test func `the streams of an ended session end within a second, and no others`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let other = try await app.logIn(ada)
+            let ended = try await Self.open(other)
+            let staying = try await Self.open(ada.client)
+            #expect(await Self.nextEvent(ended) == Self.event(0))
+            #expect(await Self.nextEvent(staying) == Self.event(0))
+            #expect(try await ada.client.delete("/v1/sessions").status == 200)
+            let now = ContinuousClock.now
+            #expect(await Self.nextEvent(ended) == nil)
+            #expect(ContinuousClock.now - now < .seconds(1))
+            _ = try await ada.createItem()
+            #expect(await Self.nextEvent(staying) == Self.event(1))
+            await staying.close()
+        }
+    }
+
+    @Test func `the streams of a locked account end`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let stream = try await Self.open(ada.client)
+            #expect(await Self.nextEvent(stream) == Self.event(0))
+            try await app.administer(
+                "UPDATE saltern.accounts SET locked_at = '2026-01-01' WHERE account_id = '\(ada.id)'")
+            #expect(await Self.nextEvent(stream) == nil)
+        }
+    }
+
+    @Test func `the streams of an expired session end`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let stream = try await Self.open(ada.client)
+            #expect(await Self.nextEvent(stream) == Self.event(0))
+            app.clock.advance(by: .seconds(31 * 86_400))
+            #expect(await Self.nextEvent(stream) == nil)
+        }
+    }
+
+    @Test func `an account has a limited number of streams, and gets a place back when one ends`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            var streams: [TestStream] = []
+            for _ in 0..<RevisionWatcher.streamsPerAccount { streams.append(try await Self.open(ada.client)) }
+            let refused = await ada.client.stream(Self.path)
+            #expect(refused.response.status == 429)
+            #expect(refused.response.code == "too_many_streams")
+            #expect(refused.response.integer("limit") == RevisionWatcher.streamsPerAccount)
+            #expect(refused.response.fields["Retry-After"] != nil)
+            let grace = try await app.register()
+            streams.append(try await Self.open(grace.client))
+            await streams.removeFirst().close()
+            try await Self.eventually { app.revisions.streamCount == RevisionWatcher.streamsPerAccount }
+            streams.append(try await Self.open(ada.client))
+            for stream in streams { await stream.close() }
+            try await Self.eventually { app.revisions.streamCount == 0 }
+        }
+    }
+
+    @Test func `HEAD takes no place among the streams`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            for _ in 0...RevisionWatcher.streamsPerAccount {
+                #expect(try await ada.client.send(.head, Self.path).status == 200)
+            }
+            try await Self.eventually { app.revisions.streamCount == 0 }
+        }
+    }
+
+    @Test func `streams survive a database that is away, and hear of changes after`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let stream = try await Self.open(ada.client)
+            #expect(await Self.nextEvent(stream) == Self.event(0))
+            try await app.closeDatabase()
+            try await Self.eventually { app.log.lines.contains { $0.contains("live_streams_unanswered") } }
+            try await app.openDatabase()
+            try await Self.eventually { (try? await ada.createItem()) != nil }
+            let event = try #require(await Self.nextEvent(stream))
+            #expect(event.hasPrefix("id: "))
+            await stream.close()
+        }
+    }
+
+    @Test func `only what has moved or ended is answered`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let grace = try await app.register()
+            _ = try await ada.createItem()
+            var question = FindMovedRevisions.Question()
+            for (account, revision) in [(ada, Int64(1)), (grace, 0), (ada, 0)] {
+                let token = try PresentedToken(RequestFieldsFixture.bearer(account.client.token ?? ""))
+                question.append(
+                    SessionKey(accountID: token.accountID, tokenHash: token.hash), revision: revision)
+            }
+            let stranger = SessionToken(for: question.sessions[0].accountID)
+            question.append(
+                SessionKey(accountID: question.sessions[0].accountID, tokenHash: stranger.hash), revision: 1)
+            let rows = try await app.execute(
+                FindMovedRevisions(
+                    question: question, now: app.clock.now, idleSince: app.clock.now - .seconds(86_400)))
+            #expect(rows.map(\.position).sorted() == [3, 4])
+            #expect(rows.first { $0.position == 3 }?.revision == 1)
+            #expect(rows.first { $0.position == 3 }?.isLive == true)
+            #expect(rows.first { $0.position == 4 }?.isLive == false)
+        }
+    }
+
+    private static func eventually(_ condition: () async throws -> Bool) async throws {
+        let end = ContinuousClock.now + .seconds(10)
+        while try await !condition() {
+            try #require(ContinuousClock.now < end)
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+}
