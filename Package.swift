@@ -62,7 +62,9 @@ let package = Package(
         tests(
             "SalternTests",
             ["saltern", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer", "HTTPCore", "Postgres"]),
-        tests("SalternServerTests", ["SalternServer", "SalternTesting", "HTTPCore", "Postgres", "Cryptography"]),
+        tests(
+            "SalternServerTests",
+            ["SalternServer", "SalternTesting", "HTTPCore", "EventLoop", "Postgres", "Cryptography"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -128,8 +128,8 @@ request GET /v1/account
 expect_status 200
 
 scenario "… gives it another plan"
-query "$(documented_sql 'INSERT INTO saltern.plans')"
-query "$(documented_sql 'UPDATE saltern.accounts SET plan')"
+saltern plan set large --items 100000 >/dev/null
+saltern account set-plan "$userid" large >/dev/null
 request GET /v1/account
 expect_json .plan large
 expect_json .limits.items 100000
@@ -137,12 +137,17 @@ expect_json .limits.items 100000
 scenario "… and deletes it, with everything it has"
 request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
 expect_status 201
+item=$(uuid)
+request PUT "/v1/items/$item" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
+request DELETE "/v1/items/$item" '' --header 'If-Match: *'
+expect_status 200
 query "$(documented_sql BEGIN)"
 request GET /v1/account
 expect_problem 401 unauthenticated
 left=$(query "SELECT (SELECT count(*) FROM saltern.accounts WHERE account_id = '$account_id')
     + (SELECT count(*) FROM saltern.sessions WHERE account_id = '$account_id')
     + (SELECT count(*) FROM saltern.items WHERE account_id = '$account_id')
+    + (SELECT count(*) FROM saltern.deleted_contents WHERE account_id = '$account_id')
     + (SELECT count(*) FROM saltern.logins WHERE userid = '$userid')")
 [[ $left == 0 ]] || fail "no row to be left, which are $left"
 query "DELETE FROM saltern.plans WHERE plan = 'large'"

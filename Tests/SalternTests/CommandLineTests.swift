@@ -5,13 +5,17 @@ import Testing
 @testable import saltern
 
 @Suite struct CommandLineTests {
-    private struct Outcome {
+    struct Outcome {
         var status: Int32
         var output: String
         var error: String
     }
 
-    private func run(_ words: String..., environment: [String: String] = [:]) async throws -> Outcome {
+    func run(_ words: String..., environment: [String: String] = [:]) async throws -> Outcome {
+        try await run(words, environment: environment)
+    }
+
+    func run(_ words: [String], environment: [String: String] = [:]) async throws -> Outcome {
         let directory = try TemporaryDirectory()
         let files = try ["output", "error"].map { name in
             let path = directory.path + "/" + name
@@ -30,6 +34,7 @@ import Testing
         let commands = [
             "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
             "certificate export", "certificate rotate", "certificate check", "health", "statements",
+            "plan list", "plan set", "account set-plan", "purge",
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")

@@ -91,11 +91,13 @@ struct FindAccount: AccountRead {
         let bytes: Int64
         let sessions: Int64
         let shares: Int64
+        /// How long a deleted item can be restored.
+        let deletedDays: Int32
     }
 
     static let sql = """
         SELECT a.userid, a.plan, a.created_at, p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions,
-            p.max_shares, a.item_count, a.item_bytes,
+            p.max_shares, p.deleted_days, a.item_count, a.item_bytes,
             (
                 SELECT count(*) FROM saltern.sessions s
                 WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
@@ -114,7 +116,7 @@ struct FindAccount: AccountRead {
             userid: try row.next(), plan: try row.next(), createdAt: try row.next(),
             limits: Limits(
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
-                shares: try row.next()),
+                shares: try row.next(), deletedDays: try row.next()),
             items: try row.next(), bytes: try row.next(), sessions: try row.next())
     }
 }

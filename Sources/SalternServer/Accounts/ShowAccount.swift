@@ -16,6 +16,7 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("bytes", account.limits.bytes)
                     writer.member("sessions", account.limits.sessions)
                     writer.member("shares", account.limits.shares)
+                    writer.member("deletedDays", Int(account.limits.deletedDays))
                 }
                 writer.object("usage") { writer in
                     writer.member("items", account.items)

@@ -23,13 +23,18 @@ extension Application {
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
             build.account(.delete, "/v1/sessions/{id}", EndSession()),
 
-            build.account(.get, "/v1/items", query: ["limit", "page"], ListItems()),
+            build.account(.get, "/v1/items", query: ["collection", "fields", "limit", "page"], ListItems()),
             build.account(.get, "/v1/items/{id}", ShowItem()),
             build.account(
                 .put, "/v1/items/{id}", body: item, bytesQuery: ItemContent.parameters,
                 PutItem(parts.configuration.items)),
             build.account(.delete, "/v1/items/{id}", DeleteItem()),
+            build.account(.post, "/v1/items/{id}/restore", RestoreItem()),
+            build.account(
+                .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit),
+                WriteBatch(parts.configuration.items)),
 
+            build.account(.get, "/v1/changes", query: ["since", "limit"], ListChanges()),
             build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),
         ]
     }

@@ -13,8 +13,16 @@ extension Application {
             statement(Owned<FindAccount>.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
-            statement(Owned<FindItem>.self), statement(Owned<FindItems>.self),
+            statement(Owned<FindItem>.self), statement(Owned<FindItems>.self), statement(Owned<FindItemHeaders>.self),
             statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self),
+            statement(Guarded<UnburyItem>.self), statement(Guarded<ApplyBatch>.self),
+            statement(Owned<FindChanges>.self),
+            statement(TakePurgeLock.self), statement(LockAccount.self),
+            statement(FindEndedSessions.self), statement(RemoveSessions.self),
+            statement(FindExpiredContents.self), statement(RemoveContents.self),
+            statement(FindOldTombstones.self), statement(RemoveTombstones.self),
+            statement(FindPlans.self), statement(SetPlan.self),
+            statement(FindAccountOfUserid.self), statement(AssignPlan.self),
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
         ]
     }

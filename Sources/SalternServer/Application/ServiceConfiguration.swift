@@ -10,6 +10,7 @@ public struct ServiceConfiguration: Sendable {
     public var registration: RegistrationMode
     public var sessions: SessionPolicy
     public var items: ItemPolicy
+    public var purge: PurgePolicy
     public var pins: PinSet
     /// The value of `Strict-Transport-Security`.
     public var strictTransportSecurity: String
@@ -17,7 +18,7 @@ public struct ServiceConfiguration: Sendable {
     public init(
         name: String, version: String? = nil, saltPrefix: String, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
-        items: ItemPolicy = ItemPolicy(), pins: PinSet = PinSet(),
+        items: ItemPolicy = ItemPolicy(), purge: PurgePolicy = PurgePolicy(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
         self.name = name
@@ -27,6 +28,7 @@ public struct ServiceConfiguration: Sendable {
         self.registration = registration
         self.sessions = sessions
         self.items = items
+        self.purge = purge
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
     }
@@ -41,7 +43,7 @@ public struct ServiceConfiguration: Sendable {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
         if registration == .invite { findings.append("The registration mode must be open or closed.") }
-        return findings + kdf.findings + sessions.findings + items.findings
+        return findings + kdf.findings + sessions.findings + items.findings + purge.findings
     }
 }
 

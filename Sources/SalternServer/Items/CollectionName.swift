@@ -32,3 +32,7 @@ struct CollectionName: Sendable, Hashable {
         }
     }
 }
+
+extension CollectionName: PathParameterConvertible {
+    init?(pathParameter text: String) { self.init(text) }
+}

@@ -6,8 +6,11 @@ enum ItemOutcome: String, Sendable {
     case created
     case updated
     case deleted
+    case restored
     case unchanged
     case notFound = "not_found"
+    /// What the item held is not kept any more.
+    case gone
     case preconditionFailed = "precondition_failed"
     case itemQuota = "items"
     case itemByteQuota = "itemBytes"
@@ -47,11 +50,13 @@ struct ItemChange: Sendable {
     static func accepted(_ changes: [ItemChange]) throws -> (item: Item, outcome: ItemOutcome) {
         guard let change = changes.first else { throw Unauthenticated() }
         switch change.outcome {
-        case .created, .updated, .deleted, .unchanged:
+        case .created, .updated, .deleted, .restored, .unchanged:
             guard let item = change.item else { throw Problem.internalError }
             return (item, change.outcome)
         case .notFound:
             throw Problem.notFound
+        case .gone:
+            throw ItemProblem.gone
         case .preconditionFailed:
             throw ItemProblem.preconditionFailed(current: change.item)
         case .itemQuota, .itemByteQuota, .byteQuota:

@@ -4,6 +4,8 @@ internal import HTTPCore
 enum ItemProblem: ProblemConvertible {
     /// The precondition does not hold; what is there now, if anything ever was.
     case preconditionFailed(current: Item?)
+    /// The item is deleted, and what it held is not kept any more.
+    case gone
     /// The change would exceed a limit of the account's plan.
     case quotaExceeded(limit: String, allowed: Int64, used: Int64)
 
@@ -15,6 +17,8 @@ enum ItemProblem: ProblemConvertible {
             problem.members = [(name: "current", value: current.map(JSONValue.init(item:)) ?? .null)]
             if let current, current.content != nil { problem.responseFields = ["ETag": current.entityTag] }
             return problem
+        case .gone:
+            return Problem(.gone, "gone", detail: "The item is deleted, and what it held is not kept any more.")
         case .quotaExceeded(let limit, let allowed, let used):
             return Problem(
                 .forbidden, "quota_exceeded", detail: "The account's plan allows no more.",

@@ -14,49 +14,6 @@ struct FindItem: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Item { try Item(row: &row) }
 }
 
-/// Live items in the order of their identifiers, beginning at `first`, as many as `limit` and `byteLimit` allow, but
-/// at least one.
-struct FindItems: AccountRead {
-    let first: ItemID
-    let limit: Int64
-    /// Sealed bytes in all.
-    let byteLimit: Int64
-
-    struct Row: Sendable {
-        let item: Item
-        /// Whether another item follows the page's last.
-        let isFollowed: Bool
-    }
-
-    /// The lengths of columns that are stored apart are known without reading them.
-    static let sql = """
-        SELECT \(Item.columns), i.position < i.found
-        FROM (
-            SELECT next.*, row_number() OVER by_id AS position, count(*) OVER () AS found,
-                sum(octet_length(next.body) + coalesce(octet_length(next.title), 0)) OVER by_id AS bytes
-            FROM (
-                SELECT stored.* FROM saltern.items stored
-                WHERE stored.account_id = $1 AND stored.item_id >= $2
-                    AND NOT stored.deleted
-                ORDER BY stored.item_id LIMIT $3 + 1
-            ) next
-            WINDOW by_id AS (ORDER BY next.item_id ROWS UNBOUNDED PRECEDING)
-        ) i
-        WHERE i.position <= $3 AND (i.bytes <= $4 OR i.position = 1)
-        ORDER BY i.item_id
-        """
-
-    func bind(to parameters: inout Parameters) {
-        parameters.append(first)
-        parameters.append(limit)
-        parameters.append(byteLimit)
-    }
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        Row(item: try Item(row: &row), isFollowed: try row.next())
-    }
-}
-
 /// What a change of an item works on, when the caller may: the account, its plan, and the item as it is. The account's
 /// row was locked before.
 private let callersAccountAndItem = """
@@ -151,8 +108,8 @@ struct WriteItem: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemChange { try ItemChange(row: &row) }
 }
 
-/// Leaves a tombstone in place of an item: takes the account's next revision, drops the content and lowers the
-/// counters, all at once.
+/// Leaves a tombstone in place of an item: takes the account's next revision, puts the content where it can be restored
+/// and lowers the counters, all at once.
 struct BuryItem: AccountWrite {
     let id: ItemID
     let precondition: Precondition
@@ -160,8 +117,8 @@ struct BuryItem: AccountWrite {
     static let locksAccount = true
     static let sql = """
         WITH decision AS (
-            SELECT a.account_id, i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations,
-                i.title, i.body, \(storedBytes) AS bytes,
+            SELECT a.account_id, p.deleted_days, i.revision, i.collection, i.created_at, i.updated_at, i.format,
+                i.iterations, i.title, i.body, \(storedBytes) AS bytes,
                 CASE
                     WHEN i.deleted IS DISTINCT FROM false THEN 'not_found'
                     WHEN $6 > 0 AND i.revision <> $6 THEN 'precondition_failed'
@@ -173,8 +130,8 @@ struct BuryItem: AccountWrite {
             SET revision = a.revision + 1, item_count = a.item_count - 1, item_bytes = a.item_bytes - d.bytes
             FROM decision d
             WHERE a.account_id = $1 AND a.account_id = d.account_id AND d.outcome = 'deleted'
-            RETURNING a.account_id, a.revision
-        ), buried AS (
+            RETURNING a.account_id, a.revision, $5 AS item_id, d.outcome, d.deleted_days
+        ), \(DeletedContent.keeping(from: "counted")), buried AS (
             UPDATE saltern.items i
             SET revision = n.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
                 updated_at = $3

@@ -17,45 +17,57 @@ struct ListItems: AccountEndpoint {
                 .badRequest, "invalid_parameter", detail: "The limit must be from 1 to \(Self.limits.upperBound).",
                 field: "limit", limit: Self.limits.upperBound)
         }
+        let collection: CollectionName? = try request.query.optional("collection")
+        let fields: ItemFields = try request.query.optional("fields") ?? .all
         let page: ItemPage? = try request.query.optional("page")
-        let rows = try await authorization.read(
-            FindItems(first: page?.first ?? ItemPage.lowest, limit: Int64(limit), byteLimit: Self.byteLimit))
-        return .json(capacity: rows.reduce(256) { $0 + $1.item.jsonCapacity }) { writer in
+        if let page, page.collection != collection || page.fields != fields {
+            throw Problem(
+                .badRequest, "invalid_parameter",
+                detail: "A page belongs to the collection and fields with which its listing began.", field: "page")
+        }
+        let range = ItemRange(first: page?.first ?? ItemPage.lowest, collection: collection, limit: Int64(limit))
+        switch fields {
+        case .all:
+            let rows = try await authorization.read(FindItems(range: range, byteLimit: Self.byteLimit))
+            let next = rows.last.flatMap { $0.isFollowed ? $0.item.id : nil }
+            return Self.reply(rows, capacity: rows.reduce(256) { $0 + $1.item.jsonCapacity }, next, collection, fields)
+            {
+                $1.item.write(to: &$0)
+            }
+        case .meta:
+            let rows = try await authorization.read(FindItemHeaders(range: range))
+            let next = rows.last.flatMap { $0.isFollowed ? $0.header.id : nil }
+            return Self.reply(rows, capacity: 256 + rows.count * 224, next, collection, fields) {
+                $1.header.write(to: &$0)
+            }
+        }
+    }
+
+    private static func reply<Row>(
+        _ rows: [Row], capacity: Int, _ last: ItemID?, _ collection: CollectionName?, _ fields: ItemFields,
+        _ write: (inout JSONWriter, Row) -> Void
+    ) -> Response {
+        .json(capacity: capacity) { writer in
             writer.object { writer in
                 writer.array("items") { writer in
-                    for row in rows { writer.object { writer in row.item.write(to: &writer) } }
+                    for row in rows { writer.object { writer in write(&writer, row) } }
                 }
-                if let last = rows.last, last.isFollowed {
-                    writer.member("nextPage", ItemPage(after: last.item.id).text)
+                if let last {
+                    writer.member("nextPage", ItemPage(after: last, collection: collection, fields: fields).text)
                 }
             }
         }
     }
 }
 
-/// Where a page of items begins: opaque to clients.
-struct ItemPage: PathParameterConvertible, Equatable {
-    /// No item of the page comes before it.
-    let first: ItemID
-
-    /// Where the first page begins.
-    static let lowest = ItemID(UUID(high: 0, low: 0))
-
-    /// Tells this kind of token, and its version, from any other.
-    private static let tag: UInt8 = 0x01
-
-    /// The page that begins behind an item that another item follows.
-    init(after last: ItemID) {
-        let (low, isCarried) = last.uuid.low.addingReportingOverflow(1)
-        first = ItemID(UUID(high: last.uuid.high &+ (isCarried ? 1 : 0), low: low))
-    }
+/// How much of each item a listing shows.
+enum ItemFields: UInt8, Sendable, PathParameterConvertible {
+    case all = 0
+    /// What the server knows of an item without its sealed bytes.
+    case meta = 1
 
     init?(pathParameter text: String) {
-        guard let bytes = try? Base64URL.decode(text.utf8), bytes.count == 17, bytes[0] == Self.tag,
-            let uuid = UUID(bytes: Array(bytes[1...]))
-        else { return nil }
-        first = ItemID(uuid)
+        guard text == "meta" else { return nil }
+        self = .meta
     }
-
-    var text: String { Base64URL.encodeToString([Self.tag] + first.uuid.bytes) }
 }

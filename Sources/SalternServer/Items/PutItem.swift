@@ -22,14 +22,7 @@ struct PutItem: AccountEndpoint {
                 iterations: content.iterations, title: content.title, body: content.body))
         let (item, outcome) = try ItemChange.accepted(changes)
         return .json(outcome == .created ? .created : .ok, fields: ["ETag": item.entityTag]) { writer in
-            writer.object { writer in
-                writer.member("id", item.id.description)
-                writer.member("revision", item.revision)
-                writer.member("collection", item.collection)
-                writer.member("createdAt", item.createdAt)
-                writer.member("updatedAt", item.updatedAt)
-                writer.member("deleted", false)
-            }
+            writer.object { writer in ItemHeader(item).write(to: &writer) }
         }
     }
 }
@@ -41,17 +34,9 @@ struct ItemContent: Sendable {
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
+}
 
-    init(
-        format: SealedFormat, collection: CollectionName, iterations: Int32?, title: SealedBytes?, body: SealedBytes
-    ) {
-        self.format = format
-        self.collection = collection
-        self.iterations = iterations
-        self.title = title
-        self.body = body
-    }
-
+extension ItemContent {
     /// Reads the members of an item.
     init(_ members: inout JSONMembers, formats: [SealedFormat]) throws {
         let format = try members.required("format") { json in

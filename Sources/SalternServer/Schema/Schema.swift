@@ -7,7 +7,10 @@ public enum Schema {
         [
             Migration(
                 version: 1, name: "accounts_sessions_items",
-                sql: String(decoding: PackageResources._001_accounts_sessions_items_sql, as: UTF8.self))
+                sql: String(decoding: PackageResources._001_accounts_sessions_items_sql, as: UTF8.self)),
+            Migration(
+                version: 2, name: "sync",
+                sql: String(decoding: PackageResources._002_sync_sql, as: UTF8.self)),
         ]
     }
 

@@ -39,6 +39,9 @@ struct ShowService: OpenEndpoint {
             writer.member("keyringBytes", Keyring.byteLimit)
             writer.member("itemRequestBytes", policy.requestLimit)
             writer.member("itemsPerPage", ListItems.limits.upperBound)
+            writer.member("changesPerPage", ListChanges.limits.upperBound)
+            writer.member("batchOperations", WriteBatch.operationLimit)
+            writer.member("batchRequestBytes", WriteBatch.requestLimit)
         }
     }
 

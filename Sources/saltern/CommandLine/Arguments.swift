@@ -26,6 +26,14 @@ struct Arguments {
         return true
     }
 
+    /// Takes the next word that is no option. Ask after every option was taken.
+    mutating func word(_ meaning: String) throws(UsageError) -> String {
+        guard let index = words.firstIndex(where: { !$0.hasPrefix("--") }) else {
+            throw UsageError(message: "\(meaning) is missing")
+        }
+        return words.remove(at: index)
+    }
+
     /// Refuses what nobody took.
     func finish() throws(UsageError) {
         if let first = words.first { throw UsageError(message: "unknown argument \(first)") }

@@ -23,6 +23,7 @@ struct Serve: Command {
           SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum when that is higher
           SALTERN_SESSION_IDLE_TIMEOUT         30d
           SALTERN_SESSION_LIFETIME             365d
+          SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
           SALTERN_OPAQUE_FORMAT                on, or off
           SALTERN_LOOPS                        the number of cores
           SALTERN_DATABASE_CONNECTIONS         4, for each loop
@@ -58,6 +59,8 @@ struct Serve: Command {
         log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
         let decoys = Task { await server.keepDecoysCurrent() }
         defer { decoys.cancel() }
+        let purge = Task { await server.purgeRegularly(configuration.service) }
+        defer { purge.cancel() }
         for await signal in signals.arriving {
             switch signal {
             case .reload: reload(configuration, server, log)

@@ -18,6 +18,7 @@ import TransportSecurity
 /// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
 /// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
 /// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
+/// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
 /// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `4` |
@@ -43,7 +44,8 @@ struct ServeConfiguration {
         "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SALT_PREFIX", "SALTERN_LISTEN",
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
-        "SALTERN_SESSION_LIFETIME", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS", "SALTERN_DATABASE_CONNECTIONS",
+        "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
+        "SALTERN_DATABASE_CONNECTIONS",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
         "SALTERN_TEST_DATABASE_URL", "SALTERN_TEST_HOME", "SALTERN_TEST_URL", "SALTERN_TEST_CERTIFICATE",
@@ -143,12 +145,7 @@ extension Settings {
             minimumIterations: minimum)
         let prefix = requiredText(
             "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
-        let second = Duration.seconds(1)
-        let sessions = SessionPolicy(
-            idleTimeout: duration(
-                "SALTERN_SESSION_IDLE_TIMEOUT", in: second ... .seconds(3_650 * 86_400), default: .seconds(30 * 86_400)),
-            lifetime: duration(
-                "SALTERN_SESSION_LIFETIME", in: second ... .seconds(3_650 * 86_400), default: .seconds(365 * 86_400)))
+        let sessions = sessionPolicy()
         let configuration = ServiceConfiguration(
             name: text("SALTERN_SERVICE_NAME") ?? "Saltern", saltPrefix: prefix, kdf: kdf,
             registration: choice(
@@ -156,7 +153,7 @@ extension Settings {
             sessions: sessions,
             items: ItemPolicy(
                 acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),
-            pins: pins)
+            purge: purgePolicy(), pins: pins)
         // An empty prefix has been reported as missing.
         if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }
         return configuration

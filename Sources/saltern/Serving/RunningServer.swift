@@ -84,6 +84,28 @@ final class RunningServer: Sendable {
         }
     }
 
+    /// Purges every hour, unless another node is at it, until it is cancelled.
+    func purgeRegularly(_ configuration: ServiceConfiguration) async {
+        let share = backbone.shares[0]
+        while (try? await Task.sleep(for: .seconds(3_600))) != nil {
+            await share.loop.run { [log] in
+                let purge = Purge(
+                    database: share.database, sessions: configuration.sessions, policy: configuration.purge,
+                    now: SystemWallClock().now)
+                do {
+                    guard let report = try await purge.run() else { return }
+                    log.write(
+                        .info, "purged",
+                        ["sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents])
+                } catch let error as PostgresError {
+                    log.write(.warning, "not_purged", ["error": error])
+                } catch {
+                    log.write(.warning, "not_purged")
+                }
+            }
+        }
+    }
+
     /// Lets requests finish within `timeout`, then closes everything.
     func stop(timeout: Duration) async {
         await server.drain(deadline: timeout)

@@ -29,6 +29,7 @@ import Testing
             #expect(
                 account["limits"] == [
                     "items": 10_000, "itemBytes": 1_048_576, "bytes": 268_435_456, "sessions": 100, "shares": 100,
+                    "deletedDays": 30,
                 ])
             #expect(account["usage"] == ["items": 0, "bytes": 0, "sessions": 1, "shares": 0])
 

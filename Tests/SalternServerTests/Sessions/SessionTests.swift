@@ -161,9 +161,12 @@ import Testing
             for bad in tokens {
                 for route in app.routes where route.metadata.needsSession {
                     let target = route.template.description.replacing("{id}", with: path.dropFirst("/v1/items/".count))
+                    let item = ItemTests.item()
+                    let body: JSONValue =
+                        target.hasSuffix("/batch") ? ["operations": [BatchTests.put(Fixtures.uuid(), 0, item)]] : item
                     let reply = try await app.client.with(token: bad).send(
                         route.method, target, fields: ["If-Match": "*"],
-                        body: route.body == .none ? nil : TestClient.document(ItemTests.item()))
+                        body: route.body == .none ? nil : TestClient.document(body))
                     #expect(reply.status == 401, "\(route.metadata.name) \(bad ?? "nil")")
                     #expect(reply.code == "unauthenticated")
                     #expect(reply.fields["WWW-Authenticate"] == "Bearer")

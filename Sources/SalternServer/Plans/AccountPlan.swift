@@ -1,0 +1,54 @@
+public import HTTPCore
+
+/// A named set of limits.
+public struct AccountPlan: Sendable, Equatable {
+    /// 1 to 32 of `a-z`, `0-9` and `-`.
+    public let name: String
+    public let limits: Limits
+
+    /// What a plan allows.
+    public struct Limits: Sendable, Equatable {
+        public let items: Int64
+        /// Sealed bytes of one item, title and body together.
+        public let itemBytes: Int64
+        /// Sealed bytes of all items.
+        public let bytes: Int64
+        public let sessions: Int64
+        public let shares: Int64
+        /// How many days a deleted item can be restored; 0 for not at all.
+        public let deletedDays: Int32
+    }
+
+    /// The limits that an operator names; those that are nil stay as they are.
+    public struct Changes: Sendable {
+        public var items: Int64?
+        public var itemBytes: Int64?
+        public var bytes: Int64?
+        public var sessions: Int64?
+        public var shares: Int64?
+        public var deletedDays: Int32?
+
+        public init() {}
+    }
+
+    /// Whether a plan may have the name.
+    public static func isName(_ name: String) -> Bool { CollectionName(name) != nil }
+
+    /// Writes the members `plan` and `limits`.
+    public func write(to writer: inout JSONWriter) {
+        writer.member("plan", name)
+        writer.object("limits") { writer in limits.write(to: &writer) }
+    }
+}
+
+extension AccountPlan.Limits {
+    /// Writes a member for each limit.
+    func write(to writer: inout JSONWriter) {
+        writer.member("items", items)
+        writer.member("itemBytes", itemBytes)
+        writer.member("bytes", bytes)
+        writer.member("sessions", sessions)
+        writer.member("shares", shares)
+        writer.member("deletedDays", Int(deletedDays))
+    }
+}

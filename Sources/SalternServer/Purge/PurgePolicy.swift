@@ -1,0 +1,20 @@
+/// How long what nobody needs any more is kept.
+public struct PurgePolicy: Sendable, Equatable {
+    /// A tombstone is kept so long after the item was deleted. A device that was away for longer has to list everything.
+    public var tombstoneRetention: Duration
+    /// How many rows one statement removes at most.
+    public var biteSize: Int
+
+    public init(tombstoneRetention: Duration = .seconds(90 * 86_400), biteSize: Int = 500) {
+        self.tombstoneRetention = tombstoneRetention
+        self.biteSize = biteSize
+    }
+
+    /// What is wrong with the policy, a sentence each.
+    var findings: [String] {
+        var findings: [String] = []
+        if tombstoneRetention < .seconds(86_400) { findings.append("Tombstones must be kept for a day at least.") }
+        if !(1...10_000).contains(biteSize) { findings.append("A purge must remove 1 to 10000 rows at a time.") }
+        return findings
+    }
+}

@@ -1,0 +1,43 @@
+import EventLoop
+import Postgres
+import SalternServer
+
+/// Lends commands a client of the database on a loop of its own.
+enum DatabaseCommand {
+    /// What the help of commands that need the owner says.
+    static let ownerHelp = """
+        Connects with SALTERN_OWNER_DATABASE_URL, the role that owns the schema, or with SALTERN_DATABASE_URL.
+        Either may be given as a file: SALTERN_OWNER_DATABASE_URL_FILE.
+        """
+
+    /// Runs `body` with a client, which is closed afterwards.
+    static func with<Result: Sendable>(
+        _ database: PostgresConfiguration, _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+    ) async throws -> Result {
+        let loop = try EventLoop(name: "command")
+        try loop.start()
+        defer { loop.stop() }
+        return try await loop.run {
+            let client = PostgresClient(configuration: database, loop: loop)
+            do {
+                let result = try await body(client)
+                await client.shutdown()
+                return result
+            } catch {
+                await client.shutdown()
+                throw CommandFailure("\(error)")
+            }
+        }
+    }
+
+    /// Runs `body` with a client that connects as the schema's owner.
+    static func asOwner<Result: Sendable>(
+        _ console: Console, _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+    ) async throws -> Result {
+        var settings = Settings(console.environment)
+        let database = settings.ownerDatabase()
+        try settings.finish()
+        guard let database else { throw CommandFailure("no database is configured") }
+        return try await with(database, body)
+    }
+}

@@ -1,0 +1,43 @@
+import HTTPCore
+import SalternServer
+
+struct PurgeNow: Command {
+    static let words = ["purge"]
+    static let summary = "remove ended sessions, old tombstones and expired contents of deleted items"
+    static let help = """
+          --json           prints the counts as an object, for scripts
+
+        The server does the same every hour, one node at a time. Connects with SALTERN_DATABASE_URL. Obeys
+        SALTERN_TOMBSTONE_RETENTION (90d), SALTERN_SESSION_IDLE_TIMEOUT (30d) and SALTERN_SESSION_LIFETIME (365d): give it
+        the server's own.
+        """
+
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) { asJSON = arguments.flag("--json") }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let database = settings.serverDatabase()
+        let sessions = settings.sessionPolicy()
+        let policy = settings.purgePolicy()
+        try settings.finish()
+        guard let database else { throw CommandFailure("no database is configured") }
+        let report = try await DatabaseCommand.with(database) { client in
+            try await Purge(database: client, sessions: sessions, policy: policy, now: SystemWallClock().now).run()
+        }
+        guard let report else { throw CommandFailure("another node is purging") }
+        if asJSON {
+            var writer = JSONWriter()
+            writer.object { writer in
+                writer.member("sessions", report.sessions)
+                writer.member("tombstones", report.tombstones)
+                writer.member("contents", report.contents)
+            }
+            console.print(String(decoding: writer.finish(), as: UTF8.self))
+        } else {
+            console.print(
+                "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents")
+        }
+    }
+}

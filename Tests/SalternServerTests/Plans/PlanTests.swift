@@ -1,0 +1,106 @@
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct PlanTests {
+    /// Runs `body` with the rights of the schema's owner.
+    private func asOwner<Result: Sendable>(
+        _ app: TestApplication, _ body: @escaping @Sendable (PlanAdministration) async throws -> Result
+    ) async throws -> Result {
+        try await SeparateClient.with(app.database.administratorURL) { client in
+            try await client.run { try await body(PlanAdministration(database: $0)) }
+        }
+    }
+
+    @Test func `plans are made, changed and given to accounts, and take effect at once`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            #expect(try await asOwner(app) { try await $0.plans().map(\.name) } == ["default", "pro"])
+            #expect(try await asOwner(app) { try await $0.plans().last?.limits.itemBytes } == 16_777_216)
+            let small = try await asOwner(app) {
+                var changes = AccountPlan.Changes()
+                changes.items = 1
+                changes.deletedDays = 7
+                return try await $0.set("small", changes)
+            }
+            #expect(small?.limits.items == 1)
+            #expect(small?.limits.deletedDays == 7)
+            #expect(small?.limits.bytes == 268_435_456)
+            let account = try await asOwner(app) { try await $0.assign("small", toUserid: ada.userid) }
+            #expect(account.description == ada.id)
+            let shown = try await ada.client.get("/v1/account")
+            #expect(shown.string("plan") == "small")
+            #expect(shown.integer("limits.items") == 1)
+            #expect(shown.integer("limits.deletedDays") == 7)
+
+            _ = try await ada.createItem()
+            let second = try await ada.client.put(
+                "/v1/items/\(Fixtures.uuid())", ItemTests.item(), ["If-None-Match": "*"])
+            #expect(second.code == "quota_exceeded")
+            let changed = try await asOwner(app) {
+                var changes = AccountPlan.Changes()
+                changes.items = 2
+                return try await $0.set("small", changes)
+            }
+            #expect(changed?.limits.deletedDays == 7)
+            _ = try await ada.createItem()
+        }
+    }
+
+    @Test func `nobody gets a plan that is not there, and the server's role changes none`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            await #expect(throws: PlanAdministration.Refusal.noSuchPlan) {
+                try await asOwner(app) { try await $0.assign("gold", toUserid: ada.userid) }
+            }
+            await #expect(throws: PlanAdministration.Refusal.noSuchUserid) {
+                try await asOwner(app) { try await $0.assign("pro", toUserid: "nobody") }
+            }
+            let error = await #expect(throws: PostgresError.self) {
+                try await app.execute(SetPlan(name: "mine", changes: AccountPlan.Changes()))
+            }
+            #expect(error?.sqlState == .insufficientPrivilege)
+        }
+    }
+
+    @Test func `fifty writers at the edge of a limit never exceed it`() async throws {
+        try await TestApplication.with(connections: 8) { app in
+            try await app.administer("UPDATE saltern.plans SET max_items = 60, max_bytes = 4000")
+            let ada = try await app.register()
+            let statuses = try await withThrowingTaskGroup(of: [Int].self) { group in
+                for writer in 0..<50 {
+                    group.addTask {
+                        var statuses: [Int] = []
+                        for round in 0..<4 {
+                            let id = Fixtures.uuid()
+                            if (writer + round) % 3 == 0 {
+                                let operations = (0..<3).map { _ in BatchTests.put(Fixtures.uuid(), 0) }
+                                statuses.append(
+                                    try await ada.client.post(
+                                        "/v1/items/batch", ["operations": .array(operations)]
+                                    ).status)
+                            } else {
+                                statuses.append(
+                                    try await ada.client.put(
+                                        "/v1/items/\(id)", ItemTests.item(), ["If-None-Match": "*"]
+                                    ).status)
+                            }
+                        }
+                        return statuses
+                    }
+                }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            #expect(statuses.contains(403))
+            #expect(Set(statuses).isSubset(of: [200, 201, 403]))
+            let counted = try #require(try await app.execute(CountedAndStored()).first)
+            // 43 items of 92 bytes fit into 4,000.
+            #expect(counted.storedItems == 43)
+            #expect(counted.items == 43)
+            #expect(counted.bytes == counted.storedBytes)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import EventLoop
+import Postgres
+
+/// A client of a test's database beside the application's own, on a loop of its own.
+struct SeparateClient: Sendable {
+    let postgres: PostgresClient
+    private let loop: EventLoop
+
+    /// Lends a client that connects to `url` and has as many connections for transactions as a test needs at once.
+    static func with<Result: Sendable>(
+        _ url: String, transactions: Int = 1, _ body: (SeparateClient) async throws -> Result
+    ) async throws -> Result {
+        let loop = try EventLoop(name: "separate client")
+        try loop.start()
+        defer { loop.stop() }
+        var settings = try PostgresConfiguration(url)
+        settings.leasedConnections = transactions
+        settings.acquireTimeout = .seconds(30)
+        let postgres = await loop.run { [settings] in PostgresClient(configuration: settings, loop: loop) }
+        let client = SeparateClient(postgres: postgres, loop: loop)
+        do {
+            let result = try await body(client)
+            await loop.run { await postgres.shutdown() }
+            return result
+        } catch {
+            await loop.run { await postgres.shutdown() }
+            throw error
+        }
+    }
+
+    /// Runs `body` where the client may be used.
+    func run<Result: Sendable>(
+        _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+    ) async throws -> Result {
+        let postgres = postgres
+        return try await loop.run { try await body(postgres) }
+    }
+}
