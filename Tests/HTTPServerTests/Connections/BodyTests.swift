@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func `bodies over what a loop may hold are told 503, small ones are not, and room comes back`() async throws {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.maximumBodyBytesPerLoop = 1_048_576
         try await withServer(configuration) { server in
             let first = try await server.connect()
@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test func `who announces much and sends little takes no room from others`() async throws {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.maximumBodyBytesPerLoop = 1_048_576
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []

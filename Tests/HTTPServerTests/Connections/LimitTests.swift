@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct LimitTests {
     @Test func `connections over the limit are told 503, and those far over it are closed`() async throws {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.maximumConnections = 2
         try await withServer(configuration) { server in
             let first = try await server.connect()
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `one address cannot take every connection`() async throws {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.maximumConnectionsPerAddress = 3
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test func `more requests at once than a loop takes on are told 503`() async throws {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.maximumConcurrentRequestsPerLoop = 1
         try await withServer(configuration) { server in
             let waiting = try await server.connect()

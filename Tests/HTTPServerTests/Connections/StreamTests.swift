@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func `a client that takes nothing of a stream is closed`() async throws {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.writeDeadline = .milliseconds(300)
         try await withServer(configuration) { server in
             let client = try await server.connect()
@@ -143,7 +143,7 @@ import Testing
     @Test func `a stream without an end outlives its route's deadline and keeps nobody from being answered`()
         async throws
     {
-        var configuration = HTTPServerConfiguration()
+        var configuration = HTTPServerConfiguration.patient
         configuration.maximumConcurrentRequestsPerLoop = 1
         try await withServer(configuration) { server in
             let client = try await server.connect()

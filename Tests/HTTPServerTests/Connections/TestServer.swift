@@ -12,7 +12,7 @@ final class TestServer: Sendable {
     private let loops: [EventLoop]
 
     /// - Parameter context: nil speaks plain HTTP.
-    init(_ configuration: HTTPServerConfiguration = .init(), context: TLSServerContext? = nil, loops count: Int = 1)
+    init(_ configuration: HTTPServerConfiguration = .patient, context: TLSServerContext? = nil, loops count: Int = 1)
         async throws
     {
         let responder = TestResponder()
@@ -42,9 +42,22 @@ final class TestServer: Sendable {
     }
 }
 
+extension HTTPServerConfiguration {
+    /// Deadlines that no test reaches, however busy the machine is: a test of one makes that one short.
+    static var patient: HTTPServerConfiguration {
+        var configuration = HTTPServerConfiguration()
+        configuration.handshakeDeadline = .seconds(300)
+        configuration.headerDeadline = .seconds(300)
+        configuration.idleDeadline = .seconds(300)
+        configuration.writeDeadline = .seconds(300)
+        configuration.lingerDeadline = .seconds(60)
+        return configuration
+    }
+}
+
 /// Runs `body` with a server and stops it.
 func withServer(
-    _ configuration: HTTPServerConfiguration = .init(), context: TLSServerContext? = nil, loops: Int = 1,
+    _ configuration: HTTPServerConfiguration = .patient, context: TLSServerContext? = nil, loops: Int = 1,
     _ body: (TestServer) async throws -> Void
 ) async throws {
     let server = try await TestServer(configuration, context: context, loops: loops)
