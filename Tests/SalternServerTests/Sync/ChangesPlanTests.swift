@@ -8,27 +8,27 @@ import Testing
 @Suite struct ChangesPlanTests {
     static let account = "00000000-0000-0000-0000-0000000000aa"
 
-    @Test(arguments: ["force_generic_plan", "force_custom_plan"])
-    func `a page reads its own changes by the index and no others`(_ mode: String) async throws {
+    @Test func `a page reads its own changes by the index and no others, with either kind of plan`() async throws {
         try await TestApplication.with { app in
             try await app.administer(Self.fill)
-            let plan = try await app.run { [postgres = app.postgres] in
+            let plans = try await app.run { [postgres = app.postgres] in
                 try await postgres.withConnection { connection in
-                    _ =
-                        mode == "force_generic_plan"
-                        ? try await connection.execute(ForceGenericPlan())
-                        : try await connection.execute(ForceCustomPlan())
                     _ = try await connection.execute(PrepareChanges())
-                    return try await connection.execute(ExplainChanges())
+                    _ = try await connection.execute(ForceGenericPlan())
+                    let generic = try await connection.execute(ExplainChanges())
+                    _ = try await connection.execute(ForceCustomPlan())
+                    return [generic, try await connection.execute(ExplainChanges())]
                 }
             }
-            let scan = plan.first { $0.contains("Index Scan using items_by_revision") }
-            #expect(scan?.contains("rows=101 ") == true, "\(plan.joined(separator: "\n"))")
-            #expect(!plan.contains { $0.contains("Seq Scan on items") || $0.contains("Bitmap Heap Scan on items") })
+            for plan in plans {
+                let scan = plan.first { $0.contains("Index Scan using items_by_revision") }
+                #expect(scan?.contains("rows=101 ") == true, "\(plan.joined(separator: "\n"))")
+                #expect(!plan.contains { $0.contains("Seq Scan on items") || $0.contains("Bitmap Heap Scan on items") })
+            }
         }
     }
 
-    /// 100 accounts with 500 items each, and one with 5,000.
+    /// 100 accounts with 100 items each, and one with 5,000.
     private static let fill = """
         INSERT INTO saltern.accounts (account_id, userid, revision, created_at)
         VALUES ('\(account)', 'a', 5000, now());
@@ -38,7 +38,7 @@ import Testing
         INSERT INTO saltern.items (account_id, item_id, revision, collection, format, body, created_at, updated_at)
         SELECT ('00000000-0000-0000-0001-' || lpad(a::text, 12, '0'))::uuid, gen_random_uuid(), n, 'default', 'opaque',
             '\\x00', now(), now()
-        FROM generate_series(1, 100) a, generate_series(1, 500) n;
+        FROM generate_series(1, 100) a, generate_series(1, 100) n;
         ANALYZE saltern.items; ANALYZE saltern.accounts
         """
 

@@ -10,7 +10,7 @@ import Testing
 /// Many writers, whose transactions stay open for a random time after the statement, and devices that follow.
 @Suite struct SyncPropertyTests {
     private static let writers = 8
-    private static let transactionsPerWriter = 200
+    private static let transactionsPerWriter = 150
 
     @Test func `a device that follows the cursor ends with what the database has, and counters are exact`() async throws
     {
