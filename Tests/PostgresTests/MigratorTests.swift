@@ -31,7 +31,7 @@ import Testing
     }
 
     private func migrator(_ url: String, _ migrations: [Migration], _ loop: EventLoop) throws -> Migrator {
-        try Migrator(configuration: PostgresConfiguration(url), migrations: migrations, loop: loop)
+        try Migrator(configuration: .patient(url), migrations: migrations, loop: loop)
     }
 
     @Test func `migrations are applied once, in order, and are then current`() async throws {
@@ -114,7 +114,7 @@ import Testing
             }
             try await PostgresScript.run(
                 ["DELETE FROM saltern.schema_migrations WHERE version = 1"],
-                configuration: PostgresConfiguration(database.ownerURL), loop: loop)
+                configuration: .patient(database.ownerURL), loop: loop)
             let migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
             #expect(try await migrator.verify() == [.gap(version: 1, name: "notes")])
             await #expect(throws: MigrationError.self) { try await migrator.up() }
@@ -150,7 +150,7 @@ import Testing
             let loop = try EventLoop(name: "server role")
             try loop.start()
             defer { loop.stop() }
-            let configuration = try PostgresConfiguration(database.serverURL)
+            let configuration = try PostgresConfiguration.patient(database.serverURL)
             try await PostgresScript.run(
                 [
                     "INSERT INTO saltern.notes VALUES (1); UPDATE saltern.notes SET body = ''; TABLE saltern.notes;"

@@ -10,9 +10,8 @@ func withClient<Result: Sendable>(
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let url = try url ?? TestEnvironment.administratorURL()
-    var configuration = try PostgresConfiguration(url)
+    var configuration = try PostgresConfiguration.patient(url)
     configuration.searchPath = "pg_temp, public"
-    configuration.acquireTimeout = .seconds(10)
     configure(&configuration)
     let settled = configuration
     let loop = try EventLoop(name: "test")

@@ -26,27 +26,31 @@ public final class TestApplication: Sendable {
     /// - Parameters:
     ///   - configuration: The service's configuration.
     ///   - connections: Connections that requests share.
+    ///   - acquireTimeout: How long a request waits for one; long, so that only tests of it ever reach it.
     ///   - body: The test.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, connections: Int = 2,
-        _ body: (TestApplication) async throws -> Result
+        acquireTimeout: Duration = .seconds(120), _ body: (TestApplication) async throws -> Result
     ) async throws -> Result {
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             let clock = ManualClock()
-            return try await with(configuration, database, clock: clock, connections: connections, body)
+            return try await with(
+                configuration, database, clock: clock, connections: connections, acquireTimeout: acquireTimeout, body)
         }
     }
 
     /// Starts the service on a database that exists, as a further node does.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, _ database: TemporaryDatabase,
-        clock: ManualClock, connections: Int = 2, _ body: (TestApplication) async throws -> Result
+        clock: ManualClock, connections: Int = 2, acquireTimeout: Duration = .seconds(120),
+        _ body: (TestApplication) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "test application")
         try loop.start()
         defer { loop.stop() }
-        var settings = try PostgresConfiguration(database.serverURL)
+        var settings = try PostgresConfiguration.patient(database.serverURL)
         settings.sharedConnections = connections
+        settings.acquireTimeout = acquireTimeout
         settings.backOff = .milliseconds(10)...(.milliseconds(50))
         let application = try await start(configuration, database, settings, clock, loop)
         do {
@@ -129,7 +133,7 @@ public final class TestApplication: Sendable {
 
     /// Runs SQL on a connection of its own.
     public func script(_ sql: String, url: String) async throws {
-        try await PostgresScript.run([sql], configuration: PostgresConfiguration(url), loop: loop)
+        try await PostgresScript.run([sql], configuration: .patient(url), loop: loop)
     }
 
     /// Ends every connection to the database and lets nobody in, as a server that is down does.

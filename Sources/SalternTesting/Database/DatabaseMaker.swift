@@ -40,7 +40,7 @@ struct DatabaseMaker: Sendable {
             "DROP DATABASE IF EXISTS \(building) WITH (FORCE)",
             Self.create(building, from: "template0"),
         ])
-        let configuration = try PostgresConfiguration(
+        let configuration = try PostgresConfiguration.patient(
             url.with(database: building, credentials: TestRoles.owner + ":" + TestRoles.password))
         try await Migrator(configuration: configuration, migrations: migrations, loop: loop).up()
         try await run(["ALTER DATABASE \(building) RENAME TO \(template)"])
@@ -59,7 +59,7 @@ struct DatabaseMaker: Sendable {
 
     /// Runs `body` while a session of its own holds the lock of all makers.
     private func withLock(_ body: @escaping @Sendable () async throws -> Void) async throws {
-        var configuration = try PostgresConfiguration(administratorURL)
+        var configuration = try PostgresConfiguration.patient(administratorURL)
         configuration.sharedConnections = 0
         configuration.leasedConnections = 1
         configuration.statementTimeout = .seconds(300)
@@ -86,7 +86,7 @@ struct DatabaseMaker: Sendable {
     }
 
     private func run(_ scripts: [String]) async throws(PostgresError) {
-        try await PostgresScript.run(scripts, configuration: PostgresConfiguration(administratorURL), loop: loop)
+        try await PostgresScript.run(scripts, configuration: .patient(administratorURL), loop: loop)
     }
 
     private static let assertFailure = SQLState("P0004")

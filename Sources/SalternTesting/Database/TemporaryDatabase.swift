@@ -20,6 +20,15 @@ public struct TemporaryDatabase: Sendable {
     public static func with<Result: Sendable>(
         migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {
+        try await permits.with { try await withoutPermit(migrations: migrations, body) }
+    }
+
+    /// Each test has several connections, and the server has some hundred.
+    private static let permits = Permits(16)
+
+    private static func withoutPermit<Result: Sendable>(
+        migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
+    ) async throws -> Result {
         let administrator = try TestEnvironment.administratorURL()
         let url = try DatabaseURL(administrator)
         let name = "saltern_test_" + Hex.encode(SecureRandom.bytes(8))

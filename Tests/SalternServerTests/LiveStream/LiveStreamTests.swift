@@ -171,7 +171,7 @@ import Testing
     }
 
     @Test func `streams survive a database that is away, and hear of changes after`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(acquireTimeout: .seconds(1)) { app in
             let ada = try await app.register()
             let stream = try await Self.open(ada.client)
             #expect(await Self.nextEvent(stream) == Self.event(0))

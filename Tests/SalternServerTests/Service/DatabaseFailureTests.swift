@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct DatabaseFailureTests {
     @Test func `a database that goes away is answered 503, and comes back by itself`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(acquireTimeout: .seconds(1)) { app in
             let ada = try await app.register()
             let path = try await ada.createItem()
             try await app.closeDatabase()

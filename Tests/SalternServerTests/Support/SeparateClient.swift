@@ -1,5 +1,6 @@
 import EventLoop
 import Postgres
+import SalternTesting
 
 /// A client of a test's database beside the application's own, on a loop of its own.
 struct SeparateClient: Sendable {
@@ -13,9 +14,8 @@ struct SeparateClient: Sendable {
         let loop = try EventLoop(name: "separate client")
         try loop.start()
         defer { loop.stop() }
-        var settings = try PostgresConfiguration(url)
+        var settings = try PostgresConfiguration.patient(url)
         settings.leasedConnections = transactions
-        settings.acquireTimeout = .seconds(30)
         let postgres = await loop.run { [settings] in PostgresClient(configuration: settings, loop: loop) }
         let client = SeparateClient(postgres: postgres, loop: loop)
         do {
