@@ -94,16 +94,16 @@ final class TestResponder: Responder {
         if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
         let limit = head.path == "/upload" ? 8_388_608 : head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
         let hasLittleTime = head.path == "/hang" || head.path.hasSuffix("-in-little-time")
-        let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(30)
+        let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(300)
         if let stream = streams.stream(at: head.path, wait: wait) {
             return .accept(
-                Plan(bodyLimit: 0, bodyDeadline: .seconds(30), handlerDeadline: deadline) { _ in
+                Plan(bodyLimit: 0, bodyDeadline: .seconds(300), handlerDeadline: deadline) { _ in
                     Response(status: .ok, body: .stream(stream))
                 })
         }
         return .accept(
             Plan(
-                bodyLimit: limit, bodyDeadline: head.path == "/drip" ? .milliseconds(300) : .seconds(30),
+                bodyLimit: limit, bodyDeadline: head.path == "/drip" ? .milliseconds(300) : .seconds(300),
                 handlerDeadline: deadline
             ) { body in
                 switch head.path {

@@ -75,7 +75,8 @@ import TransportSecurity
             try await eventually { server.responder.started == 1 && server.server.connectionCount == 2 }
             async let drained: Void = server.server.drain(deadline: .seconds(20))
             #expect(try await idle.readUntilClosed() == [])
-            await #expect(throws: RawConnection.Failure.self) { _ = try await server.connect() }
+            // A program that another test starts has a copy of the listening socket until it runs.
+            try await eventually { (try? await server.connect()) == nil }
             server.responder.release()
             let reply = try await busy.reply()
             #expect(reply.text == "waited")
