@@ -13,7 +13,7 @@ start_own_server
 scenario "a current schema verifies, and migrating again does nothing"
 [[ $(saltern migrate verify) == 'the schema is current' ]] || fail "the schema to be current"
 [[ $(saltern migrate up) == 'nothing to do' ]] || fail "nothing to do"
-saltern migrate status | grep --quiet '^0001_accounts_sessions_items.sql  applied ' || fail "the first migration in the list"
+saltern migrate status | grep '^0001_accounts_sessions_items.sql  applied ' >/dev/null || fail "the first migration in the list"
 
 scenario "the server's own role cannot change the schema"
 run_as_server() (

@@ -13,6 +13,9 @@ public struct TemporaryDatabase: Sendable {
     /// The URL of a role that is in the group `saltern_server`, to which the migrations grant what the server may do.
     public let serverURL: String
 
+    /// More databases at a time would only make each test slower, until connections take longer than they may.
+    private static let turnstile = Turnstile(places: 16)
+
     /// Makes a database with these migrations, lends it to `body`, and drops it.
     ///
     /// The first call for a list of migrations makes a template under a name that is their checksum; other tests and
@@ -20,14 +23,19 @@ public struct TemporaryDatabase: Sendable {
     public static func with<Result: Sendable>(
         migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {
-        try await permits.with { try await withoutPermit(migrations: migrations, body) }
+        await turnstile.enter()
+        do {
+            let result = try await make(migrations, body)
+            await turnstile.leave()
+            return result
+        } catch {
+            await turnstile.leave()
+            throw error
+        }
     }
 
-    /// Each test has several connections, and the server has some hundred.
-    private static let permits = Permits(16)
-
-    private static func withoutPermit<Result: Sendable>(
-        migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
+    private static func make<Result: Sendable>(
+        _ migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {
         let administrator = try TestEnvironment.administratorURL()
         let url = try DatabaseURL(administrator)
