@@ -14,7 +14,8 @@ struct Console: Sendable {
 
     func write(_ text: String) { write(Array(text.utf8)) }
 
-    func write(_ bytes: [UInt8]) { output.write(Data(bytes)) }
+    /// Writes to standard output. A reader that has gone, such as `head`, misses nothing that it wanted.
+    func write(_ bytes: [UInt8]) { try? output.write(contentsOf: Data(bytes)) }
 
-    func writeError(_ text: String) { error.write(Data(text.utf8)) }
+    func writeError(_ text: String) { try? error.write(contentsOf: Data(text.utf8)) }
 }
