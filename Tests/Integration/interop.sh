@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What other people's libraries have sealed goes in, comes back byte for byte in every form, and opens again.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+ensure_python_tools
+register ada
+
+scenario "RNCryptor v3 and both forms of AES-256-GCM, made in Python: in and out as JSON, as octets, by the changes feed"
+SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$token \
+    "$repository/.venv/bin/python" "$repository/Tests/Integration/interop.py"
+
+scenario "the account holds all of them, to the byte: three formats, four sizes, two ways in"
+texts=$((0 + 1 + 1000 + 500000))
+padded=$((16 + 16 + 1008 + 500016))
+request GET /v1/account
+expect_status 200
+expect_json .usage.items $((3 * 4 * 2))
+expect_json .usage.bytes $((2 * (padded + 4 * 66 + texts + 4 * 28 + texts + 4 * 32)))
