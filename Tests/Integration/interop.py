@@ -91,7 +91,11 @@ class Message:
 
     def check_returned(self, returned, form):
         check(returned == self.sealed, f"{self}: {form} to be byte for byte what was sent")
-        check(self.format.open(returned, self.item) == self.text, f"{self}: {form} to open to the text")
+        try:
+            opened = self.format.open(returned, self.item)
+        except self.format.refusal:
+            raise Failure(f"expected {self}: {form} to open") from None
+        check(opened == self.text, f"{self}: {form} to open to the text")
 
     def check_refused(self, sealed, item, why):
         try:
