@@ -15,12 +15,13 @@ from dataclasses import dataclass
 import loads
 import processes
 import streams
+import sync
 from accounts import make_accounts, write_list
 from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "health", "handshake", "memory", "stream"]
+ROWS = ["login", "read", "write", "health", "handshake", "memory", "stream", "sync"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 
@@ -152,6 +153,10 @@ class Bench:
             holder.stdin.close()
         return during - before
 
+    def measure_sync(self):
+        """Batches, pages of changes, a hot account, and pages beside a million items."""
+        return sync.Sync(self.options, self.owner, self.certificate, self.port).measure(self.make_accounts())
+
     def measure_streams(self):
         """What live streams cost when nothing changes, over at least ten seconds: it is little."""
         accounts = self.make_accounts()
@@ -168,6 +173,8 @@ class Bench:
                 results[row] = self.measure_memory()
             elif row == "stream":
                 results[row] = self.measure_streams()
+            elif row == "sync":
+                results[row] = self.measure_sync()
             else:
                 results[row] = self.measure(row)
             if row == "handshake":
@@ -183,7 +190,7 @@ def print_table(results):
     comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench"}
     print(f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}   {'compared with':24}{'ratio':>6}")
     for row, r in results.items():
-        if row in ("memory", "stream"):
+        if row in ("memory", "stream", "sync"):
             continue
         lines = [(row, r)]
         if row == "handshake":
@@ -206,6 +213,27 @@ def print_table(results):
             f"stream: {r['streams']:,} live streams take {r['megabytes']} MB and {r['percentOfACoreWhenIdle']} % of a core "
             f"when nothing changes; a change is told within {r['medianMillisecondsToTell']} ms "
             f"(at most {r['maximumMillisecondsToTell']} ms)"
+        )
+    if "sync" in results:
+        print_sync(results["sync"])
+
+
+def print_sync(results):
+    names = {
+        "batchOf100": "batches of 100 items",
+        "hotAccountWith16Writers": "writes to one account by 16 devices",
+        "pageOf100": "pages of 100 changes",
+    }
+    for key, name in names.items():
+        r = results[key]
+        print(
+            f"sync: {r['requestsPerSecond']:,.0f} {name} a second, p50 {r['p50Milliseconds']:.2f} ms, "
+            f"p99 {r['p99Milliseconds']:.2f} ms"
+        )
+    for size, pages in results["pageMillisecondsByItemsOfOthers"].items():
+        print(
+            f"sync: a page of 100 beside {int(size):,} items of others takes {pages['firstOfHistory']:.2f} ms at the "
+            f"beginning of a history of {sync.HISTORY:,}, {pages['lastOfHistory']:.2f} ms at its end"
         )
 
 

@@ -1,6 +1,7 @@
 -- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN
---   KIND      health, login, read or write
---   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, with tabs between
+--   KIND      health, login, read, write, batch (of a hundred items) or get
+--   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, with tabs between; for
+--             get, what stands as the item is the path to get
 --   RUN       a digit that is another one in each run, so that no write repeats what an earlier run left
 
 local threads = {}
@@ -23,6 +24,18 @@ local make = {
         return wrk.format("POST", "/v1/sessions", json(), body)
     end,
     read = function(a) return wrk.format("GET", "/v1/items/" .. a.item, json(a.token)) end,
+    get = function(a) return wrk.format("GET", a.item, json(a.token)) end,
+    -- A hundred items, the same ones each time, with a stamp in each that request() replaces.
+    batch = function(a)
+        local operations = {}
+        for number = 1, 100 do
+            local id = a.item:sub(1, 24) .. string.format("%012x", number)
+            operations[number] = string.format(
+                '{"op":"put","id":"%s","format":"aes-256-gcm","body":"########%s"}', id, a.body:sub(9, 256))
+        end
+        local body = '{"operations":[' .. table.concat(operations, ",") .. "]}"
+        return wrk.format("POST", "/v1/items/batch", json(a.token), body)
+    end,
 }
 
 -- Everything but the first characters of the sealed bytes is made once; digits are base64 too.
@@ -53,8 +66,11 @@ end
 function request()
     next_account = next_account % #accounts + 1
     local made = accounts[next_account]
-    if kind ~= "write" then return made end
+    if kind ~= "write" and kind ~= "batch" then return made end
     count = count + 1
+    if kind == "batch" then
+        return (made:gsub("########", run .. number .. string.format("%06d", count % 1000000)))
+    end
     return made[1] .. run .. number .. string.format("%06d", count % 1000000) .. made[2]
 end
 

@@ -34,9 +34,9 @@ def _outcome(result):
     )
 
 
-def wrk(url, seconds, script, kind, accounts, run):
+def wrk(url, seconds, script, kind, accounts, run, connections=64):
     """Two threads, sixty-four connections. Any reply that is not 2xx makes it invalid."""
-    words = ["wrk", "-t2", "-c64", f"-d{seconds}s", "--latency", "-s", script, url, "--", kind, accounts, str(run % 10)]
+    words = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script, url, "--", kind, accounts, str(run % 10)]
     output = _run(words, seconds + 30)
     found = re.search(r"^RESULT (.*)$", output, re.MULTILINE)
     if not found:

@@ -132,7 +132,9 @@ import Testing
         #expect(Self.isRefused([3, 1] + SecureRandom.bytes(32) + blocks + SecureRandom.bytes(32), .rncryptorV3))
     }
 
-    @Test(arguments: [(37, 200_000), (64, 100_000), (100, 60_000), (1_024, 20_000), (16_384, 1_000), (200_000, 50)])
+    @Test(arguments: [
+        (37, 500_000), (64, 300_000), (100, 180_000), (1_024, 40_000), (16_384, 2_000), (200_000, 100),
+    ])
     func `random bytes are not refused`(_ count: Int, _ rounds: Int) {
         for _ in 0..<rounds where Self.isRefused(SecureRandom.bytes(count)) {
             Issue.record("random bytes were refused")
