@@ -13,6 +13,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
     .enableUpcomingFeature("InferIsolatedConformances"),
+    // Specialises generic code of one target for the types of another; a quarter less CPU for an authenticated read.
+    .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
 func library(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {

@@ -26,7 +26,7 @@ struct Serve: Command {
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
           SALTERN_OPAQUE_FORMAT                on, or off
           SALTERN_LOOPS                        the number of cores
-          SALTERN_DATABASE_CONNECTIONS         4, for each loop
+          SALTERN_DATABASE_CONNECTIONS         8, for each loop
           SALTERN_MAX_CONNECTIONS              10000
           SALTERN_MAX_CONNECTIONS_PER_ADDRESS  256
           SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop

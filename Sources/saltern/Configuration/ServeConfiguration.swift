@@ -21,7 +21,7 @@ import TransportSecurity
 /// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
-/// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `4` |
+/// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `8` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
 /// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
 /// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
@@ -57,7 +57,7 @@ struct ServeConfiguration {
         var settings = Settings(environment)
         settings.refuseUnknown(known: Self.variables)
         var database = settings.serverDatabase()
-        database?.sharedConnections = settings.integer("SALTERN_DATABASE_CONNECTIONS", in: 1...64, default: 4)
+        database?.sharedConnections = settings.integer("SALTERN_DATABASE_CONNECTIONS", in: 1...64, default: 8)
         listen = settings.listenAddress()
         metricsListen = settings.address("SALTERN_METRICS_LISTEN")
         if let metricsListen, !metricsListen.isLoopback {
