@@ -4,19 +4,8 @@ internal import Postgres
 
 /// `GET /v1/items`: live items in the order of their identifiers, a page at a time.
 struct ListItems: AccountEndpoint {
-    /// How many items a page may have.
-    static let limits = 1...500
-    private static let defaultLimit = 100
-    /// Sealed bytes of a page; a single item may have more.
-    private static let byteLimit: Int64 = 4 * 1_048_576
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let limit: Int = try request.query.optional("limit") ?? Self.defaultLimit
-        guard Self.limits.contains(limit) else {
-            throw Problem(
-                .badRequest, "invalid_parameter", detail: "The limit must be from 1 to \(Self.limits.upperBound).",
-                field: "limit", limit: Self.limits.upperBound)
-        }
+        let limit = try PageSize.limit(of: request)
         let collection: CollectionName? = try request.query.optional("collection")
         let fields: ItemFields = try request.query.optional("fields") ?? .all
         let page: ItemPage? = try request.query.optional("page")
@@ -28,7 +17,7 @@ struct ListItems: AccountEndpoint {
         let range = ItemRange(first: page?.first ?? ItemPage.lowest, collection: collection, limit: Int64(limit))
         switch fields {
         case .all:
-            let rows = try await authorization.read(FindItems(range: range, byteLimit: Self.byteLimit))
+            let rows = try await authorization.read(FindItems(range: range, byteLimit: PageSize.byteLimit))
             let next = rows.last.flatMap { $0.isFollowed ? $0.item.id : nil }
             return Self.reply(rows, capacity: rows.reduce(256) { $0 + $1.item.jsonCapacity }, next, collection, fields)
             {

@@ -38,8 +38,8 @@ struct ShowService: OpenEndpoint {
             writer.member("useridBytes", Userid.byteLimit)
             writer.member("keyringBytes", Keyring.byteLimit)
             writer.member("itemRequestBytes", policy.requestLimit)
-            writer.member("itemsPerPage", ListItems.limits.upperBound)
-            writer.member("changesPerPage", ListChanges.limits.upperBound)
+            writer.member("itemsPerPage", PageSize.limits.upperBound)
+            writer.member("changesPerPage", PageSize.limits.upperBound)
             writer.member("batchOperations", WriteBatch.operationLimit)
             writer.member("batchRequestBytes", WriteBatch.requestLimit)
         }

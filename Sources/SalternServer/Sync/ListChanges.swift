@@ -3,22 +3,11 @@ internal import Postgres
 
 /// `GET /v1/changes`: items and tombstones in the order in which they changed, from a cursor on.
 struct ListChanges: AccountEndpoint {
-    /// How many changes a page may have.
-    static let limits = 1...500
-    private static let defaultLimit = 100
-    /// Sealed bytes of a page; a single item may have more.
-    private static let byteLimit: Int64 = 4 * 1_048_576
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let limit: Int = try request.query.optional("limit") ?? Self.defaultLimit
-        guard Self.limits.contains(limit) else {
-            throw Problem(
-                .badRequest, "invalid_parameter", detail: "The limit must be from 1 to \(Self.limits.upperBound).",
-                field: "limit", limit: Self.limits.upperBound)
-        }
+        let limit = try PageSize.limit(of: request)
         let since = try request.query["since"].map { text throws(SyncProblem) in try SyncCursor(text) }
         let rows = try await authorization.read(
-            FindChanges(since: since, limit: Int64(limit), byteLimit: Self.byteLimit))
+            FindChanges(since: since, limit: Int64(limit), byteLimit: PageSize.byteLimit))
         guard let first = rows.first else { throw Unauthenticated() }
         if first.isExpired { throw SyncProblem.cursorExpired }
         let (next, more) = Self.next(after: since, rows, head: first.accountRevision)
