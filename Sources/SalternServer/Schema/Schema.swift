@@ -11,6 +11,12 @@ public enum Schema {
             Migration(
                 version: 2, name: "sync",
                 sql: String(decoding: PackageResources._002_sync_sql, as: UTF8.self)),
+            Migration(
+                version: 3, name: "account_life",
+                sql: String(decoding: PackageResources._003_account_life_sql, as: UTF8.self)),
+            Migration(
+                version: 4, name: "shares",
+                sql: String(decoding: PackageResources._004_shares_sql, as: UTF8.self)),
         ]
     }
 
