@@ -28,7 +28,7 @@ extension MasterKey {
 
     /// The text that ``init(text:)`` reads, with a heading that says what it is.
     public var text: SecureBytes {
-        let heading = Array("# Saltern's master key, the active one first. Keep a copy apart from the database's.\n".utf8)
+        let heading = Array("# Saltern's master key, the active one first. Keep it apart from the database.\n".utf8)
         let lineByteCount = Base64.encodedCount(Self.keyByteCount) + 1
         return SecureBytes(count: heading.count + keys.count * lineByteCount) { buffer in
             buffer.copyBytes(from: heading)

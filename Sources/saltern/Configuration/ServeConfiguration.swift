@@ -97,7 +97,8 @@ struct ServeConfiguration {
             service.masterKey = try masterKeyFile.read()
             log.write(.info, "master_key_reloaded", ["active": service.masterKey.ids[0]])
         } catch {
-            log.write(.error, "master_key_not_reloaded", ["error": OperatorText(error.messages.joined(separator: "; "))])
+            let messages = error.messages.joined(separator: "; ")
+            log.write(.error, "master_key_not_reloaded", ["error": OperatorText(messages)])
         }
     }
 }

@@ -80,7 +80,8 @@ import Testing
         let account = AccountID(try #require(UUID(bytes: Array(0..<16))))
         let sealed = try #require(
             Hex.decode(
-                "01630dcd29000102030405060708090a0bf397a0fbfcbce8f61b0698c233800b1978f10ca431e9ebcbe46c3b0c527c21a0ec9c7320"))
+                "01630dcd29000102030405060708090a0bf397a0fbfcbce8f61b0698c233800b1978f10ca431e9ebcbe46c3b0c527c21a0ec9c7320"
+            ))
         #expect(try opened(fixed, sealed, .oneTimePasswords(of: account)) == secret)
     }
 }
