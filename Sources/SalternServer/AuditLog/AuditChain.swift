@@ -1,3 +1,5 @@
+internal import Cryptography
+
 /// A place of the chain: a row's number and hash, as an operator notes it down.
 public struct AuditPlace: Sendable, Hashable, CustomStringConvertible {
     /// 0 before the first row.

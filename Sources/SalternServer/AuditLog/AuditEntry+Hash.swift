@@ -27,7 +27,7 @@ extension AuditEntry {
 
 extension [UInt8] {
     fileprivate mutating func append(bigEndian number: some FixedWidthInteger) {
-        withUnsafeBytes(of: number.bigEndian) { append(contentsOf: $0) }
+        Swift.withUnsafeBytes(of: number.bigEndian) { append(contentsOf: $0) }
     }
 
     fileprivate mutating func append(lengthAndText text: String) {

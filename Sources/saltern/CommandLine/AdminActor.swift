@@ -31,8 +31,8 @@ struct AdminActor {
         var entry = passwd()
         var found: UnsafeMutablePointer<passwd>?
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 16_384) { buffer in
-            guard getpwuid_r(user, &entry, buffer.baseAddress, buffer.count, &found) == 0, found != nil,
-                let name = entry.pw_name
+            guard let start = buffer.baseAddress, getpwuid_r(user, &entry, start, buffer.count, &found) == 0,
+                found != nil, let name = entry.pw_name
             else { return nil }
             return String(cString: name)
         }

@@ -1,3 +1,4 @@
+import HTTPCore
 import SalternServer
 
 struct VerifyAudit: Command {

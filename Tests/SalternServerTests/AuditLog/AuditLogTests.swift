@@ -55,8 +55,8 @@ import Testing
     @Test func `a row's hash is the documented one`() throws {
         let entry = AuditEntry(
             sequence: 258, occurredAt: Timestamp(microsecondsSince2000: 1), actor: "ada", action: "account_locked",
-            targetAccount: AccountID(UUID(high: 1, low: 2)), detail: "é", previousHash: AuditHash(.zero),
-            hash: AuditHash(.zero))
+            targetAccount: AccountID(UUID(high: 1, low: 2)), detail: "é", previousHash: AuditChain.beginning.hash,
+            hash: AuditChain.beginning.hash)
         // Computed with Python's hashlib from the description of the bytes.
         #expect(entry.computedHash.description == "f13c41f8585a77364e19300371318a2c9a0812cbf7d2eaf647745aef6deea6fc")
     }
@@ -84,7 +84,9 @@ import Testing
                 try await group.waitForAll()
             }
             #expect(try await Self.verify(app).sequence == 50)
-            let details = try await app.run { try await AuditReview(database: postgres).latest(100).compactMap(\.detail) }
+            let details = try await app.run {
+                try await AuditReview(database: postgres).latest(100).compactMap(\.detail)
+            }
             #expect(Set(details) == Set((0..<50).map(String.init)))
         }
     }

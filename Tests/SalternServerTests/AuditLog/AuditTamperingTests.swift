@@ -30,7 +30,8 @@ import Testing
 
     /// What is done to a chain of eight rows.
     static let all = [
-        Tampering("time", 3, .changed, "UPDATE saltern.audit_log SET occurred_at = occurred_at + '1us' WHERE sequence = 3"),
+        Tampering(
+            "time", 3, .changed, "UPDATE saltern.audit_log SET occurred_at = occurred_at + '1us' WHERE sequence = 3"),
         Tampering("actor", 1, .changed, "UPDATE saltern.audit_log SET actor = 'eve' WHERE sequence = 1"),
         Tampering("action", 4, .changed, "UPDATE saltern.audit_log SET action = 'account_unlocked' WHERE sequence = 4"),
         Tampering("target", 8, .changed, "UPDATE saltern.audit_log SET target_account = NULL WHERE sequence = 8"),
@@ -132,7 +133,8 @@ import Testing
                 try await AuditLogTests.finding(app, noted: noted) == AuditFinding(sequence: 8, kind: .missing))
 
             try await app.administer(
-                "TRUNCATE saltern.audit_log; UPDATE saltern.audit_head SET sequence = 0, hash = decode(repeat('00', 32), 'hex')")
+                "TRUNCATE saltern.audit_log; UPDATE saltern.audit_head SET sequence = 0, hash = decode(repeat('00', 32), 'hex')"
+            )
             _ = try await Self.eightRows(app)
             #expect(
                 try await AuditLogTests.finding(app, noted: noted) == AuditFinding(sequence: 8, kind: .notAsNoted))
