@@ -2,7 +2,7 @@ internal import Postgres
 
 /// Gives a userid a new verifier; a row when the userid's credential was still the one that the caller knows.
 struct ReplaceVerifier: Statement {
-    let userid: String
+    let userid: Userid
     let accountID: AccountID
     let verifier: Verifier
     let kdfIterations: Int32
@@ -17,7 +17,7 @@ struct ReplaceVerifier: Statement {
         """
 
     func bind(to parameters: inout Parameters) {
-        parameters.append(userid)
+        parameters.append(userid.string)
         parameters.append(accountID)
         parameters.append(verifier)
         parameters.append(kdfIterations)
@@ -59,13 +59,13 @@ struct TakeUserid: Statement {
 
 /// Frees a userid.
 struct RemoveLogin: Statement {
-    let userid: String
+    let userid: Userid
     let accountID: AccountID
 
     static let sql = "DELETE FROM saltern.logins WHERE userid = $1 AND account_id = $2"
 
     func bind(to parameters: inout Parameters) {
-        parameters.append(userid)
+        parameters.append(userid.string)
         parameters.append(accountID)
     }
 }
@@ -101,4 +101,29 @@ struct MoveCredential: Statement {
 
     /// The keyring's revision; nil when there is no keyring.
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64? { try row.next() }
+}
+
+/// The caller's session when it is live, restricted or not, and what leads to the credential of its account.
+struct FindAnySession: Statement {
+    let caller: Caller
+
+    struct Row: Sendable {
+        let isRestricted: Bool
+        let userid: Userid
+        let credentialRevision: Int64
+    }
+
+    static let isReadOnly = true
+    static let sql = """
+        SELECT s.restricted, a.userid, a.credential_revision
+        FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
+        WHERE s.account_id = $1 AND s.token_hash = $2 AND s.expires_at > $3 AND s.last_used_at > $4
+            AND a.account_id = $1 AND a.locked_at IS NULL
+        """
+
+    func bind(to parameters: inout Parameters) { caller.bind(to: &parameters) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(isRestricted: try row.next(), userid: try row.next(), credentialRevision: try row.next())
+    }
 }

@@ -18,11 +18,6 @@ struct NewCredential: Sendable {
         guard keyring != nil || keyringRevision == nil else { throw CredentialProblem.keyringMissing }
     }
 
-    /// Whether key and iterations are those that are stored.
-    func isKey(verifier stored: Verifier, iterations storedIterations: Int32) -> Bool {
-        verifier == stored && iterations == storedIterations
-    }
-
     /// Checks that the key may follow the stored one.
     /// - Throws: ``CredentialProblem``.
     func check(follows stored: Verifier, iterations storedIterations: Int32) throws(CredentialProblem) {
