@@ -10,6 +10,23 @@ struct StoredSecondFactor: Sendable {
     /// The time step of the latest code that was accepted.
     let lastStep: Int64
 
+    /// Reads sealed secret, time of enrolment and latest step; nil when they are null, because there is none.
+    init?(row: inout RowReader) throws(PostgresError) {
+        let sealedSecret: [UInt8]? = try row.next()
+        let enrolledAt: Timestamp? = try row.next()
+        let lastStep: Int64? = try row.next()
+        guard let sealedSecret, let enrolledAt, let lastStep else { return nil }
+        self.sealedSecret = sealedSecret
+        self.enrolledAt = enrolledAt
+        self.lastStep = lastStep
+    }
+
+    init(sealedSecret: [UInt8], enrolledAt: Timestamp, lastStep: Int64) {
+        self.sealedSecret = sealedSecret
+        self.enrolledAt = enrolledAt
+        self.lastStep = lastStep
+    }
+
     /// The one-time passwords.
     /// - Throws: ``SecondFactorUnreadable`` when none of the master keys opens the secret.
     func passwords(of account: AccountID, _ masterKey: MasterKey) throws(SecondFactorUnreadable) -> OneTimePasswords {
@@ -27,10 +44,10 @@ struct SecondFactorUnreadable: OperatorProblem {
     let accountID: AccountID
     let reason: MasterKeyError
 
-    static let event: StaticString = "second_factor_unreadable"
-
-    var logFields: [(name: StaticString, value: any LogValue)] {
-        [("accountId", accountID.uuid), ("error", OperatorText("\(reason)"))]
+    func write(to log: Log, requestID: RequestID) {
+        log.write(
+            .error, "second_factor_unreadable",
+            ["requestId": requestID, "accountId": accountID.uuid, "error": OperatorText("\(reason)")])
     }
 
     var problem: Problem {

@@ -4,12 +4,13 @@ internal import Postgres
 /// `POST /v1/sessions`: opens a session for whoever shows the userid's password key.
 ///
 /// Unknown userid, wrong key and locked account take the same two statements in the same order and get the same
-/// answer.
+/// answer. Whether an account has a second factor is told only to whoever has shown the right key.
 struct LogIn: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
     private let kdf: KDFPolicy
     private let sessions: SessionPolicy
+    private let secondFactor: SecondFactorCheck
     private let decoyVerifier = Verifier.decoy()
 
     init(_ parts: Dependencies) {
@@ -17,12 +18,14 @@ struct LogIn: OpenEndpoint {
         clock = parts.clock
         kdf = parts.configuration.kdf
         sessions = parts.configuration.sessions
+        secondFactor = SecondFactorCheck(database: parts.database, masterKey: parts.configuration.masterKey)
     }
 
     private struct Body {
         let userid: Userid
         let passwordKey: PasswordKey
         let deviceName: DeviceName?
+        let code: SecondFactorCode?
 
         init(_ request: Request) throws {
             self = try JSONBody.read(request) { try Body(&$0) }
@@ -32,6 +35,7 @@ struct LogIn: OpenEndpoint {
             userid = try members.required("userid", Userid.init(json:))
             passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
             deviceName = try DeviceName.device(from: &members)
+            code = try members.optional("totp", SecondFactorCode.init(json:))
         }
     }
 
@@ -42,13 +46,19 @@ struct LogIn: OpenEndpoint {
         let now = clock.now
         let accountID = login?.accountID ?? .random()
         let session = NewSession(accountID: accountID, now: now, policy: sessions)
-        let opened = try await database.execute(
-            OpenSession(
-                accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                deviceName: body.deviceName, now: now, idleSince: now - sessions.idleTimeout,
-                expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil,
-                credentialRevision: login?.credentialRevision ?? 0))
-        guard let login, isRightKey, let account = opened.first else { throw WrongCredentials() }
+        let opening = OpenSession(
+            accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+            deviceName: body.deviceName, now: now, idleSince: now - sessions.idleTimeout,
+            expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil,
+            credentialRevision: login?.credentialRevision ?? 0)
+        let opened: OpenSession.Row?
+        do {
+            opened = try await secondFactor.open(opening, body.code)
+        } catch SecondFactorProblem.wrongCode {
+            try await recordFailure(of: opening)
+            throw SecondFactorProblem.wrongCode
+        }
+        guard let login, isRightKey, let account = opened else { throw WrongCredentials() }
         if account.needsTrimming {
             // The login has succeeded whether this does or not; the next one tries again.
             _ = try? await database.execute(
@@ -66,6 +76,16 @@ struct LogIn: OpenEndpoint {
                 writer.member("keyringRevision", account.keyringRevision)
             }
         }
+    }
+}
+
+extension LogIn {
+    /// The right key came with a wrong code: the person should hear of it, for somebody may have their password.
+    private func recordFailure(of opening: OpenSession) async throws(PostgresError) {
+        _ = try await database.execute(
+            RecordSecurityEvent(
+                accountID: opening.accountID, kind: .secondFactorFailed, now: opening.now,
+                deviceName: opening.deviceName))
     }
 }
 
