@@ -8,12 +8,15 @@ struct RouteBuilder: Sendable {
     let sessions: SessionPolicy
     let clock: any WallClock
 
+    /// How long a reply may take, where nothing else is said.
+    static let standardDeadline = Duration.seconds(30)
+
     /// A route that anybody may call.
     func open(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
-        _ endpoint: some OpenEndpoint
+        deadline: Duration = standardDeadline, _ endpoint: some OpenEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: false, query: query)
+        let metadata = Self.metadata(method, template, needsSession: false, query: query, deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [finisher] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -25,9 +28,10 @@ struct RouteBuilder: Sendable {
     /// A route that works on the caller's account.
     func account(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
-        bytesQuery: [String] = [], _ endpoint: some AccountEndpoint
+        bytesQuery: [String] = [], deadline: Duration = standardDeadline, _ endpoint: some AccountEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: true, query: query, bytesQuery: bytesQuery)
+        let metadata = Self.metadata(
+            method, template, needsSession: true, query: query, bytesQuery: bytesQuery, deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -46,10 +50,11 @@ struct RouteBuilder: Sendable {
     }
 
     private static func metadata(
-        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], bytesQuery: [String] = []
+        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], bytesQuery: [String] = [],
+        deadline: Duration
     ) -> RouteMetadata {
         RouteMetadata(
             name: "\(method.name) \(template)", needsSession: needsSession, query: query, bytesQuery: bytesQuery,
-            handlerDeadline: .seconds(30))
+            handlerDeadline: deadline)
     }
 }
