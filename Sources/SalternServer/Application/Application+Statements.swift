@@ -12,6 +12,8 @@ extension Application {
             statement(OpenSession.self), statement(TrimSessions.self), statement(RemoveAllSessions.self),
             statement(Owned<FindUserid>.self), statement(LockAccountWholly.self),
             statement(FindCredentialRevision.self), statement(RecordSecurityEvent.self),
+            statement(FindFailedAttempts.self), statement(RecordFailedAttempt.self),
+            statement(RemoveFailedAttempts.self),
             statement(Owned<FindAccount>.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
