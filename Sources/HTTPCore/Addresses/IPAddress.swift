@@ -90,7 +90,8 @@ public struct IPAddress: Hashable, Sendable {
         guard let gap else { return count == 8 ? bits : nil }
         guard count < 8 else { return nil }
         let tail = 16 * (count - gap)
-        return bits >> tail << (128 - 16 * gap) | bits & ((1 << tail) - 1)
+        let front = bits >> tail
+        return front << (128 - 16 * gap) | bits & ((1 << tail) - 1)
     }
 
     private static func hexadecimal(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> UInt128? {

@@ -28,6 +28,8 @@ extension Application {
             statement(FindPlans.self), statement(SetPlan.self),
             statement(FindAccountOfUserid.self), statement(AssignPlan.self),
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
+            statement(AppendAudit.self), statement(FindAuditHead.self),
+            statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
         ]
     }
 

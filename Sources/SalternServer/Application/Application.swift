@@ -34,7 +34,8 @@ public struct Application: Responder {
             configuration: configuration, installation: installation, database: database, revisions: revisions,
             throttle: throttle, clock: clock)
         let builder = RouteBuilder(
-            finisher: finisher, database: database, sessions: configuration.sessions, clock: clock)
+            finisher: finisher, database: database, attempts: dependencies.attempts, sessions: configuration.sessions,
+            clock: clock)
         self.finisher = finisher
         limiter = throttle.addresses
         proxies = configuration.trustedProxies
@@ -130,6 +131,9 @@ struct Dependencies: Sendable {
     let revisions: RevisionWatcher
     let throttle: Throttle
     let clock: any WallClock
+
+    /// Devices that log in more than once.
+    var devices: DeviceTokens { DeviceTokens(keys: configuration.masterKey.subkeys("known-device")) }
 
     /// What slows guessing down.
     var attempts: Attempts {

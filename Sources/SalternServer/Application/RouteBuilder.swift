@@ -5,6 +5,7 @@ internal import Postgres
 struct RouteBuilder: Sendable {
     let finisher: ResponseFinisher
     let database: PostgresClient
+    let attempts: Attempts
     let sessions: SessionPolicy
     let clock: any WallClock
 
@@ -39,7 +40,8 @@ struct RouteBuilder: Sendable {
             let reply: Result<Response, any Error>
             var authorization: Authorization?
             do {
-                let permit = try Authorization(request, database: database, now: clock.now, policy: sessions)
+                let permit = try Authorization(
+                    request, database: database, attempts: attempts, now: clock.now, policy: sessions)
                 authorization = permit
                 reply = .success(try await endpoint.respond(to: request, authorization: permit))
             } catch {

@@ -17,15 +17,25 @@ struct ProvenCaller: Sendable {
 
 extension Authorization {
     /// Compares a password key with that of the caller's account: what dangerous calls carry as `currentPasswordKey`.
-    /// - Throws: ``Unauthenticated``, ``WrongCurrentKey``, or a `PostgresError`.
+    ///
+    /// Failures are counted for the session, so that a stolen token does not serve to guess the key.
+    /// - Throws: ``Unauthenticated``, ``WrongCurrentKey``, ``TooManyAttempts``, or a `PostgresError`.
     func prove(_ key: PasswordKey) async throws -> ProvenCaller {
         guard let userid = try await read(FindUserid()).first else { throw Unauthenticated() }
-        guard let login = try await database.execute(FindLogin(userid: userid)).first, login.accountID == accountID,
-            key.verifier == login.verifier
-        else { throw WrongCurrentKey() }
-        return ProvenCaller(
-            caller: caller, userid: userid, verifier: login.verifier, kdfIterations: login.kdfIterations,
-            credentialRevision: login.credentialRevision)
+        let subject = attempts.subjects.session(caller)
+        return try await attempts.turn(subject) {
+            let (logins, failures) = try await database.execute(
+                FindLogin(userid: userid), FindFailedAttempts(subject: subject))
+            let streak = try attempts.admit(failures)
+            guard let login = logins.first, login.accountID == accountID, key.verifier == login.verifier else {
+                try await attempts.recordFailure(subject)
+                throw WrongCurrentKey()
+            }
+            await attempts.recordSuccess(subject, after: streak, of: accountID)
+            return ProvenCaller(
+                caller: caller, userid: userid, verifier: login.verifier, kdfIterations: login.kdfIterations,
+                credentialRevision: login.credentialRevision)
+        }
     }
 
     /// Changes the account of a proven caller in one transaction, all or nothing. The account's row is locked

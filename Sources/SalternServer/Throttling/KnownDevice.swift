@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import HTTPCore
 
 /// A device from which the right key of a userid was shown before: it has a number that nobody else can name.
 ///
@@ -37,6 +38,12 @@ struct DeviceTokens: Sendable {
     func token(_ device: KnownDevice) -> String? {
         guard let key = keys.first else { return nil }
         return Self.prefix + Base64URL.encodeToString(device.number + Self.code(device, key).bytes)
+    }
+
+    /// Writes the member `device`.
+    func write(_ device: KnownDevice, to writer: inout JSONWriter) {
+        guard let token = token(device) else { return }
+        writer.object("device") { writer in writer.member("token", token) }
     }
 
     /// The device that a token is of; nil when it is not one of this userid. Nobody is told why.

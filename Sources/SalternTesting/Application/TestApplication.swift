@@ -20,7 +20,7 @@ public final class TestApplication: Sendable {
 
     /// What tests start from. Their requests all come from one address at one moment, so addresses are not limited.
     public static let configuration = ServiceConfiguration(
-        name: "Test", version: "1", saltPrefix: "com.example.test:", rateLimits: .off)
+        name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random(), rateLimits: .off)
 
     /// Makes a database, starts the service on it, lends it to `body` and takes everything down.
     ///

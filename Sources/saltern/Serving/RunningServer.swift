@@ -53,7 +53,8 @@ final class RunningServer: Sendable {
             metricsServer = nil
             return
         }
-        let metrics = MetricsResponder(requests: backbone.shares.map(\.metrics), server: server)
+        let metrics = MetricsResponder(
+            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses)
         do {
             metricsServer = try await HTTPServer(
                 address: address, context: nil, loops: [(backbone.metricsLoop, metrics)])
@@ -63,7 +64,7 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Serves new connections with another certificate, and tells clients its pins.
+    /// Serves new connections with another certificate, tells clients its pins, and seals with another master key.
     func use(_ tls: TLSFiles, _ service: ServiceConfiguration) {
         var service = service
         service.pins = tls.pins
