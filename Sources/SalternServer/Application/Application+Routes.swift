@@ -18,6 +18,13 @@ extension Application {
                 .post, "/v1/accounts", rate: .registration, body: .json(limit: Keyring.requestLimit),
                 RegisterAccount(parts)),
             build.account(.get, "/v1/account", ShowAccount()),
+            build.account(
+                .put, "/v1/account/credential", body: .json(limit: Keyring.requestLimit), ChangeCredential(parts)),
+            build.account(
+                .put, "/v1/account/userid", rate: .registration, body: .json(limit: Keyring.requestLimit),
+                ChangeUserid(parts)),
+            build.account(.get, "/v1/account/keyring", ShowKeyring()),
+            build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
 
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
