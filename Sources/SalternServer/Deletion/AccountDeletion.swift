@@ -22,6 +22,7 @@ struct AccountDeletion: Sendable {
         try await removeItems(transaction)
         try await removeShares(transaction)
         try await removeEvents(transaction)
+        try await removeFailures(userid, transaction)
         let invites = try await transaction.execute(FindInvitesUsedBy(accountID: accountID))
         if !invites.isEmpty { _ = try await transaction.execute(ForgetInvitee(codeHashes: invites)) }
         _ = try await transaction.execute(
@@ -53,6 +54,18 @@ struct AccountDeletion: Sendable {
         while let from = event {
             event = try await transaction.execute(RemoveSomeSecurityEvents(accountID: accountID, from: from)).first
         }
+    }
+
+    /// Failures are found by hashes of what failed: the userid, and the sessions.
+    private func removeFailures(_ userid: Userid, _ transaction: Transaction) async throws {
+        let (installations, sessions) = try await transaction.execute(
+            ReadInstallation(), FindTokenHashes(accountID: accountID))
+        guard let installation = installations.first else { throw InstallationError.missing }
+        let subjects = AttemptSubjects(secret: installation.decoySecret)
+        _ = try await transaction.execute(
+            ForgetFailedAttempts(
+                subjects: [subjects.userid(userid), subjects.recovery(userid)]
+                    + sessions.map { subjects.session(of: accountID, $0) }))
     }
 
     private func removeShares(_ transaction: Transaction) async throws(PostgresError) {

@@ -188,6 +188,33 @@ struct ForgetInvitee: Statement {
     func bind(to parameters: inout Parameters) { parameters.append(codeHashes) }
 }
 
+/// The token hashes of an account's sessions, live or not.
+struct FindTokenHashes: Statement {
+    let accountID: AccountID
+
+    static let isReadOnly = true
+    static let sql = "SELECT s.token_hash FROM saltern.sessions s WHERE s.account_id = $1"
+
+    func bind(to parameters: inout Parameters) { parameters.append(accountID) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> TokenHash { try row.next() }
+}
+
+/// Forgets the failures of subjects, but for those that somebody is counting or forgetting at this moment: who does so
+/// may be about to wait for the account.
+struct ForgetFailedAttempts: Statement {
+    let subjects: [AttemptSubject]
+
+    static let sql = """
+        WITH idle AS (
+            SELECT f.subject FROM saltern.failed_attempts f WHERE f.subject = ANY($1) FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM saltern.failed_attempts d USING idle i WHERE d.subject = ANY($1) AND d.subject = i.subject
+        """
+
+    func bind(to parameters: inout Parameters) { parameters.append(subjects) }
+}
+
 /// Removes the account itself, and of everything else that is stored under it what a few rows hold.
 struct RemoveAccount: Statement {
     let accountID: AccountID

@@ -66,6 +66,28 @@ import Testing
         }
     }
 
+    @Test func `failures that were counted for the userid or its sessions are forgotten`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register("ada")
+            let wrong = Fixtures.passwordKey("wrong")
+            #expect(try await app.logInStatus("ada", wrong) == 401)
+            #expect(try await app.logInStatus("nobody", wrong) == 401)
+            let refused = try await ada.client.send(
+                .delete, "/v1/account", body: TestClient.document(["currentPasswordKey": .string(wrong)]))
+            #expect(refused.status == 403)
+            #expect(try await app.execute(CountFailures()) == [3])
+            #expect(try await Self.delete(ada).status == 204)
+            #expect(try await app.execute(CountFailures()) == [1])
+        }
+    }
+
+    private struct CountFailures: Statement {
+        static let isReadOnly = true
+        static let sql = "SELECT count(*) FROM saltern.failed_attempts"
+
+        static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
+    }
+
     @Test func `live streams end`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
