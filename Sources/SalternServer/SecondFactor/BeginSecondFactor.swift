@@ -13,7 +13,7 @@ struct BeginSecondFactor: AccountEndpoint {
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let key = try CurrentKeyBody(request).key
+        let key = try JSONBody.read(request) { try $0.required("currentPasswordKey", PasswordKey.init(json:)) }
         let proven = try await authorization.prove(key)
         let passwords = OneTimePasswords.random()
         let sealed = try masterKey.seal(passwords.secret, for: .oneTimePasswords(of: proven.accountID))
@@ -28,14 +28,5 @@ struct BeginSecondFactor: AccountEndpoint {
                 writer.member("uri", passwords.uri(issuer: issuer, userid: proven.userid))
             }
         }
-    }
-}
-
-/// A body that carries the present password key and nothing else.
-struct CurrentKeyBody {
-    let key: PasswordKey
-
-    init(_ request: Request) throws {
-        key = try JSONBody.read(request) { try $0.required("currentPasswordKey", PasswordKey.init(json:)) }
     }
 }

@@ -5,7 +5,7 @@ internal import Postgres
 /// for its first code. When there is nothing, that is a success too: a retry after a lost reply finds it so.
 struct EndSecondFactor: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let key = try CurrentKeyBody(request).key
+        let key = try JSONBody.read(request) { try $0.required("currentPasswordKey", PasswordKey.init(json:)) }
         let proven = try await authorization.prove(key)
         try await authorization.change(as: proven) { transaction in
             let removed = try await transaction.execute(RemoveSecondFactor(accountID: proven.accountID))
@@ -13,6 +13,6 @@ struct EndSecondFactor: AccountEndpoint {
             _ = try await transaction.execute(
                 RecordSecurityEvent(accountID: proven.accountID, kind: .totpDisabled, now: proven.now))
         }
-        return Response(status: .noContent)
+        return .noContent
     }
 }

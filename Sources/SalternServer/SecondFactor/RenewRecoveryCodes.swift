@@ -4,7 +4,7 @@ internal import Postgres
 /// `POST /v1/account/totp/recovery-codes`: ten new recovery codes in the place of those that are left.
 struct RenewRecoveryCodes: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let key = try CurrentKeyBody(request).key
+        let key = try JSONBody.read(request) { try $0.required("currentPasswordKey", PasswordKey.init(json:)) }
         let proven = try await authorization.prove(key)
         let account = proven.accountID
         let codes = SecondFactorRecoveryCode.randomSet()

@@ -75,10 +75,13 @@ import Testing
             #expect(try await ada.account.deleteSecondFactor().status == 204)
             #expect(try await app.logIn(ada, nil).status == 201)
             #expect(try await ada.client.get("/v1/account")["secondFactor"] == ["totp": false, "recoveryCodesLeft": 0])
-            #expect(try await app.events(of: ada.account) == ["totp_enabled", "totp_disabled"])
+            func events() async throws -> [String] {
+                try await app.events(of: ada.account).filter { $0.hasPrefix("totp") }
+            }
+            #expect(try await events() == ["totp_enabled", "totp_disabled"])
             // A retry after a lost reply.
             #expect(try await ada.account.deleteSecondFactor().status == 204)
-            #expect(try await app.events(of: ada.account).count == 2)
+            #expect(try await events().count == 2)
 
             let anew = try await app.protect(ada.account)
             #expect(try await app.logIn(anew, ada.recoveryCodes[0]).code == "wrong_totp")
