@@ -48,11 +48,11 @@ public struct Application: Responder {
                 let query = try QueryParameters(parsing: head.queryBytes)
                 let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
                 try Self.refuseUnknown(query, except: known)
-                try Self.refuseBodyOfStranger(head, route.metadata)
+                let bodyLimit = try Self.bodyLimit(body.limit, head, route.metadata)
                 let request = Request(
                     id: requestID, head: head, client: client, parameters: parameters, query: query,
                     bodyType: body.type)
-                return .accept(plan(route, request, bodyLimit: body.limit))
+                return .accept(plan(route, request, bodyLimit: bodyLimit))
             } catch {
                 return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
             }
@@ -89,14 +89,24 @@ public struct Application: Responder {
         finisher.finish(.failure(error), requestID: requestID, route: route, start: .now, accountID: nil)
     }
 
-    /// A body that needs a session is not read from somebody who shows no token at all.
-    private static func refuseBodyOfStranger(_ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
-        guard route.needsSession, head.framing != .none else { return }
+    /// A body that needs a session is not read from somebody who shows no token at all, unless the route has guests.
+    private static func bodyLimit(
+        _ limit: Int, _ head: RequestHead, _ route: RouteMetadata
+    ) throws(Problem) -> Int {
+        guard route.needsSession, head.framing != .none else { return limit }
+        if route.guests.admits(head.fields) {
+            let limit = route.guests.bodyLimit(limit)
+            if case .length(let length) = head.framing, length > limit {
+                throw Refusal.bodyTooLarge(limit: limit).problem
+            }
+            return limit
+        }
         do throws(Unauthenticated) {
             _ = try PresentedToken(head.fields)
         } catch {
             throw error.problem
         }
+        return limit
     }
 
     private static func refuseUnknown(_ query: QueryParameters, except known: [String]) throws(Problem) {

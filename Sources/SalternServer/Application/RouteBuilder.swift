@@ -45,11 +45,26 @@ struct RouteBuilder: Sendable {
         }
     }
 
+    /// A route that works on the caller's account, and that guests may call without a session.
+    func account(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, guests: GuestRule,
+        _ endpoint: some AccountEndpoint & OpenEndpoint
+    ) -> Route<RouteMetadata> {
+        let metadata = Self.metadata(method, template, needsSession: true, guests: guests, query: [])
+        let forSessions = account(method, template, body: body, endpoint)
+        let forGuests = open(method, template, body: body, endpoint)
+        return Route(method, template, body: body, metadata: metadata) { request in
+            guests.admits(request.head.fields)
+                ? try await forGuests.handler(request) : try await forSessions.handler(request)
+        }
+    }
+
     private static func metadata(
-        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], bytesQuery: [String] = []
+        _ method: HTTPMethod, _ template: String, needsSession: Bool, guests: GuestRule = .nobody, query: [String],
+        bytesQuery: [String] = []
     ) -> RouteMetadata {
         RouteMetadata(
-            name: "\(method.name) \(template)", needsSession: needsSession, query: query, bytesQuery: bytesQuery,
+            name: "\(method.name) \(template)", needsSession: needsSession, guests: guests, query: query, bytesQuery: bytesQuery,
             handlerDeadline: .seconds(30))
     }
 }

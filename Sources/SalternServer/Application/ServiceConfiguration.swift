@@ -10,6 +10,7 @@ public struct ServiceConfiguration: Sendable {
     public var registration: RegistrationMode
     public var sessions: SessionPolicy
     public var items: ItemPolicy
+    public var shares: SharePolicy
     public var purge: PurgePolicy
     public var pins: PinSet
     /// The value of `Strict-Transport-Security`.
@@ -18,7 +19,7 @@ public struct ServiceConfiguration: Sendable {
     public init(
         name: String, version: String? = nil, saltPrefix: String, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
-        items: ItemPolicy = ItemPolicy(), purge: PurgePolicy = PurgePolicy(), pins: PinSet = PinSet(),
+        items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
         self.name = name
@@ -28,6 +29,7 @@ public struct ServiceConfiguration: Sendable {
         self.registration = registration
         self.sessions = sessions
         self.items = items
+        self.shares = shares
         self.purge = purge
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
@@ -43,7 +45,7 @@ public struct ServiceConfiguration: Sendable {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
         if registration == .invite { findings.append("The registration mode must be open or closed.") }
-        return findings + kdf.findings + sessions.findings + items.findings + purge.findings
+        return findings + kdf.findings + sessions.findings + items.findings + shares.findings + purge.findings
     }
 }
 
