@@ -11,6 +11,11 @@ public struct SHA256Digest: Sendable {
     /// The bytes as four words in memory order.
     var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 
+    /// All zeros: where digests form a chain, what comes before the first.
+    public static let zero = SHA256Digest()
+
+    private init() {}
+
     /// A digest that `fill` writes; it must write all 32 bytes.
     init(filledBy fill: (UnsafeMutablePointer<UInt8>) -> Void) {
         withUnsafeMutableBytes(of: &words) { buffer in

@@ -33,6 +33,7 @@ PARAMETERS = {
         IDLE_SINCE,
         "(now() + interval '365 days')",
         "true",
+        "1::bigint",
     ],
     "Authenticate": [*CALLER, TOUCH_DUE],
     "AuthenticateForWrite": [*CALLER, TOUCH_DUE],

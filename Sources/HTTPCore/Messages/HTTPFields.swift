@@ -31,6 +31,11 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
         fields.append(Field(name: name, value: Self.withoutControlCharacters(value)))
     }
 
+    /// Adds the lines of other fields, which were checked when they got in there.
+    public mutating func append(contentsOf other: HTTPFields) {
+        fields.append(contentsOf: other.fields)
+    }
+
     /// Replaces every line named `name` by one.
     public mutating func set(_ name: String, _ value: String) {
         remove(name)

@@ -9,7 +9,9 @@ extension Application {
             statement(FindKDFParameters.self), statement(FindLogin.self),
             statement(InsertLogin.self), statement(InsertAccount.self), statement(InsertSession.self),
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
-            statement(OpenSession.self), statement(TrimSessions.self),
+            statement(OpenSession.self), statement(TrimSessions.self), statement(RemoveAllSessions.self),
+            statement(Owned<FindUserid>.self), statement(LockAccountWholly.self),
+            statement(FindCredentialRevision.self), statement(RecordSecurityEvent.self),
             statement(Owned<FindAccount>.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
@@ -31,6 +33,8 @@ extension Application {
             statement(LockShareOwner.self), statement(UpdateAccountShare.self), statement(RemoveAccountShares.self),
             statement(FindShareIDs.self), statement(RemoveSharesOfOwner.self), statement(SuspendShares.self),
             statement(FindEndedShares.self), statement(RemoveEndedShares.self),
+            statement(AppendAudit.self), statement(FindAuditHead.self),
+            statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
         ]
     }
 

@@ -1,4 +1,4 @@
-public import HTTPCore
+internal import HTTPCore
 
 /// Who may call a route of the caller's account without a session.
 public enum GuestRule: Sendable, Equatable {

@@ -6,8 +6,17 @@ internal import Postgres
 struct ResponseFinisher: Sendable {
     let log: Log
     let metrics: RequestMetrics
-    /// The value of `Strict-Transport-Security`.
-    let strictTransportSecurity: String
+    /// What every reply carries.
+    private let securityFields: HTTPFields
+
+    init(log: Log, metrics: RequestMetrics, strictTransportSecurity: String) {
+        self.log = log
+        self.metrics = metrics
+        securityFields = [
+            "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+            "Strict-Transport-Security": strictTransportSecurity,
+        ]
+    }
 
     /// Turns what a handler returned or threw into the reply.
     func finish(
@@ -27,7 +36,8 @@ struct ResponseFinisher: Sendable {
             code = problem.code
             response = problem.response(requestID: requestID)
         }
-        appendSecurityFields(to: &response, requestID: requestID)
+        response.fields.append(contentsOf: securityFields)
+        response.fields.append("X-Request-Id", requestID.description)
         let record = RequestRecord(
             requestID: requestID, route: route, status: response.status, duration: ContinuousClock.now - start,
             accountID: accountID?.uuid, problemCode: code)
@@ -62,12 +72,6 @@ struct ResponseFinisher: Sendable {
         }
     }
 
-    private func appendSecurityFields(to response: inout Response, requestID: RequestID) {
-        response.fields.append("Cache-Control", "no-store")
-        response.fields.append("X-Content-Type-Options", "nosniff")
-        response.fields.append("Strict-Transport-Security", strictTransportSecurity)
-        response.fields.append("X-Request-Id", requestID.description)
-    }
 }
 
 /// What clients are told when the database fails.

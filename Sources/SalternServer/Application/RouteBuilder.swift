@@ -8,12 +8,15 @@ struct RouteBuilder: Sendable {
     let sessions: SessionPolicy
     let clock: any WallClock
 
+    /// How long a reply may take, where nothing else is said.
+    static let standardDeadline = Duration.seconds(30)
+
     /// A route that anybody may call.
     func open(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
-        _ endpoint: some OpenEndpoint
+        deadline: Duration = standardDeadline, _ endpoint: some OpenEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: false, query: query)
+        let metadata = Self.metadata(method, template, needsSession: false, query: query, deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [finisher] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -25,9 +28,10 @@ struct RouteBuilder: Sendable {
     /// A route that works on the caller's account.
     func account(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
-        bytesQuery: [String] = [], _ endpoint: some AccountEndpoint
+        bytesQuery: [String] = [], deadline: Duration = standardDeadline, _ endpoint: some AccountEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: true, query: query, bytesQuery: bytesQuery)
+        let metadata = Self.metadata(
+            method, template, needsSession: true, query: query, bytesQuery: bytesQuery, deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -50,7 +54,8 @@ struct RouteBuilder: Sendable {
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, guests: GuestRule,
         _ endpoint: some AccountEndpoint & OpenEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: true, guests: guests, query: [])
+        let metadata = Self.metadata(
+            method, template, needsSession: true, guests: guests, query: [], deadline: Self.standardDeadline)
         let forSessions = account(method, template, body: body, endpoint)
         let forGuests = open(method, template, body: body, endpoint)
         return Route(method, template, body: body, metadata: metadata) { request in
@@ -61,10 +66,10 @@ struct RouteBuilder: Sendable {
 
     private static func metadata(
         _ method: HTTPMethod, _ template: String, needsSession: Bool, guests: GuestRule = .nobody, query: [String],
-        bytesQuery: [String] = []
+        bytesQuery: [String] = [], deadline: Duration
     ) -> RouteMetadata {
         RouteMetadata(
-            name: "\(method.name) \(template)", needsSession: needsSession, guests: guests, query: query, bytesQuery: bytesQuery,
-            handlerDeadline: .seconds(30))
+            name: "\(method.name) \(template)", needsSession: needsSession, guests: guests, query: query,
+            bytesQuery: bytesQuery, handlerDeadline: deadline)
     }
 }

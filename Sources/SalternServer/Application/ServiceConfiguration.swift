@@ -19,7 +19,8 @@ public struct ServiceConfiguration: Sendable {
     public init(
         name: String, version: String? = nil, saltPrefix: String, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
-        items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(), pins: PinSet = PinSet(),
+        items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
+        pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
         self.name = name

@@ -35,15 +35,21 @@ struct FindLogin: Statement {
         let accountID: AccountID
         let verifier: Verifier
         let kdfIterations: Int32
+        /// Moves with every change of the credential.
+        let credentialRevision: Int64
     }
 
     static let isReadOnly = true
-    static let sql = "SELECT account_id, verifier, kdf_iterations FROM saltern.logins WHERE userid = $1"
+    static let sql = """
+        SELECT account_id, verifier, kdf_iterations, credential_revision FROM saltern.logins WHERE userid = $1
+        """
 
     func bind(to parameters: inout Parameters) { parameters.append(userid.string) }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        Row(accountID: try row.next(), verifier: try row.next(), kdfIterations: try row.next())
+        Row(
+            accountID: try row.next(), verifier: try row.next(), kdfIterations: try row.next(),
+            credentialRevision: try row.next())
     }
 }
 

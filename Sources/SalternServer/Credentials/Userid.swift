@@ -1,5 +1,6 @@
 internal import Cryptography
 internal import HTTPCore
+internal import Postgres
 
 /// A login name in its canonical form.
 ///
@@ -64,6 +65,19 @@ struct Userid: Hashable, Sendable {
         default: false
         }
     }
+}
+
+extension Userid: PostgresValue {
+    static var postgresType: PostgresType { .text }
+
+    func encode(to writer: inout ByteWriter) { string.encode(to: &writer) }
+
+    /// What is stored was canonical when it came; Unicode may have learned since.
+    static func decode(_ bytes: UnsafeRawBufferPointer?) -> Userid? {
+        String.decode(bytes).map { Userid(stored: $0) }
+    }
+
+    private init(stored: String) { string = stored }
 }
 
 extension Userid.Refusal: ProblemConvertible {

@@ -6,8 +6,8 @@ internal import Postgres
 ///
 /// An endpoint has no other way to the rows of an account, so it cannot forget to authenticate.
 final class Authorization {
-    private let caller: Caller
-    private let database: PostgresClient
+    let caller: Caller
+    let database: PostgresClient
     private let touchInterval: Duration
 
     /// The account, once its session was found to be live.

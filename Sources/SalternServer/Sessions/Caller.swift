@@ -24,9 +24,9 @@ struct Caller: Sendable {
         parameters.append(idleSince)
     }
 
-    /// The condition that the caller's session is live, for a statement that names the account $1.
+    /// The condition that the caller's session is live and not restricted, for a statement that names the account $1.
     static let hasLiveSession = """
         EXISTS (SELECT FROM saltern.sessions live WHERE live.account_id = $1 AND live.token_hash = $2 \
-        AND live.expires_at > $3 AND live.last_used_at > $4)
+        AND live.expires_at > $3 AND live.last_used_at > $4 AND NOT live.restricted)
         """
 }

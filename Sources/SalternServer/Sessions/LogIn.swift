@@ -46,7 +46,8 @@ struct LogIn: OpenEndpoint {
             OpenSession(
                 accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
                 deviceName: body.deviceName, now: now, idleSince: now - sessions.idleTimeout,
-                expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil))
+                expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil,
+                credentialRevision: login?.credentialRevision ?? 0))
         guard let login, isRightKey, let account = opened.first else { throw WrongCredentials() }
         if account.needsTrimming {
             // The login has succeeded whether this does or not; the next one tries again.

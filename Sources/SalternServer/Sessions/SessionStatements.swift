@@ -6,7 +6,7 @@ struct LiveSession: Sendable {
     let isTouchDue: Bool
 }
 
-/// Finds the caller's session, when it is live and its account is not locked.
+/// Finds the caller's session, when it is live and not restricted, and its account is not locked.
 struct Authenticate: Statement {
     let caller: Caller
     let touchInterval: Duration
@@ -16,7 +16,7 @@ struct Authenticate: Statement {
         SELECT s.last_used_at <= $5
         FROM saltern.sessions s JOIN saltern.accounts a ON a.account_id = s.account_id
         WHERE s.account_id = $1 AND s.token_hash = $2 AND s.expires_at > $3 AND s.last_used_at > $4
-            AND a.account_id = $1 AND a.locked_at IS NULL
+            AND NOT s.restricted AND a.account_id = $1 AND a.locked_at IS NULL
         """
 
     func bind(to parameters: inout Parameters) {
@@ -65,7 +65,11 @@ struct TouchSession: Statement {
     }
 }
 
-/// The second half of a login: opens a session, unless the key was wrong or the account is locked.
+/// The second half of a login: opens a session, unless the key was wrong, the account is locked or its credential was
+/// changed since the key was compared.
+///
+/// Whoever changes a credential locks the account's row `FOR UPDATE` before ending its sessions. That waits for the lock
+/// taken here, and this lock waits for that one: no session of an old key comes after the change.
 struct OpenSession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -76,6 +80,8 @@ struct OpenSession: Statement {
     let expiresAt: Timestamp
     /// Whether the caller has shown the right key.
     let isPermitted: Bool
+    /// The credential that the key was compared with.
+    let credentialRevision: Int64
 
     /// What became of the login; there is no row when the key was wrong or the account is locked.
     struct Row: Sendable {
@@ -96,10 +102,12 @@ struct OpenSession: Statement {
                 (SELECT p.max_sessions FROM saltern.plans p WHERE p.plan = a.plan) AS max_sessions
             FROM saltern.accounts a CROSS JOIN (
                 SELECT count(*) AS stored_sessions,
-                    count(*) FILTER (WHERE s.expires_at > $5 AND s.last_used_at > $6) AS live_sessions
+                    count(*) FILTER (WHERE s.expires_at > $5 AND s.last_used_at > $6 AND NOT s.restricted)
+                        AS live_sessions
                 FROM saltern.sessions s WHERE s.account_id = $1
             ) n
-            WHERE a.account_id = $1 AND $8 AND a.locked_at IS NULL
+            WHERE a.account_id = $1 AND $8 AND a.credential_revision = $9 AND a.locked_at IS NULL
+            FOR KEY SHARE OF a
         ), opened AS (
             INSERT INTO saltern.sessions
                 (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
@@ -117,6 +125,7 @@ struct OpenSession: Statement {
         parameters.append(idleSince)
         parameters.append(expiresAt)
         parameters.append(isPermitted)
+        parameters.append(credentialRevision)
     }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
@@ -142,6 +151,7 @@ struct TrimSessions: Statement {
             expires_at <= $2 OR last_used_at <= $3 OR token_hash IN (
                 SELECT o.token_hash FROM saltern.sessions o
                 WHERE o.account_id = $1 AND o.token_hash <> $4 AND o.expires_at > $2 AND o.last_used_at > $3
+                    AND NOT o.restricted
                 ORDER BY o.last_used_at DESC, o.token_hash OFFSET $5))
         """
 
@@ -173,7 +183,7 @@ struct FindSessions: AccountRead {
     static let sql = """
         SELECT session_id, device_name, created_at, last_used_at, expires_at, token_hash = $2
         FROM saltern.sessions
-        WHERE account_id = $1 AND expires_at > $3 AND last_used_at > $4
+        WHERE account_id = $1 AND expires_at > $3 AND last_used_at > $4 AND NOT restricted
         ORDER BY created_at, session_id
         """
 
@@ -191,10 +201,13 @@ struct FindSessions: AccountRead {
 }
 
 /// Ends one session of the account; one row when there was such a live one.
+///
+/// Like every end of a session it queues with the account's writes: when it is told, no write of that session is under
+/// way any more.
 struct RemoveSession: AccountWrite {
     let id: SessionID
 
-    static let locksAccount = false
+    static let locksAccount = true
     static let sql = """
         DELETE FROM saltern.sessions
         WHERE account_id = $1 AND session_id = $5 AND expires_at > $3 AND last_used_at > $4
@@ -209,7 +222,7 @@ struct RemoveSession: AccountWrite {
 
 /// Ends every session of the account but the caller's.
 struct RemoveOtherSessions: AccountWrite {
-    static let locksAccount = false
+    static let locksAccount = true
     static let sql = """
         DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash <> $2 AND \(Caller.hasLiveSession)
         RETURNING expires_at > $3 AND last_used_at > $4
@@ -219,9 +232,28 @@ struct RemoveOtherSessions: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
 }
 
+/// Ends all sessions of an account, or all but one, on every node at once; a row for each.
+struct RemoveAllSessions: Statement {
+    let accountID: AccountID
+    /// The session that stays.
+    let exception: TokenHash?
+
+    static let sql = """
+        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash IS DISTINCT FROM $2
+        RETURNING session_id
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(accountID)
+        parameters.append(exception)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> SessionID { try row.next() }
+}
+
 /// Ends the caller's session.
 struct RemoveCurrentSession: AccountWrite {
-    static let locksAccount = false
+    static let locksAccount = true
     static let sql = """
         DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash = $2 AND \(Caller.hasLiveSession)
         RETURNING session_id

@@ -29,6 +29,7 @@ enum CommandLineTool {
             Entry(CreateCertificate.self), Entry(ShowPins.self), Entry(ExportCertificate.self),
             Entry(RotateCertificate.self), Entry(CheckCertificate.self),
             Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(SetAccountPlan.self), Entry(PurgeNow.self),
+            Entry(ListAudit.self), Entry(VerifyAudit.self),
             Entry(CheckHealth.self), Entry(ListStatements.self),
         ]
     }

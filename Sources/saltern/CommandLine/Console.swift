@@ -1,4 +1,5 @@
 import Foundation
+import HTTPCore
 
 /// Standard output, standard error and the environment, handed to commands.
 struct Console: Sendable {
@@ -11,6 +12,13 @@ struct Console: Sendable {
 
     /// Prints a line.
     func print(_ line: String) { write(line + "\n") }
+
+    /// Prints an object, for scripts.
+    func printJSON(_ build: (inout JSONWriter) -> Void) {
+        var writer = JSONWriter()
+        writer.object(build)
+        print(String(decoding: writer.finish(), as: UTF8.self))
+    }
 
     func write(_ text: String) { write(Array(text.utf8)) }
 

@@ -96,7 +96,8 @@ final class RunningServer: Sendable {
                     guard let report = try await purge.run() else { return }
                     log.write(
                         .info, "purged",
-                        ["sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
+                        [
+                            "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
                             "shares": report.shares,
                         ])
                 } catch let error as PostgresError {

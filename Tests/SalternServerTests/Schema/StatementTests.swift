@@ -31,31 +31,20 @@ import Testing
         }
     }
 
+    /// Statements that look into many accounts, or into none, and why they may. They change nothing that is spread.
+    private static let acrossAccounts: Set<String> = [
+        // What is due for purging is looked for everywhere.
+        "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares",
+        // An advisory lock belongs to no table.
+        "TakePurgeLock",
+        // The quantiles of all accounts, once a day.
+        "RedrawDecoys",
+    ]
+
     @Test(arguments: Application.statements.map(\.name))
-    func `a statement names its account and obeys the rules of distribution`(_ name: String) throws {
+    func `a statement names the key of every table, and obeys the rules of distribution`(_ name: String) throws {
         let sql = try #require(Application.statements.first { $0.name == name }?.sql)
         let flat = sql.replacing(/\s+/, with: " ")
-        // An advisory lock belongs to no table; what is due for purging is looked for in all accounts, and only read.
-        if name == "TakePurgeLock" { return }
-        if ["FindEndedSessions", "FindExpiredContents", "FindOldTombstones"].contains(name) {
-            #expect(flat.hasPrefix("SELECT") && !flat.contains("FOR UPDATE"))
-            return
-        }
-        let tables = Set(flat.matches(of: /(?:FROM|JOIN|INTO|UPDATE) saltern\.(\w+)/).map { String($0.1) })
-        #expect(!tables.isEmpty)
-        // The one question for many accounts: every row is still found by its account.
-        let owned = name == "FindMovedRevisions" ? "w.account_id" : "$1"
-        if owned == "$1", !tables.isDisjoint(with: ["accounts", "sessions", "items", "deleted_contents"]) {
-            #expect(flat.contains("account_id = $1") || flat.contains(/\((account_id)[^)]*\) VALUES \(\$1/), "\(name)")
-        }
-        // Every read of an account's table is restricted to the account where it is named.
-        for alias in flat.matches(
-            of:
-                /(?:FROM|JOIN|UPDATE) saltern\.(?:accounts|sessions|items|deleted_contents)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT)(\w+))?/
-        ) {
-            let owner = alias.1.map { "\($0)." } ?? ""
-            #expect(flat.contains("\(owner)account_id = \(owned)"), "\(name) \(alias.0)")
-        }
         #expect(!flat.contains(/VALUES \([^)]*SELECT/), "no scalar subquery in VALUES")
         #expect(!flat.contains(/ON CONFLICT .* SET .*(now\(\)|CURRENT_TIMESTAMP|random\(\))/))
         #expect(
@@ -64,6 +53,30 @@ import Testing
         if name.hasPrefix("Guarded<") {
             #expect(sql.contains(Caller.hasLiveSession), "a write must guard itself")
         }
+        if Self.acrossAccounts.contains(name) {
+            #expect(!flat.contains("FOR UPDATE"))
+            for table in flat.matches(of: /(?:INTO|DELETE FROM|UPDATE) saltern\.(\w+)/) {
+                #expect(SchemaTests.distributionColumn(of: String(table.1)) == nil, "\(table.0)")
+            }
+            return
+        }
+        var tables: Set<String> = []
+        for table in flat.matches(
+            of: /(?:FROM|JOIN|UPDATE) saltern\.(\w+)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT|ORDER|LIMIT)(\w+))?/)
+        {
+            tables.insert(String(table.1))
+            guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
+            let owner = table.2.map { "\($0)." } ?? ""
+            // The one question for many accounts: every row is still found by its account.
+            let named = [" = $", " = ANY($"] + (name == "FindMovedRevisions" ? [" = w.account_id"] : [])
+            #expect(named.contains { flat.contains(owner + column + $0) }, "\(name): \(table.0)")
+        }
+        for table in flat.matches(of: /INTO saltern\.(\w+)(?: AS \w+)? \(([^)]*)\)/) {
+            tables.insert(String(table.1))
+            guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
+            #expect(table.2.hasPrefix(column), "\(name): an insert begins with the key")
+        }
+        #expect(!tables.isEmpty)
     }
 
     @Test func `a write without a live session changes nothing by itself`() async throws {

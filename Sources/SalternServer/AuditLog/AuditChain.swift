@@ -1,0 +1,101 @@
+internal import Cryptography
+
+/// A place of the chain: a row's number and hash, as an operator notes it down.
+public struct AuditPlace: Sendable, Hashable, CustomStringConvertible {
+    /// 0 before the first row.
+    public let sequence: Int64
+    public let hash: AuditHash
+
+    init(sequence: Int64, hash: AuditHash) {
+        self.sequence = sequence
+        self.hash = hash
+    }
+
+    /// Reads `SEQUENCE:HASH`.
+    public init?(_ text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let sequence = Int64(parts[0]), sequence >= 0, let hash = AuditHash(parts[1]) else {
+            return nil
+        }
+        self.init(sequence: sequence, hash: hash)
+    }
+
+    /// `SEQUENCE:HASH`.
+    public var description: String { "\(sequence):\(hash)" }
+}
+
+/// What is wrong with the audit log, and at which row first.
+public struct AuditFinding: Error, Sendable, Equatable, CustomStringConvertible {
+    public let sequence: Int64
+    public let kind: Kind
+
+    /// What was found.
+    public enum Kind: Sendable, Equatable {
+        /// The row is not there, though later ones or the head are.
+        case missing
+        /// The row's content is not what its hash was made of.
+        case changed
+        /// The row does not carry the hash of the one before: one of the two was exchanged.
+        case unconnected
+        /// The head says something else than the last row.
+        case headDiffers
+        /// The row is behind the head: nobody appended it as appending is done.
+        case beyondHead
+        /// The head is not there.
+        case headMissing
+        /// The row is not the one that was noted.
+        case notAsNoted
+    }
+
+    public var description: String {
+        switch kind {
+        case .missing: "row \(sequence) is missing"
+        case .changed: "row \(sequence) was changed"
+        case .unconnected: "row \(sequence) does not continue row \(sequence - 1): one of the two was exchanged"
+        case .headDiffers: "row \(sequence) is not the one that the head was moved to"
+        case .beyondHead: "row \(sequence) is behind the head of the chain: it was inserted"
+        case .headMissing: "the head of the chain is missing, row \(sequence) and later ones may be too"
+        case .notAsNoted: "row \(sequence) is not the one that was noted"
+        }
+    }
+}
+
+/// Follows the chain row by row, and remembers nothing of it but its end. A value: the rows come from elsewhere.
+struct AuditChain {
+    /// The hash that the first row carries as that of the one before.
+    static let beginning = AuditPlace(sequence: 0, hash: AuditHash(.zero))
+
+    private(set) var end = AuditChain.beginning
+    /// The place that an operator noted.
+    let noted: AuditPlace?
+
+    init(noted: AuditPlace? = nil) throws(AuditFinding) {
+        self.noted = noted
+        try compareWithNoted()
+    }
+
+    /// Takes the row with the next higher number that is there.
+    mutating func follow(_ entry: AuditEntry) throws(AuditFinding) {
+        let expected = end.sequence + 1
+        guard entry.sequence == expected else { throw AuditFinding(sequence: expected, kind: .missing) }
+        guard entry.computedHash == entry.hash else { throw AuditFinding(sequence: expected, kind: .changed) }
+        guard entry.previousHash == end.hash else { throw AuditFinding(sequence: expected, kind: .unconnected) }
+        end = AuditPlace(sequence: entry.sequence, hash: entry.hash)
+        try compareWithNoted()
+    }
+
+    /// Compares the end of the rows with the head, which was read in the same snapshot.
+    func finish(head: AuditPlace?) throws(AuditFinding) {
+        guard let head else { throw AuditFinding(sequence: end.sequence + 1, kind: .headMissing) }
+        if head.sequence > end.sequence { throw AuditFinding(sequence: end.sequence + 1, kind: .missing) }
+        if head.sequence < end.sequence { throw AuditFinding(sequence: head.sequence + 1, kind: .beyondHead) }
+        if head.hash != end.hash { throw AuditFinding(sequence: end.sequence, kind: .headDiffers) }
+        // Head and rows may have been cut off together.
+        if let noted, noted.sequence > end.sequence { throw AuditFinding(sequence: end.sequence + 1, kind: .missing) }
+    }
+
+    private func compareWithNoted() throws(AuditFinding) {
+        guard let noted, noted.sequence == end.sequence, noted.hash != end.hash else { return }
+        throw AuditFinding(sequence: noted.sequence, kind: .notAsNoted)
+    }
+}

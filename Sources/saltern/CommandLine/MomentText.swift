@@ -1,0 +1,31 @@
+import HTTPCore
+import Postgres
+
+extension Timestamp {
+    /// The moment in RFC 3339, as JSON tells it.
+    var utc: UTCTimestamp { UTCTimestamp(microsecondsSinceEpoch: unixMicroseconds) }
+
+    /// The moment to the second, as tables show it.
+    var shown: String {
+        var bytes: [UInt8] = []
+        utc.append(to: &bytes, fractionDigits: 0)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension JSONWriter {
+    /// Writes text, or null.
+    mutating func member(_ name: String, _ text: String?) {
+        if let text { member(name, text) } else { null(name) }
+    }
+
+    /// Writes a moment, or null.
+    mutating func member(_ name: String, _ moment: Timestamp?) {
+        if let moment { member(name, moment.utc) } else { null(name) }
+    }
+
+    private mutating func null(_ name: String) {
+        self.name(name)
+        null()
+    }
+}

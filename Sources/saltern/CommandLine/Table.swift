@@ -1,0 +1,69 @@
+/// Rows as people read them: columns of one width, under their titles.
+///
+/// Rows can be taken out as they come, so that a long list is never in memory; columns then grow with what they meet.
+struct Table {
+    /// A column's title, and where its cells stand.
+    struct Column {
+        let title: String
+        let isNumber: Bool
+
+        static func text(_ title: String) -> Column { Column(title: title, isNumber: false) }
+        static func number(_ title: String) -> Column { Column(title: title, isNumber: true) }
+    }
+
+    private let columns: [Column]
+    private var widths: [Int]
+    private var rows: [[String]]
+
+    init(_ columns: [Column]) {
+        self.columns = columns
+        widths = columns.map { _ in 0 }
+        rows = []
+        append(columns.map(\.title))
+    }
+
+    /// Appends a row. A missing value is shown as a dash, and characters that a terminal would obey as what they are.
+    mutating func append(_ cells: [String?]) {
+        let shown = cells.map { $0.map(VisibleText.visible) ?? "-" }
+        for (column, cell) in shown.enumerated() { widths[column] = max(widths[column], cell.count) }
+        rows.append(shown)
+    }
+
+    /// The rows since the last call, a line each.
+    mutating func takeText() -> String {
+        defer { rows.removeAll() }
+        return rows.map(line).joined()
+    }
+
+    private func line(_ row: [String]) -> String {
+        var line = ""
+        for (column, cell) in row.enumerated() {
+            if column > 0 { line += "  " }
+            let padding = String(repeating: " ", count: widths[column] - cell.count)
+            if columns[column].isNumber {
+                line += padding + cell
+            } else {
+                line += column == row.count - 1 ? cell : cell + padding
+            }
+        }
+        return line + "\n"
+    }
+}
+
+/// Text of strangers on its way to a terminal.
+enum VisibleText {
+    /// The text with characters that a terminal obeys, or that turn the direction of writing, spelt as `\u{1b}`.
+    static func visible(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isObeyed) else { return text }
+        return text.unicodeScalars.map { scalar in
+            isObeyed(scalar) ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+        }.joined()
+    }
+
+    private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
+        default: false
+        }
+    }
+}
