@@ -119,9 +119,10 @@ CREATE TABLE saltern.invites (
     plan text COLLATE "C",
     note text CHECK (char_length(note) BETWEEN 1 AND 200),
     used_at timestamptz,
+    -- Forgotten when that account is deleted.
     used_by uuid,
     revoked_at timestamptz,
-    CHECK ((used_at IS NULL) = (used_by IS NULL))
+    CHECK (used_at IS NOT NULL OR used_by IS NULL)
 );
 
 -- What admins did, and which accounts were deleted. Each row carries the hash of the one before.

@@ -13,11 +13,13 @@ public struct ServiceConfiguration: Sendable {
     public var shares: SharePolicy
     public var purge: PurgePolicy
     public var pins: PinSet
+    /// Seals what the database must keep secret.
+    public var masterKey: MasterKey
     /// The value of `Strict-Transport-Security`.
     public var strictTransportSecurity: String
 
     public init(
-        name: String, version: String? = nil, saltPrefix: String, kdf: KDFPolicy = KDFPolicy(),
+        name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
         items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
         pins: PinSet = PinSet(),
@@ -26,6 +28,7 @@ public struct ServiceConfiguration: Sendable {
         self.name = name
         self.version = version
         self.saltPrefix = saltPrefix
+        self.masterKey = masterKey
         self.kdf = kdf
         self.registration = registration
         self.sessions = sessions
