@@ -12,21 +12,25 @@ extension Application {
             parts.configuration.shares.acceptsAnonymous
             ? .strangers(bodyLimit: SharePolicy.anonymousRequestLimit) : .nobody
         return [
-            build.open(.get, "/v1/service", ShowService(parts.configuration)),
-            build.open(.get, "/v1/health/live", ShowLiveness()),
-            build.open(.get, "/v1/health/ready", ShowReadiness(database: parts.database)),
+            build.open(.get, "/v1/service", rate: nil, ShowService(parts.configuration)),
+            build.open(.get, "/v1/health/live", rate: nil, ShowLiveness()),
+            build.open(.get, "/v1/health/ready", rate: nil, ShowReadiness(database: parts.database)),
 
-            build.open(.post, "/v1/kdf", body: small, ShowKDFParameters(parts)),
+            build.open(.post, "/v1/kdf", rate: .lookup, body: small, ShowKDFParameters(parts)),
 
-            build.open(.post, "/v1/accounts", body: .json(limit: Keyring.requestLimit), RegisterAccount(parts)),
+            build.open(
+                .post, "/v1/accounts", rate: .registration, body: .json(limit: Keyring.requestLimit),
+                RegisterAccount(parts)),
             build.account(.get, "/v1/account", ShowAccount()),
             build.account(
                 .put, "/v1/account/credential", body: .json(limit: Keyring.requestLimit), ChangeCredential(parts)),
-            build.account(.put, "/v1/account/userid", body: .json(limit: Keyring.requestLimit), ChangeUserid(parts)),
+            build.account(
+                .put, "/v1/account/userid", rate: .registration, body: .json(limit: Keyring.requestLimit),
+                ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
 
-            build.open(.post, "/v1/sessions", body: small, LogIn(parts)),
+            build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
             build.account(.delete, "/v1/sessions", EndOtherSessions()),
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
@@ -48,8 +52,8 @@ extension Application {
 
             build.account(.post, "/v1/shares", body: share, guests: sharing, CreateShare(parts)),
             build.account(.get, "/v1/shares", query: ["limit", "page"], ListShares(parts)),
-            build.open(.get, "/v1/shares/{id}", OpenShare(parts)),
-            build.open(.head, "/v1/shares/{id}", LookAtShare(parts)),
+            build.open(.get, "/v1/shares/{id}", rate: .share, OpenShare(parts)),
+            build.open(.head, "/v1/shares/{id}", rate: .share, LookAtShare(parts)),
             build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
             build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
         ]

@@ -12,6 +12,8 @@ extension Application {
             statement(OpenSession.self), statement(TrimSessions.self), statement(RemoveAllSessions.self),
             statement(Owned<FindUserid>.self), statement(LockAccountWholly.self),
             statement(FindCredentialRevision.self), statement(RecordSecurityEvent.self),
+            statement(FindFailedAttempts.self), statement(RecordFailedAttempt.self),
+            statement(RemoveFailedAttempts.self),
             statement(ReplaceVerifier.self), statement(TakeUserid.self), statement(RemoveLogin.self),
             statement(MoveCredential.self), statement(FindAnySession.self),
             statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),

@@ -17,6 +17,15 @@ public enum GuestRule: Sendable, Equatable {
         }
     }
 
+    /// Which of a guest's buckets pays.
+    var rateClass: RateClass? {
+        switch self {
+        case .nobody: nil
+        case .managersOfShares: .share
+        case .strangers: .anonymousShare
+        }
+    }
+
     /// The longest body of a guest, in bytes, where the route takes `limit` of everybody else.
     func bodyLimit(_ limit: Int) -> Int {
         if case .strangers(let own) = self { min(own, limit) } else { limit }

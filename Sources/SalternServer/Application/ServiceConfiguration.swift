@@ -1,3 +1,5 @@
+public import HTTPCore
+
 /// What an operator decides about the service. Checked as a whole by ``findings`` before anything starts.
 public struct ServiceConfiguration: Sendable {
     /// What the service calls itself to clients.
@@ -12,6 +14,10 @@ public struct ServiceConfiguration: Sendable {
     public var items: ItemPolicy
     public var shares: SharePolicy
     public var purge: PurgePolicy
+    /// How often one client address may do what.
+    public var rateLimits: RateLimits
+    /// Whose `X-Forwarded-For` counts.
+    public var trustedProxies: TrustedProxies
     public var pins: PinSet
     /// Seals what the database must keep secret.
     public var masterKey: MasterKey
@@ -22,7 +28,7 @@ public struct ServiceConfiguration: Sendable {
         name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
         items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
-        pins: PinSet = PinSet(),
+        rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
         self.name = name
@@ -35,6 +41,8 @@ public struct ServiceConfiguration: Sendable {
         self.items = items
         self.shares = shares
         self.purge = purge
+        self.rateLimits = rateLimits
+        self.trustedProxies = trustedProxies
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
     }
@@ -50,6 +58,7 @@ public struct ServiceConfiguration: Sendable {
         }
         if registration == .invite { findings.append("The registration mode must be open or closed.") }
         return findings + kdf.findings + sessions.findings + items.findings + shares.findings + purge.findings
+            + rateLimits.findings
     }
 }
 

@@ -6,10 +6,12 @@ internal import Postgres
 struct DeleteShare: AccountEndpoint, OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
+    private let misses: ShareMisses
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
+        misses = ShareMisses(parts.throttle)
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
@@ -25,13 +27,17 @@ struct DeleteShare: AccountEndpoint, OpenEndpoint {
 
     func respond(to request: Request) async throws -> Response {
         guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
-        guard let id = ShareID(text: request.parameters["id"]) else { throw Problem.notFound }
-        let remove = RemoveShare(id: id, now: clock.now, manager: .token(token.hash))
+        let now = clock.now
         // Looked for first, so that a wrong token takes no connection for itself.
-        guard
-            try await !database.execute(FindManagedShare(id: id, now: remove.now, manageHash: token.hash)).isEmpty,
-            try await database.withTransaction({ try await Self.remove(remove, in: $0) })
-        else { throw Problem.notFound }
+        let (id, _) = try await misses.find(request) { id in
+            try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
+                (id, $0)
+            }
+        }
+        let wasOpen = try await database.withTransaction { transaction in
+            try await Self.remove(RemoveShare(id: id, now: now, manager: .token(token.hash)), in: transaction)
+        }
+        guard wasOpen else { throw Problem.notFound }
         return .noContent
     }
 

@@ -6,16 +6,18 @@ internal import Postgres
 struct LookAtShare: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
+    private let misses: ShareMisses
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
+        misses = ShareMisses(parts.throttle)
     }
 
     func respond(to request: Request) async throws -> Response {
-        guard let id = ShareID(text: request.parameters["id"]),
-            let viewsLeft = try await database.execute(CountViewsLeft(id: id, now: clock.now)).first
-        else { throw Problem.notFound }
+        let viewsLeft = try await misses.find(request) { id in
+            try await database.execute(CountViewsLeft(id: id, now: clock.now)).first
+        }
         var response = Response(status: .ok, fields: ["Content-Type": "application/json"])
         if let viewsLeft { response.fields.append("Saltern-Views-Left", String(viewsLeft)) }
         return response

@@ -7,18 +7,20 @@ internal import Postgres
 struct OpenShare: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
+    private let misses: ShareMisses
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
+        misses = ShareMisses(parts.throttle)
     }
 
     func respond(to request: Request) async throws -> Response {
         guard !Prefetch.isAsked(by: request.head.fields) else { throw ShareProblem.prefetch }
         let now = clock.now
-        guard let id = ShareID(text: request.parameters["id"]),
-            let share = try await database.execute(TakeView(id: id, now: now)).first
-        else { throw Problem.notFound }
+        let (id, share) = try await misses.find(request) { id in
+            try await database.execute(TakeView(id: id, now: now)).first.map { (id, $0) }
+        }
         if share.viewsLeft == 0 {
             // The view has been taken whether this succeeds or not; a purge removes what stays.
             _ = try? await database.execute(

@@ -8,11 +8,13 @@ internal import Postgres
 struct ReplaceShare: AccountEndpoint, OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
+    private let misses: ShareMisses
     private let policy: SharePolicy
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
+        misses = ShareMisses(parts.throttle)
         policy = parts.configuration.shares
     }
 
@@ -31,9 +33,11 @@ struct ReplaceShare: AccountEndpoint, OpenEndpoint {
         let now = clock.now
         let content = try JSONBody.read(request) { try ShareContent(&$0, now: now) }
         guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
-        guard let id = ShareID(text: request.parameters["id"]),
-            let owner = try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first
-        else { throw Problem.notFound }
+        let (id, owner) = try await misses.find(request) { id in
+            try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
+                (id, $0)
+            }
+        }
         let update = UpdateShare(id: id, now: now, manager: .token(token.hash), content: content)
         if let owner {
             return try await database.withTransaction { try await Self.replace(update, of: owner, in: $0) }

@@ -23,6 +23,8 @@ import TransportSecurity
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
 /// | `SALTERN_ANONYMOUS_SHARES` | `on` or `off`: whether people without an account may create shares | `off` |
 /// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | how many of those there may be at a time | `1000` |
+/// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
+/// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
 /// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `8` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
@@ -51,6 +53,8 @@ struct ServeConfiguration {
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
+        "SALTERN_RATE_LIMITS",
+        "SALTERN_TRUSTED_PROXIES",
         "SALTERN_DATABASE_CONNECTIONS",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
@@ -73,12 +77,17 @@ struct ServeConfiguration {
         drainTimeout = settings.duration("SALTERN_DRAIN_TIMEOUT", in: .zero ... .seconds(3_600), default: .seconds(30))
         logLevel = settings.choice(
             "SALTERN_LOG_LEVEL", ["debug": .debug, "info": .info, "warning": .warning, "error": .error], default: .info)
-        http = settings.httpServer()
+        let proxies = settings.trustedProxies()
+        var http = settings.httpServer()
+        http.trustedProxies = proxies
+        self.http = http
         let tls = settings.tlsFiles()
         let masterKeyFile = settings.masterKeyFile()
         let masterKey = masterKeyFile.flatMap { settings.masterKey($0) }
         // Without one the settings do not finish, so the random one never seals anything.
-        let service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
+        var service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
+        service.rateLimits = settings.rateLimits()
+        service.trustedProxies = proxies
         try settings.finish()
         guard let database, let tls, let masterKeyFile else { throw CommandFailure("the configuration is incomplete") }
         self.database = database
