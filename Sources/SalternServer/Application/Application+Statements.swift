@@ -41,7 +41,7 @@ extension Application {
             statement(Guarded<InsertAccountShare>.self), statement(InsertAnonymousShare.self),
             statement(InsertShare.self), statement(Owned<FindAccountShares>.self), statement(FindShareHeaders.self),
             statement(LockShareOwner.self), statement(UpdateAccountShare.self), statement(RemoveAccountShares.self),
-            statement(FindShareIDs.self), statement(RemoveSharesOfOwner.self), statement(SuspendShares.self),
+            statement(FindShareIDs.self), statement(SuspendShares.self),
             statement(FindEndedShares.self), statement(RemoveEndedShares.self),
             statement(AppendAudit.self), statement(FindAuditHead.self),
             statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),

@@ -1,17 +1,9 @@
 internal import Postgres
 
-/// What becomes of an account's shares when something happens to the account. The caller has locked the account's row,
-/// so none is created meanwhile.
+/// What becomes of an account's shares when the account is locked. The caller has locked the account's row, so none is
+/// created meanwhile.
 enum AccountShares {
-    /// Removes all of them.
-    static func remove(of account: AccountID, in transaction: Transaction) async throws(PostgresError) {
-        let ids = try await transaction.execute(FindShareIDs(accountID: account))
-        if ids.isEmpty { return }
-        _ = try await transaction.execute(
-            RemoveSharesOfOwner(ids: ids, owner: account), RemoveAccountShares(accountID: account, ids: ids))
-    }
-
-    /// Lets their links open nothing any more while the account is locked, or opens them again.
+    /// Lets the account's links open nothing any more, or opens them again.
     static func suspend(
         _ isSuspended: Bool, of account: AccountID, in transaction: Transaction
     ) async throws(PostgresError) {
@@ -31,19 +23,6 @@ struct FindShareIDs: Statement {
     func bind(to parameters: inout Parameters) { parameters.append(accountID) }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> ShareID { try row.next() }
-}
-
-/// Removes shares of an account, whatever their state.
-struct RemoveSharesOfOwner: Statement {
-    let ids: [ShareID]
-    let owner: AccountID
-
-    static let sql = "DELETE FROM saltern.shares s WHERE s.share_id = ANY($1::bytea[]) AND s.owner_account = $2"
-
-    func bind(to parameters: inout Parameters) {
-        parameters.append(ids)
-        parameters.append(owner)
-    }
 }
 
 /// Suspends shares of an account, or ends that.

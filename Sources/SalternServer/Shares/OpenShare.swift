@@ -23,9 +23,10 @@ struct OpenShare: OpenEndpoint {
         }
         if share.viewsLeft == 0 {
             // The view has been taken whether this succeeds or not; a purge removes what stays.
+            let owner = share.owner ?? .nobody
             _ = try? await database.execute(
-                RemoveEndedShares(ids: [id], now: now),
-                RemoveAccountShares(accountID: share.owner ?? .nobody, ids: [id]))
+                LockAccount(accountID: owner), RemoveEndedShares(ids: [id], now: now),
+                RemoveAccountShares(accountID: owner, ids: [id]))
         }
         return .json(capacity: 320 + share.sealed.count * 4 / 3) { writer in
             writer.object { writer in

@@ -111,33 +111,45 @@ import Testing
         }
     }
 
-    @Test func `a share is the same after the credential has changed, and gone with the account`() async throws {
+    @Test func `a locked account's links open nothing, until it is unlocked`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
             let bob = try await app.register()
-            let kept = try await TestShare(bob.client)
+            let other = try await TestShare(bob.client)
             let shares = [try await TestShare(ada.client), try await TestShare(ada.client)]
             let account = try #require(AccountID(pathParameter: ada.id))
+            for isLocked in [true, false] {
+                try await app.run {
+                    try await app.postgres.withTransaction { transaction in
+                        try await AccountShares.suspend(isLocked, of: account, in: transaction)
+                    }
+                }
+                for share in shares {
+                    let manager = app.client.with(token: share.manageToken)
+                    let expected = isLocked ? 404 : 200
+                    #expect(try await app.client.get(share.path).status == expected)
+                    #expect(try await app.client.send(.head, share.path).status == expected)
+                    #expect(try await manager.put(share.path, ShareFixtures.content()).status == expected)
+                }
+                #expect(try await app.client.get(other.path).status == 200)
+            }
+        }
+    }
 
-            try await app.run {
-                try await app.postgres.withTransaction { try await AccountShares.suspend(true, of: account, in: $0) }
-            }
-            for share in shares {
-                #expect(try await app.client.get(share.path).status == 404)
-                #expect(try await app.client.send(.head, share.path).status == 404)
-                let manager = app.client.with(token: share.manageToken)
-                #expect(try await manager.put(share.path, ShareFixtures.content()).status == 404)
-            }
-            try await app.run {
-                try await app.postgres.withTransaction { try await AccountShares.suspend(false, of: account, in: $0) }
-            }
-            for share in shares { #expect(try await app.client.get(share.path).status == 200) }
-
-            try await app.run {
-                try await app.postgres.withTransaction { try await AccountShares.remove(of: account, in: $0) }
-            }
-            for share in shares { #expect(try await app.client.get(share.path).status == 404) }
-            #expect(try await app.client.get(kept.path).status == 200)
+    @Test func `shares go with their account`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let bob = try await app.register()
+            let other = try await TestShare(bob.client)
+            let share = try await TestShare(ada.client)
+            let deletion = try await ada.client.send(
+                .delete, "/v1/account",
+                body: TestClient.document(["currentPasswordKey": .string(ada.passwordKey)]))
+            #expect(deletion.status == 204, "\(deletion)")
+            #expect(try await app.client.get(share.path).status == 404)
+            let manager = app.client.with(token: share.manageToken)
+            #expect(try await manager.put(share.path, ShareFixtures.content()).status == 404)
+            #expect(try await app.client.get(other.path).status == 200)
             #expect(try await app.execute(CountShareRows()) == [[1, 1]])
         }
     }
