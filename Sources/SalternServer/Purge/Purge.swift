@@ -1,6 +1,7 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, and contents of deleted items that expired.
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, old
+/// security events and forgotten failures.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long.
 public struct Purge {
@@ -14,6 +15,8 @@ public struct Purge {
         public var sessions = 0
         public var tombstones = 0
         public var contents = 0
+        public var events = 0
+        public var attempts = 0
     }
 
     /// - Parameters:
@@ -38,6 +41,8 @@ public struct Purge {
             report.sessions = try await purgeSessions(connection)
             report.contents = try await purgeContents(connection)
             report.tombstones = try await purgeTombstones(connection)
+            report.events = try await purgeEvents(connection)
+            report.attempts = try await purgeAttempts(connection)
             return report
         }
     }
@@ -87,6 +92,33 @@ public struct Purge {
                 )
                 bite += Self.sum(counts)
             }
+            removed += bite
+            guard due.count == policy.biteSize, bite > 0 else { return removed }
+        }
+    }
+
+    private func purgeEvents(_ connection: PostgresLease) async throws(PostgresError) -> Int {
+        let before = now - policy.eventRetention
+        var removed = 0
+        while true {
+            let due = try await connection.execute(FindOldEvents(before: before, limit: Int64(policy.biteSize)))
+            var bite = 0
+            for (account, rows) in Dictionary(grouping: due, by: \.accountID) {
+                bite += Self.sum(
+                    try await connection.execute(
+                        RemoveEvents(accountID: account, before: before, ids: rows.map(\.id))))
+            }
+            removed += bite
+            guard due.count == policy.biteSize, bite > 0 else { return removed }
+        }
+    }
+
+    private func purgeAttempts(_ connection: PostgresLease) async throws(PostgresError) -> Int {
+        let before = now - AttemptPolicy.retention
+        var removed = 0
+        while true {
+            let due = try await connection.execute(FindOldAttempts(before: before, limit: Int64(policy.biteSize)))
+            let bite = Self.sum(try await connection.execute(RemoveOldAttempts(subjects: due, before: before)))
             removed += bite
             guard due.count == policy.biteSize, bite > 0 else { return removed }
         }

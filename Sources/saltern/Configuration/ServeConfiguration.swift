@@ -20,6 +20,7 @@ import TransportSecurity
 /// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
 /// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
 /// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
+/// | `SALTERN_EVENT_RETENTION` | how long entries of the security log are kept | `400d` |
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
 /// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
 /// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
@@ -51,7 +52,7 @@ struct ServeConfiguration {
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
         "SALTERN_RATE_LIMITS",
-        "SALTERN_TRUSTED_PROXIES",
+        "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
         "SALTERN_DATABASE_CONNECTIONS",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
