@@ -68,6 +68,7 @@ import Testing
                 app.clock.advance(by: .seconds(3_600))
                 _ = try await app.logIn(ada, device: name)
             }
+            app.clock.advance(by: .seconds(3_600))
             let last = try await app.logIn(ada)
             let events = try await last.get("/v1/account/events")
             let ended = try #require(events.array("events")).indices

@@ -62,7 +62,8 @@ import Testing
     }
 
     @Test func `behind a proxy the client's address counts, and nobody can choose it`() async throws {
-        try await TestApplication.with(try Self.configuration("lookup=1/0.01", proxies: ["192.0.2.0/24"])) { app async throws in
+        let configuration = try Self.configuration("lookup=1/0.01", proxies: ["192.0.2.0/24"])
+        try await TestApplication.with(configuration) { app async throws in
             #expect(try await ask(app, "198.51.100.1") == 200)
             #expect(try await ask(app, "198.51.100.1") == 429)
             #expect(try await ask(app, "198.51.100.2") == 200)
