@@ -1,14 +1,14 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, old
-/// security events and forgotten failures.
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, shares that
+/// have ended, old security events and forgotten failures.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long.
 public struct Purge {
     private let database: PostgresClient
     private let sessions: SessionPolicy
-    private let policy: PurgePolicy
-    private let now: Timestamp
+    let policy: PurgePolicy
+    let now: Timestamp
 
     /// How many rows were removed.
     public struct Report: Sendable, Equatable {
@@ -17,6 +17,7 @@ public struct Purge {
         public var contents = 0
         public var events = 0
         public var attempts = 0
+        public var shares = 0
     }
 
     /// - Parameters:
@@ -43,6 +44,7 @@ public struct Purge {
             report.tombstones = try await purgeTombstones(connection)
             report.events = try await purgeEvents(connection)
             report.attempts = try await purgeAttempts(connection)
+            report.shares = try await purgeShares(connection)
             return report
         }
     }
@@ -97,28 +99,19 @@ public struct Purge {
         }
     }
 
-    private func purgeEvents(_ connection: PostgresLease) async throws(PostgresError) -> Int {
-        let before = now - policy.eventRetention
+    private func purgeShares(_ connection: PostgresLease) async throws -> Int {
         var removed = 0
         while true {
-            let due = try await connection.execute(FindOldEvents(before: before, limit: Int64(policy.biteSize)))
+            let due = try await connection.execute(FindEndedShares(now: now, limit: Int64(policy.biteSize)))
             var bite = 0
-            for (account, rows) in Dictionary(grouping: due, by: \.accountID) {
-                bite += Self.sum(
-                    try await connection.execute(
-                        RemoveEvents(accountID: account, before: before, ids: rows.map(\.id))))
+            for (owner, shares) in Dictionary(grouping: due, by: { $0.owner ?? .nobody }) {
+                bite += try await database.withTransaction { transaction in
+                    _ = try await transaction.execute(LockAccount(accountID: owner))
+                    let gone = try await transaction.execute(RemoveEndedShares(ids: shares.map(\.id), now: now))
+                    _ = try await transaction.execute(RemoveAccountShares(accountID: owner, ids: gone))
+                    return gone.count
+                }
             }
-            removed += bite
-            guard due.count == policy.biteSize, bite > 0 else { return removed }
-        }
-    }
-
-    private func purgeAttempts(_ connection: PostgresLease) async throws(PostgresError) -> Int {
-        let before = now - AttemptPolicy.retention
-        var removed = 0
-        while true {
-            let due = try await connection.execute(FindOldAttempts(before: before, limit: Int64(policy.biteSize)))
-            let bite = Self.sum(try await connection.execute(RemoveOldAttempts(subjects: due, before: before)))
             removed += bite
             guard due.count == policy.biteSize, bite > 0 else { return removed }
         }
@@ -128,5 +121,5 @@ public struct Purge {
         Dictionary(grouping: rows, by: \.accountID).mapValues { $0.map(\.itemID) }
     }
 
-    private static func sum(_ counts: [Int64]) -> Int { Int(counts.first ?? 0) }
+    static func sum(_ counts: [Int64]) -> Int { Int(counts.first ?? 0) }
 }

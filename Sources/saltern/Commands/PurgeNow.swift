@@ -35,12 +35,13 @@ struct PurgeNow: Command {
                 writer.member("contents", report.contents)
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
+                writer.member("shares", report.shares)
             }
             console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
             console.print(
                 "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
-                    + "\(report.events) events, \(report.attempts) failures")
+                    + "\(report.shares) shares, \(report.events) events, \(report.attempts) failures")
         }
     }
 }

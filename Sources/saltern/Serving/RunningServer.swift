@@ -100,6 +100,7 @@ final class RunningServer: Sendable {
                         [
                             "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
                             "events": report.events, "attempts": report.attempts,
+                            "shares": report.shares,
                         ])
                 } catch let error as PostgresError {
                     log.write(.warning, "not_purged", ["error": error])
