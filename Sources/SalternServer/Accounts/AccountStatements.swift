@@ -83,6 +83,8 @@ struct FindAccount: AccountRead {
         let items: Int64
         let bytes: Int64
         let sessions: Int64
+        /// When the recovery key was set; nil when there is none.
+        let recoverySetAt: Timestamp?
     }
 
     struct Limits: Sendable {
@@ -100,8 +102,9 @@ struct FindAccount: AccountRead {
             p.max_shares, p.deleted_days, a.item_count, a.item_bytes,
             (
                 SELECT count(*) FROM saltern.sessions s
-                WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
-            )
+                WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3 AND NOT s.restricted
+            ),
+            (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = $1)
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
         """
@@ -117,6 +120,6 @@ struct FindAccount: AccountRead {
             limits: Limits(
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
                 shares: try row.next(), deletedDays: try row.next()),
-            items: try row.next(), bytes: try row.next(), sessions: try row.next())
+            items: try row.next(), bytes: try row.next(), sessions: try row.next(), recoverySetAt: try row.next())
     }
 }

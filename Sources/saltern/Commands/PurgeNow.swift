@@ -3,7 +3,7 @@ import SalternServer
 
 struct PurgeNow: Command {
     static let words = ["purge"]
-    static let summary = "remove ended sessions, old tombstones and expired contents of deleted items"
+    static let summary = "remove ended sessions, old tombstones, expired contents and rotations"
     static let help = """
           --json           prints the counts as an object, for scripts
 
@@ -33,11 +33,13 @@ struct PurgeNow: Command {
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
+                writer.member("rotations", report.rotations)
             }
             console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
             console.print(
-                "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents")
+                "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
+                    + "\(report.rotations) rotations")
         }
     }
 }
