@@ -28,7 +28,7 @@ extension Application {
             statement(FindOldTombstones.self), statement(RemoveTombstones.self),
             statement(FindRotations.self), statement(InsertRotation.self), statement(Owned<FindRotation>.self),
             statement(RemoveRotation.self), statement(RemoveStaged.self), statement(Guarded<StageBatch>.self),
-            statement(Guarded<DiscardStaged>.self), statement(FindUnready.self), statement(TakeRevisions.self),
+            statement(Guarded<RemoveStrays>.self), statement(Guarded<DiscardStaged>.self), statement(FindUnready.self), statement(TakeRevisions.self),
             statement(SwapItems.self), statement(ExpireContents.self), statement(CloseRotation.self),
             statement(FindExpiredRotations.self),
             statement(WriteRecovery.self), statement(DeleteRecovery.self), statement(RemoveRestrictedSessions.self),

@@ -50,7 +50,8 @@ extension ItemContent {
             return format
         }
         self.format = format
-        collection = hasCollection ? try members.optional("collection", CollectionName.init(json:)) ?? .standard : .standard
+        collection =
+            hasCollection ? try members.optional("collection", CollectionName.init(json:)) ?? .standard : .standard
         iterations = try members.optional("iterations") { Int32(try $0.integer(in: 1...Int(Int32.max))) }
         title = try members.optional("title") { try SealedBytes(base64: $0.text(), format: format) }
         body = try members.required("body") { try SealedBytes(base64: $0.text(), format: format) }

@@ -1,4 +1,5 @@
 internal import HTTPCore
+internal import Postgres
 
 /// `DELETE /v1/account/recovery`: the recovery key opens nothing any more, and what it has opened ends.
 struct RemoveRecovery: AccountEndpoint {

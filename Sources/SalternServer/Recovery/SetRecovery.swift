@@ -1,4 +1,5 @@
 internal import HTTPCore
+internal import Postgres
 
 /// `PUT /v1/account/recovery`: sets or replaces the recovery key and the keyring that is sealed under it.
 ///

@@ -1,4 +1,5 @@
 internal import HTTPCore
+internal import Postgres
 
 /// `POST /v1/rotations`: opens a rotation. What an older one of the account has staged is thrown away.
 struct OpenRotation: AccountEndpoint {

@@ -16,7 +16,11 @@ struct StageItems: AccountEndpoint {
             }
         }
         try Self.refuseDuplicates(items)
-        let rows = try await authorization.write(StageBatch(id: id, items: items))
+        let batch = StageBatch(id: id, items: items)
+        var rows = try await authorization.write(batch)
+        if rows.first?.verdict.isFull == true, try await authorization.write(RemoveStrays(id: id)).first ?? 0 > 0 {
+            rows = try await authorization.write(batch)
+        }
         guard let row = rows.first else { throw Problem.notFound }
         switch row.verdict {
         case .staged: break

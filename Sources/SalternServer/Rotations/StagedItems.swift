@@ -60,7 +60,7 @@ struct RemoveStaged: Statement {
 /// Stages a batch: decides whether the plan allows what is staged then, writes the items and keeps the rotation's
 /// counters. There is no row when the account has no such rotation.
 ///
-/// An account that is over its plan, because that was lowered, can be rotated all the same: as many items and bytes as
+/// What is no live item is not staged. An account that is over its plan, because that was lowered, can be rotated all the same: as many items and bytes as
 /// it has, and each item as large as it is.
 struct StageBatch: AccountWrite {
     let id: RotationID
@@ -85,6 +85,9 @@ struct StageBatch: AccountWrite {
         case itemQuota = "items"
         case itemByteQuota = "itemBytes"
         case byteQuota = "bytes"
+
+        /// Whether less that is staged would make room.
+        var isFull: Bool { self == .itemQuota || self == .byteQuota }
     }
 
     static let locksAccount = true
@@ -105,6 +108,7 @@ struct StageBatch: AccountWrite {
             SELECT n.*, s.item_id IS NULL AS is_new,
                 coalesce(octet_length(s.body), 0) + coalesce(octet_length(s.title), 0) AS staged_bytes,
                 coalesce(octet_length(i.body), 0) + coalesce(octet_length(i.title), 0) AS live_bytes,
+                i.deleted IS NOT DISTINCT FROM false AS is_live,
                 i.deleted IS DISTINCT FROM false OR i.revision <> n.base_revision AS is_outdated
             FROM item n CROSS JOIN rotation r
             LEFT JOIN saltern.rotation_items s
@@ -114,7 +118,7 @@ struct StageBatch: AccountWrite {
             SELECT count(*) FILTER (WHERE d.is_new) AS more_items,
                 coalesce(sum(d.new_bytes - d.staged_bytes), 0)::bigint AS more_bytes,
                 coalesce(max(d.new_bytes) FILTER (WHERE d.new_bytes > d.live_bytes), 0) AS largest
-            FROM decided d
+            FROM decided d WHERE d.is_live
         ), verdict AS (
             SELECT r.*, t.more_items, t.more_bytes, t.largest,
                 CASE
@@ -138,6 +142,7 @@ struct StageBatch: AccountWrite {
             SELECT c.account_id, c.rotation_id, d.item_id, d.base_revision, d.format, d.iterations,
                 ($11::bytea[])[d.position::integer], ($12::bytea[])[d.position::integer]
             FROM decided d CROSS JOIN counted c
+            WHERE d.is_live
             ON CONFLICT (account_id, rotation_id, item_id) DO UPDATE
             SET base_revision = excluded.base_revision, format = excluded.format, iterations = excluded.iterations,
                 title = excluded.title, body = excluded.body
@@ -166,6 +171,34 @@ struct StageBatch: AccountWrite {
             verdict: try row.next(), allowed: try row.next(), used: try row.next(), items: try row.next(),
             bytes: try row.next(), outdated: try row.next([UUID].self).map { ItemID($0) })
     }
+}
+
+/// Removes what is staged of items that were deleted meanwhile, so that it takes no room from others.
+struct RemoveStrays: AccountWrite {
+    let id: RotationID
+
+    static let locksAccount = true
+    static let sql = """
+        WITH gone AS (
+            DELETE FROM saltern.rotation_items s
+            WHERE s.account_id = $1 AND s.rotation_id = $5 AND \(Caller.hasLiveSession)
+                AND NOT EXISTS (
+                    SELECT FROM saltern.items i
+                    WHERE i.account_id = $1 AND i.item_id = s.item_id AND NOT i.deleted)
+            RETURNING octet_length(s.body) + coalesce(octet_length(s.title), 0) AS bytes
+        ), total AS (
+            SELECT count(*) AS items, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g
+        ), counted AS (
+            UPDATE saltern.rotations r SET item_count = r.item_count - t.items, item_bytes = r.item_bytes - t.bytes
+            FROM total t WHERE r.account_id = $1 AND r.rotation_id = $5 AND t.items > 0
+        )
+        SELECT t.items FROM total t
+        """
+
+    func bind(to parameters: inout Parameters) { parameters.append(id) }
+
+    /// How many items that were.
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
 }
 
 extension StageBatch.Verdict: PostgresValue {

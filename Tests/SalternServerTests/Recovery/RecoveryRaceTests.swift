@@ -17,7 +17,7 @@ import Testing
                         return reply.string("session.token")
                     }
                 }
-                return try await group.reduce(into: []) { if let token = $1 { $0.append(token) } }
+                return try await group.reduce(into: [String]()) { if let token = $1 { $0.append(token) } }
             }
             #expect(try await app.stored().restrictedSessions == 1)
             // Whichever works sets its own key; the others open nothing.
@@ -31,7 +31,7 @@ import Testing
                         return reply.status == 200 ? key : nil
                     }
                 }
-                return try await group.reduce(into: []) { if let key = $1 { $0.append(key) } }
+                return try await group.reduce(into: [String]()) { if let key = $1 { $0.append(key) } }
             }
             #expect(winners.count == 1)
             #expect(try await app.logsIn(ada, winners.first ?? ""))
@@ -49,7 +49,7 @@ import Testing
                 for _ in 0..<10 {
                     group.addTask { try await app.recover(ada, RecoveryTests.code).string("session.token") }
                 }
-                return try await group.reduce(into: []) { if let token = $1 { $0.append(token) } }
+                return try await group.reduce(into: [String]()) { if let token = $1 { $0.append(token) } }
             }
             #expect(try await removing.status == 204)
             #expect(try await app.stored().restrictedSessions == 0)

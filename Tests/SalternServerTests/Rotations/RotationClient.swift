@@ -30,7 +30,7 @@ struct RotationClient {
         let reply = try await client.post(
             "/v1/rotations", ["currentPasswordKey": .string(account.passwordKey)])
         guard reply.status == 201, let id = reply.string("id") else {
-            throw TestAccount.Failure(description: "opening: \(reply)")
+            throw UnexpectedReply(description: "opening: \(reply)")
         }
         self.id = id
     }
@@ -44,7 +44,7 @@ struct RotationClient {
         var page: String?
         repeat {
             let reply = try await client.get("/v1/items?limit=500" + (page.map { "&page=\($0)" } ?? ""))
-            guard let items = reply.array("items") else { throw TestAccount.Failure(description: "listing: \(reply)") }
+            guard let items = reply.array("items") else { throw UnexpectedReply(description: "listing: \(reply)") }
             let wanted = try items.map { try $0.object() }.filter { item in
                 guard let ids, let id = try item["id"]?.string() else { return true }
                 return ids.contains(id)
@@ -56,7 +56,7 @@ struct RotationClient {
                             try item["id"]?.string() ?? "", try item["revision"]?.integer() ?? 0,
                             Self.resealed(try item["body"]?.string() ?? ""))
                     })
-                guard reply.status == 200 else { throw TestAccount.Failure(description: "staging: \(reply)") }
+                guard reply.status == 200 else { throw UnexpectedReply(description: "staging: \(reply)") }
             }
             page = reply.string("nextPage")
         } while page != nil
@@ -84,6 +84,11 @@ struct RotationClient {
     }
 }
 
+/// A reply without which the test cannot go on.
+struct UnexpectedReply: Error, CustomStringConvertible {
+    let description: String
+}
+
 extension TestApplication {
     /// Whether the userid's key opens a session.
     func logsIn(_ account: TestAccount, _ key: String) async throws -> Bool {
@@ -100,7 +105,7 @@ extension TestClient {
         var page: String?
         repeat {
             let reply = try await get("/v1/items?limit=500" + (page.map { "&page=\($0)" } ?? ""))
-            guard let items = reply.array("items") else { throw TestAccount.Failure(description: "listing: \(reply)") }
+            guard let items = reply.array("items") else { throw UnexpectedReply(description: "listing: \(reply)") }
             for item in items {
                 let item = try item.object()
                 if let id = try item["id"]?.string() { bodies[id] = try item["body"]?.string() }

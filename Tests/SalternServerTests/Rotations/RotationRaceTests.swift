@@ -79,7 +79,7 @@ import Testing
             let rotation = opened
             let replies = try await withThrowingTaskGroup(of: TestResponse.self) { group in
                 for _ in 0..<10 { group.addTask { try await rotation.commit() } }
-                return try await group.reduce(into: []) { $0.append($1) }
+                return try await group.reduce(into: [TestResponse]()) { $0.append($1) }
             }
             for reply in replies {
                 #expect(reply.status == 200, "\(reply)")
@@ -108,7 +108,7 @@ import Testing
                         return reply.status == 200 ? key : nil
                     }
                 }
-                return try await group.reduce(into: []) { if let key = $1 { $0.append(key) } }
+                return try await group.reduce(into: [String]()) { if let key = $1 { $0.append(key) } }
             }
             #expect(winners.count == 1)
             for key in keys { #expect(try await app.logsIn(ada, key) == winners.contains(key)) }

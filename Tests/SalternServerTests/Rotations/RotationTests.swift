@@ -103,7 +103,8 @@ import Testing
             let other = try await rotation.commit(
                 currentKey: rotation.newKey, newKey: Fixtures.passwordKey("third"))
             #expect(other.code == "rotation_committed")
-            #expect(try await rotation.stage([RotationClient.staged(Fixtures.uuid(), 1, Fixtures.sealed())]).status == 409)
+            #expect(
+                try await rotation.stage([RotationClient.staged(Fixtures.uuid(), 1, Fixtures.sealed())]).status == 409)
             #expect(try await ada.client.delete("/v1/rotations/\(rotation.id)").code == "rotation_committed")
             #expect(try await app.stored().events == "rotation_committed")
             app.clock.advance(by: .seconds(86_401))
@@ -168,7 +169,8 @@ import Testing
 
             var stolen = RotationClient(eve)
             stolen.id = first.id
-            #expect(try await stolen.stage([RotationClient.staged(Fixtures.uuid(), 1, Fixtures.sealed())]).status == 404)
+            #expect(
+                try await stolen.stage([RotationClient.staged(Fixtures.uuid(), 1, Fixtures.sealed())]).status == 404)
             #expect(try await stolen.commit().status == 404)
             #expect(try await eve.client.delete("/v1/rotations/\(first.id)").status == 404)
             #expect(
@@ -205,7 +207,8 @@ import Testing
             #expect(try await purge(app)?.rotations == 0)
             app.clock.advance(by: .seconds(1))
             #expect(try await rotation.commit().status == 404)
-            #expect(try await rotation.stage([RotationClient.staged(Fixtures.uuid(), 1, Fixtures.sealed())]).status == 404)
+            #expect(
+                try await rotation.stage([RotationClient.staged(Fixtures.uuid(), 1, Fixtures.sealed())]).status == 404)
             #expect(try await purge(app)?.rotations == 2)
             #expect(try await app.stored().stagedItems == 0)
             #expect(try await app.stored().rotations == 0)

@@ -29,7 +29,7 @@ struct StoredRows: Statement {
 extension TestApplication {
     func stored() async throws -> StoredRows.Row {
         guard let row = try await execute(StoredRows()).first else {
-            throw TestAccount.Failure(description: "nothing is stored")
+            throw UnexpectedReply(description: "nothing is stored")
         }
         return row
     }
