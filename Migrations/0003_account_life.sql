@@ -96,11 +96,13 @@ CREATE TABLE saltern.security_events (
 );
 CREATE INDEX security_events_by_age ON saltern.security_events (occurred_at);
 
--- Attempts that failed in a row, for each subject: the keyed hash of a userid (known or not), of a device, of a session.
+-- Attempts that failed since the last success, for each subject: the keyed hash of a userid (known or not), of a device, of a session.
 -- What was typed cannot be read back: people type passwords where names belong.
 CREATE TABLE saltern.failed_attempts (
     subject bytea PRIMARY KEY CHECK (octet_length(subject) = 32),
     failures integer NOT NULL CHECK (failures > 0),
+    -- Those of them that came without a day's pause: they make the delay.
+    streak integer NOT NULL CHECK (streak > 0),
     first_failed_at timestamptz NOT NULL,
     last_failed_at timestamptz NOT NULL,
     -- No attempt is looked at before.
@@ -119,9 +121,10 @@ CREATE TABLE saltern.invites (
     plan text COLLATE "C",
     note text CHECK (char_length(note) BETWEEN 1 AND 200),
     used_at timestamptz,
+    -- Forgotten when that account is deleted.
     used_by uuid,
     revoked_at timestamptz,
-    CHECK ((used_at IS NULL) = (used_by IS NULL))
+    CHECK (used_at IS NOT NULL OR used_by IS NULL)
 );
 
 -- What admins did, and which accounts were deleted. Each row carries the hash of the one before.

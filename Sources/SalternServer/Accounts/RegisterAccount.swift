@@ -8,6 +8,7 @@ struct RegisterAccount: OpenEndpoint {
     private let kdf: KDFPolicy
     private let sessions: SessionPolicy
     private let mode: RegistrationMode
+    private let devices: DeviceTokens
 
     init(_ parts: Dependencies) {
         database = parts.database
@@ -15,6 +16,7 @@ struct RegisterAccount: OpenEndpoint {
         kdf = parts.configuration.kdf
         sessions = parts.configuration.sessions
         mode = parts.configuration.registration
+        devices = parts.devices
     }
 
     private struct Body {
@@ -60,6 +62,7 @@ struct RegisterAccount: OpenEndpoint {
             writer.object { writer in
                 writer.member("accountId", accountID.description)
                 session.write(to: &writer)
+                devices.write(.new(body.userid), to: &writer)
             }
         }
     }

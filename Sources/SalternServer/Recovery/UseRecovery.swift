@@ -5,23 +5,28 @@ internal import Postgres
 /// credential and nothing else.
 ///
 /// Unknown userid, no recovery key, a wrong one and a locked account take the same statements in the same order and get
-/// the same answer, which is also that of a failed log-in.
+/// the same answer, which is also that of a failed log-in. Failures in a row are counted as those of log-ins are.
 struct UseRecovery: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
     private let sessions: SessionPolicy
+    private let attempts: Attempts
+    private let devices: DeviceTokens
     private let decoyVerifier = Verifier.decoy()
 
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
-        sessions = parts.configuration.sessions
+        sessions = SessionPolicy(
+            idleTimeout: parts.configuration.sessions.idleTimeout, lifetime: Recovery.sessionLifetime)
+        attempts = parts.attempts
+        devices = parts.devices
     }
 
     private struct Body {
         let userid: Userid
         let recoveryKey: PasswordKey
-        let deviceName: DeviceName?
+        let device: DeviceClaim
 
         init(_ request: Request) throws {
             self = try JSONBody.read(request) { try Body(&$0) }
@@ -30,34 +35,46 @@ struct UseRecovery: OpenEndpoint {
         private init(_ members: inout JSONMembers) throws {
             userid = try members.required("userid", Userid.init(json:))
             recoveryKey = try members.required("recoveryKey", PasswordKey.init(json:))
-            deviceName = try DeviceName.device(from: &members)
+            device = try DeviceClaim(from: &members)
         }
     }
 
     func respond(to request: Request) async throws -> Response {
         let body = try Body(request)
-        let login = try await database.execute(FindLogin(userid: body.userid)).first
+        let device = body.device.token.flatMap { devices.device($0, body.userid) }
+        let subject = device.map(attempts.subjects.recovery) ?? attempts.subjects.recovery(body.userid)
+        return try await attempts.turn(subject) { try await attempt(body, subject) }
+    }
+
+    /// Looks at the key, unless the subject is blocked. Nobody else attempts the same subject meanwhile.
+    private func attempt(_ body: Body, _ subject: AttemptSubject) async throws -> Response {
+        let (logins, failures) = try await database.execute(
+            FindLogin(userid: body.userid), FindFailedAttempts(subject: subject))
+        let streak = try attempts.admit(failures)
+        let login = logins.first
         let accountID = login?.accountID ?? .random()
-        let recovery = try await database.execute(FindRecovery(accountID: accountID)).first
-        let isRightKey = body.recoveryKey.verifier == recovery ?? decoyVerifier
-        let isPermitted = isRightKey && recovery != nil && login != nil
+        let stored = try await database.execute(FindRecovery(accountID: accountID)).first
+        let isRightKey = body.recoveryKey.verifier == stored ?? decoyVerifier
+        let isPermitted = isRightKey && stored != nil && login != nil
         let now = clock.now
-        let session = NewSession(
-            accountID: accountID, now: now,
-            policy: SessionPolicy(idleTimeout: sessions.idleTimeout, lifetime: Recovery.sessionLifetime))
+        let session = NewSession(accountID: accountID, now: now, policy: sessions)
         let (_, opened) = try await database.execute(
             LockRecoveringAccount(accountID: accountID, isPermitted: isPermitted),
             OpenRecoverySession(
                 accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                deviceName: body.deviceName, now: now, expiresAt: session.expiresAt, isPermitted: isPermitted,
+                deviceName: body.device.name, now: now, expiresAt: session.expiresAt, isPermitted: isPermitted,
                 verifier: body.recoveryKey.verifier))
-        guard let login, let opened = opened.first else { throw WrongCredentials() }
-        return .json(.created, capacity: 512 + (opened.keyring?.count ?? 0) * 4 / 3) { writer in
+        guard let login, let recovery = opened.first else {
+            try await attempts.recordFailure(subject)
+            throw WrongCredentials()
+        }
+        await attempts.recordSuccess(subject, after: streak, of: accountID)
+        return .json(.created, capacity: 512 + (recovery.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in
                 writer.member("accountId", accountID.description)
                 session.write(to: &writer)
                 writer.object("kdf") { writer in writer.member("iterations", Int(login.kdfIterations)) }
-                if let keyring = opened.keyring { writer.member("keyring", base64: keyring) }
+                if let keyring = recovery.keyring { writer.member("keyring", base64: keyring) }
             }
         }
     }

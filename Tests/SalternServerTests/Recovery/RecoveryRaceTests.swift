@@ -13,7 +13,8 @@ import Testing
                 for _ in 0..<50 {
                     group.addTask {
                         let reply = try await app.recover(ada, RecoveryTests.code)
-                        #expect(reply.status == 201, "\(reply)")
+                        // So many of one userid wait for their turn, and no more.
+                        #expect([201, 429].contains(reply.status), "\(reply)")
                         return reply.string("session.token")
                     }
                 }
