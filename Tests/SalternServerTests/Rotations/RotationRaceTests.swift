@@ -104,7 +104,8 @@ import Testing
                 for key in keys {
                     group.addTask {
                         let reply = try await rotation.commit(newKey: key)
-                        #expect([200, 403].contains(reply.status), "\(reply)")
+                        // The others do not know the key that is the present one by then.
+                        #expect([200, 403, 429].contains(reply.status), "\(reply)")
                         return reply.status == 200 ? key : nil
                     }
                 }

@@ -8,7 +8,7 @@ struct StoredRows: Statement {
         let stagedItems: Int64
         let restrictedSessions: Int64
         let recoveries: Int64
-        /// The kinds of the security events, in the order of their names.
+        /// The kinds of the security events but for the counted failures, in the order of their names.
         let events: String
     }
 
@@ -16,7 +16,8 @@ struct StoredRows: Statement {
     static let sql = """
         SELECT (SELECT count(*) FROM saltern.rotations), (SELECT count(*) FROM saltern.rotation_items),
             (SELECT count(*) FROM saltern.sessions WHERE restricted), (SELECT count(*) FROM saltern.recoveries),
-            (SELECT coalesce(string_agg(kind, ' ' ORDER BY kind), '') FROM saltern.security_events)
+            (SELECT coalesce(string_agg(kind, ' ' ORDER BY kind), '') FROM saltern.security_events
+                WHERE kind <> 'failed_logins')
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
