@@ -18,6 +18,7 @@ extension Application {
                 .post, "/v1/accounts", rate: .registration, body: .json(limit: Keyring.requestLimit),
                 RegisterAccount(parts)),
             build.account(.get, "/v1/account", ShowAccount()),
+            build.account(.delete, "/v1/account", body: small, deadline: DeleteAccount.deadline, DeleteAccount()),
             build.account(
                 .put, "/v1/account/credential", body: .json(limit: Keyring.requestLimit), ChangeCredential(parts)),
             build.account(

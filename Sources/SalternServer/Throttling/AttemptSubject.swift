@@ -35,8 +35,11 @@ struct AttemptSubjects: Sendable {
     func device(_ device: KnownDevice) -> AttemptSubject { subject("device", device.identity) }
 
     /// Proofs of the present key within a session.
-    func session(_ caller: Caller) -> AttemptSubject {
-        subject("session", caller.accountID.uuid.bytes + caller.tokenHash.digest.bytes)
+    func session(_ caller: Caller) -> AttemptSubject { session(of: caller.accountID, caller.tokenHash) }
+
+    /// The same, of any session.
+    func session(of accountID: AccountID, _ tokenHash: TokenHash) -> AttemptSubject {
+        subject("session", accountID.uuid.bytes + tokenHash.digest.bytes)
     }
 
     /// Recoveries of a userid from devices that are not known.

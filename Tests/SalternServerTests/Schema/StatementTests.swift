@@ -37,6 +37,8 @@ import Testing
         "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindExpiredRotations",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
+        // The invitation that an account came of, when the account is deleted.
+        "FindInvitesUsedBy",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
     ]
