@@ -34,12 +34,13 @@ struct PurgeNow: Command {
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
                 writer.member("rotations", report.rotations)
+                writer.member("shares", report.shares)
             }
             console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
             console.print(
                 "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
-                    + "\(report.rotations) rotations")
+                    + "\(report.rotations) rotations, \(report.shares) shares")
         }
     }
 }

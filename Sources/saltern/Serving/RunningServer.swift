@@ -99,7 +99,7 @@ final class RunningServer: Sendable {
                         .info, "purged",
                         [
                             "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                            "rotations": report.rotations,
+                            "rotations": report.rotations, "shares": report.shares,
                         ])
                 } catch let error as PostgresError {
                     log.write(.warning, "not_purged", ["error": error])
