@@ -30,6 +30,7 @@ extension Application {
                 ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
+            build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
 
             build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
             build.account(.delete, "/v1/account/recovery", body: small, RemoveRecovery()),

@@ -8,7 +8,7 @@ struct StoredRows: Statement {
         let stagedItems: Int64
         let restrictedSessions: Int64
         let recoveries: Int64
-        /// The kinds of the security events but for the counted failures, in the order of their names.
+        /// The kinds of the security events but for failures and ends of sessions, in the order of their names.
         let events: String
     }
 
@@ -17,7 +17,7 @@ struct StoredRows: Statement {
         SELECT (SELECT count(*) FROM saltern.rotations), (SELECT count(*) FROM saltern.rotation_items),
             (SELECT count(*) FROM saltern.sessions WHERE restricted), (SELECT count(*) FROM saltern.recoveries),
             (SELECT coalesce(string_agg(kind, ' ' ORDER BY kind), '') FROM saltern.security_events
-                WHERE kind <> 'failed_logins')
+                WHERE kind NOT IN ('failed_logins', 'session_ended'))
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
