@@ -25,6 +25,7 @@ struct Serve: Command {
           SALTERN_SESSION_IDLE_TIMEOUT         30d
           SALTERN_SESSION_LIFETIME             365d
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
+          SALTERN_EVENT_RETENTION              400d: how long entries of the security log are kept
           SALTERN_OPAQUE_FORMAT                on, or off
           SALTERN_ANONYMOUS_SHARES             off, or on: shares without an account, small and for 7 days at most
           SALTERN_ANONYMOUS_SHARES_LIMIT       1000: how many of those there may be at a time
