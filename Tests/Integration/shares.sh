@@ -40,7 +40,7 @@ fetch_at_once() {
     for ((index = 0; index < count; index++)); do
         printf 'url = "%s%s"\noutput = "/dev/null"\n' "$SALTERN_TEST_URL" "$2"
     done >"$work/urls"
-    curl --silent --show-error --noproxy '*' --max-time 60 --cacert "$certificate" --parallel --parallel-immediate \
+    curl --no-progress-meter --noproxy '*' --max-time 60 --cacert "$certificate" --parallel --parallel-immediate \
         --parallel-max "$count" --write-out '%{http_code}\n' --config "$work/urls" |
         sort | uniq --count | awk '{ printf "%s%s %s", separator, $1, $2; separator = " " }'
 }
