@@ -36,6 +36,13 @@ extension Application {
             statement(FindPlans.self), statement(SetPlan.self),
             statement(FindAccountOfUserid.self), statement(AssignPlan.self),
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
+            statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
+            statement(UpdateShare.self), statement(RemoveShare.self),
+            statement(Guarded<InsertAccountShare>.self), statement(InsertAnonymousShare.self),
+            statement(InsertShare.self), statement(Owned<FindAccountShares>.self), statement(FindShareHeaders.self),
+            statement(LockShareOwner.self), statement(UpdateAccountShare.self), statement(RemoveAccountShares.self),
+            statement(FindShareIDs.self), statement(SuspendShares.self),
+            statement(FindEndedShares.self), statement(RemoveEndedShares.self),
             statement(AppendAudit.self), statement(FindAuditHead.self),
             statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
         ]

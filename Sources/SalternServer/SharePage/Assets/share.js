@@ -86,9 +86,9 @@ async function ask(method, id, retry) {
   return undefined;
 }
 
-function notes({ maxViews, views, expiresAt }) {
+function notes({ viewsLeft, expiresAt }) {
   const notes = [];
-  if (maxViews) notes.push(view.counted("left", Math.max(maxViews - views, 0)));
+  if (Number.isSafeInteger(viewsLeft)) notes.push(view.counted("left", viewsLeft));
   const time = new Date(expiresAt ?? NaN);
   if (!isNaN(time)) {
     const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "long", timeStyle: "short" });
@@ -100,7 +100,9 @@ function notes({ maxViews, views, expiresAt }) {
 if (globalThis.crypto?.subtle && "replaceChildren" in Element.prototype) {
   // The person has corrected the passphrase in the address bar.
   addEventListener("hashchange", look);
-  look();
+  // A page that the browser has made ready in case somebody wants to see it waits until somebody does.
+  if (document.prerendering) document.addEventListener("prerenderingchange", look, { once: true });
+  else look();
 } else {
   view.showOutdated();
 }
