@@ -64,7 +64,7 @@ extension Application {
     private static func pages(
         _ configuration: ServiceConfiguration, _ build: RouteBuilder
     ) -> [Route<RouteMetadata>] {
-        let page = SharePage(service: configuration.name, banner: configuration.appLinks.appStoreID)
+        let page = BrowserPage(service: configuration.name, banner: configuration.appLinks.appStoreID)
         return [
             build.open(.get, "/s/{id}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/s/{id}/{passphrase}", rate: nil, ignoresQuery: true, ShowSharePage(page)),

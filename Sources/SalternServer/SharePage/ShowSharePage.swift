@@ -7,7 +7,7 @@ internal import HTTPCore
 struct ShowSharePage: OpenEndpoint {
     private let pages: [PageLanguage: Response]
 
-    init(_ page: SharePage) { pages = page.pages }
+    init(_ page: BrowserPage) { pages = page.pages }
 
     func respond(to request: Request) async throws -> Response {
         guard let page = pages[PageLanguage(preferredIn: request.head.fields)] else { throw Problem.notFound }

@@ -7,7 +7,7 @@ internal import HTTPCore
 struct ShowSharePageAsset: OpenEndpoint {
     private let assets: [String: Response]
 
-    init(_ page: SharePage) { assets = page.assets }
+    init(_ page: BrowserPage) { assets = page.assets }
 
     func respond(to request: Request) async throws -> Response {
         let name: String = try request.parameters.require("name")

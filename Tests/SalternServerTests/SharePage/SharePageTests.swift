@@ -5,7 +5,7 @@ import Testing
 @testable import SalternServer
 
 @Suite struct SharePageTests {
-    private static let page = SharePage(service: "Test", banner: nil)
+    private static let page = BrowserPage(service: "Test", banner: nil)
 
     @Test func `the page is the same for every share, and for none`() async throws {
         try await TestApplication.with { app in
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test func `the name of the service is text, whatever it is made of`() throws {
-        let page = SharePage(service: #"<script>"&'{{title}}"#, banner: nil)
+        let page = BrowserPage(service: #"<script>"&'{{title}}"#, banner: nil)
         let text = try #require(page.pages[.english]).body
         guard case .bytes(let bytes) = text else { return }
         let html = String(decoding: bytes, as: UTF8.self)

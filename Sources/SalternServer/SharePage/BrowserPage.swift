@@ -4,7 +4,7 @@ internal import HTTPCore
 ///
 /// It is the same for every share and knows nothing of any: the browser has the id in its address, fetches the share
 /// from the API and opens it with the key that only the link has.
-struct SharePage: Sendable {
+struct BrowserPage: Sendable {
     /// The page in each language.
     let pages: [PageLanguage: Response]
     /// What the page loads, by file name.
