@@ -36,8 +36,8 @@ import Testing
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
         "FindOldAttempts", "FindExpiredRotations",
-        // An advisory lock belongs to no table.
-        "TakePurgeLock",
+        // An advisory lock belongs to no table, nor does a setting.
+        "TakePurgeLock", "JoinWholeSets",
         // The invitation that an account came of, when the account is deleted.
         "FindInvitesUsedBy",
         // The quantiles of all accounts, once a day.
