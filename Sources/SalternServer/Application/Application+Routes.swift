@@ -1,7 +1,7 @@
 internal import HTTPCore
 
 extension Application {
-    /// Bodies that anybody may send.
+    /// Bodies that anybody may send, and others of a few members.
     private static let small = BodyRule.json(limit: 8_192)
 
     /// Every route of the service.
@@ -30,6 +30,12 @@ extension Application {
                 ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
+
+            build.account(.post, "/v1/account/totp", body: small, BeginSecondFactor(parts)),
+            build.account(.post, "/v1/account/totp/confirm", body: small, FinishSecondFactor(parts)),
+            build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes()),
+            build.account(.delete, "/v1/account/totp", body: small, EndSecondFactor()),
+
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
 
             build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
@@ -73,6 +79,22 @@ extension Application {
             build.open(.head, "/v1/shares/{id}", rate: .share, LookAtShare(parts)),
             build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
             build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
+        ] + pages(parts.configuration, build)
+    }
+
+    /// What browsers and the platforms of apps fetch: constant replies, so no bucket pays for them.
+    private static func pages(
+        _ configuration: ServiceConfiguration, _ build: RouteBuilder
+    ) -> [Route<RouteMetadata>] {
+        let page = BrowserPage(service: configuration.name, banner: configuration.appLinks.appStoreID)
+        return [
+            build.open(.get, "/s/{id}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/s/{id}/{passphrase}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/assets/{name}", rate: nil, ShowSharePageAsset(page)),
+            build.open(
+                .get, "/.well-known/apple-app-site-association", rate: nil,
+                ShowAppleAppSiteAssociation(configuration.appLinks)),
+            build.open(.get, "/.well-known/assetlinks.json", rate: nil, ShowAssetLinks(configuration.appLinks)),
         ]
     }
 }
