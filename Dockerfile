@@ -19,12 +19,13 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends libevent-core-2.1-7 libpq5 libssl3 libstdc++6 ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --home-dir /var/lib/saltern --shell /usr/sbin/nologin saltern \
-    # A new volume takes over this folder's owner.
-    && install --directory --owner saltern --mode 0700 /var/lib/saltern/tls
+    # A new volume takes over its folder's owner.
+    && install --directory --owner saltern --mode 0700 /var/lib/saltern/tls /var/lib/saltern/keys
 COPY --from=build /out/saltern /usr/bin/saltern
 USER saltern
 WORKDIR /var/lib/saltern
-ENV SALTERN_LISTEN=0.0.0.0:8443 SALTERN_TLS_DIRECTORY=/var/lib/saltern/tls
+ENV SALTERN_LISTEN=0.0.0.0:8443 SALTERN_TLS_DIRECTORY=/var/lib/saltern/tls \
+    SALTERN_MASTER_KEY_FILE=/var/lib/saltern/keys/master.key
 EXPOSE 8443
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["saltern", "health"]

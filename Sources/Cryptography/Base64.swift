@@ -41,6 +41,14 @@ public enum Base64 {
         }
     }
 
+    /// Writes the canonical text of `source` to the start of `target`, which must have room for it: for texts that are
+    /// secret too.
+    public static func encode(_ source: some ByteSource, into target: UnsafeMutableRawBufferPointer) {
+        source.withContiguousBytes { bytes in
+            _ = Base64Encoder.encode(bytes, into: target, .standard)
+        }
+    }
+
     /// Appends the canonical text of `source` to `target`.
     public static func encode(_ source: some ByteSource, appendingTo target: inout [UInt8]) {
         source.withContiguousBytes { bytes in

@@ -1,25 +1,32 @@
-internal import Cryptography
+public import Cryptography
 internal import Glibc
 
 /// Files that hold keys and certificates: read with their permissions checked, replaced as a whole or not at all.
-enum ProtectedFile {
+public enum ProtectedFile {
     /// Far more than any chain of certificates; keeps a wrong path from filling the memory.
     private static let maximumByteCount = 1 << 20
 
     /// Who may read a file.
-    enum Access: mode_t {
-        case owner = 0o600
-        case everyone = 0o644
+    public enum Access: Sendable {
+        case owner
+        case everyone
+
+        var mode: mode_t {
+            switch self {
+            case .owner: 0o600
+            case .everyone: 0o644
+            }
+        }
     }
 
     /// What happens when there is a file of that name.
-    enum ExistingFile {
+    public enum ExistingFile: Sendable {
         case refuse
         case replace
     }
 
     /// The contents of a file; `.owner` refuses one that its group or others can read or write.
-    static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
+    public static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
         // Without O_NONBLOCK a named pipe would stop the server here until somebody writes to it.
         let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
@@ -44,7 +51,7 @@ enum ProtectedFile {
     }
 
     /// Writes a file so that, whenever the machine stops, either the old contents are there or all of the new.
-    static func write(
+    public static func write(
         _ contents: some ByteSource, to path: String, access: Access, existing: ExistingFile
     ) throws(CertificateError) {
         let temporary = "\(path).\(Hex.encode(SecureRandom.bytes(8))).tmp"
@@ -71,13 +78,13 @@ enum ProtectedFile {
     }
 
     /// True when the path names anything at all, be it a link that leads nowhere.
-    static func exists(_ path: String) -> Bool {
+    public static func exists(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0
     }
 
     /// Makes a directory that only its owner can enter, unless it is there.
-    static func makeDirectory(_ path: String) throws(CertificateError) {
+    public static func makeDirectory(_ path: String) throws(CertificateError) {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
             throw .cannotWrite(path: path, reason: SystemError.text(errno))
         }
@@ -87,7 +94,7 @@ enum ProtectedFile {
         _ contents: some ByteSource, to path: String, access: Access
     ) throws(CertificateError) {
         // Private from the first moment: the mode is widened only when everything is written.
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, Access.owner.rawValue)
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, Access.owner.mode)
         guard descriptor >= 0 else { throw .cannotWrite(path: path, reason: SystemError.text(errno)) }
         defer { close(descriptor) }
         try contents.withContiguousBytes { bytes throws(CertificateError) in
@@ -99,7 +106,7 @@ enum ProtectedFile {
             }
         }
         // The process's umask must not decide who can read a key.
-        guard fchmod(descriptor, access.rawValue) == 0, fsync(descriptor) == 0 else {
+        guard fchmod(descriptor, access.mode) == 0, fsync(descriptor) == 0 else {
             throw .cannotWrite(path: path, reason: SystemError.text(errno))
         }
     }

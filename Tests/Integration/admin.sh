@@ -82,7 +82,7 @@ bare SALTERN_LISTN=127.0.0.1:1 SALTERN_LISTEN=nowhere SALTERN_KDF_MINIMUM_ITERAT
     "$executable" serve >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result"
 for name in SALTERN_LISTN SALTERN_LISTEN SALTERN_LOG_LEVEL SALTERN_SESSION_IDLE_TIMEOUT SALTERN_TLS_DIRECTORY \
-    SALTERN_DATABASE_URL 'KDF iterations'; do
+    SALTERN_DATABASE_URL SALTERN_MASTER_KEY_FILE 'KDF iterations'; do
     grep --quiet -- "$name" "$work/problems" || fail "a line about $name: $(cat "$work/problems")"
 done
 
@@ -90,6 +90,7 @@ scenario "a secret may come as a file, and is never printed"
 printf 'postgresql://someone:hunter2-canary@127.0.0.1:1/nothing?connect_timeout=1\n' >"$work/url"
 result=0
 bare SALTERN_DATABASE_URL_FILE="$work/url" SALTERN_SALT_PREFIX=x: SALTERN_TLS_DIRECTORY="$SALTERN_TEST_HOME/tls" \
+    SALTERN_MASTER_KEY_FILE="$SALTERN_TEST_HOME/master.key" \
     SALTERN_LISTEN="127.0.0.1:$(free_port)" timeout 60 "$executable" serve >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
 if grep --quiet hunter2-canary "$work/problems"; then fail "no password in: $(cat "$work/problems")"; fi

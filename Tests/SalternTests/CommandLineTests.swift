@@ -1,4 +1,5 @@
 import Foundation
+import SalternServer
 import SalternTesting
 import Testing
 
@@ -34,7 +35,8 @@ import Testing
         let commands = [
             "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
             "certificate export", "certificate rotate", "certificate check", "health", "statements",
-            "plan list", "plan set", "account set-plan", "purge",
+            "master-key create",
+            "master-key list", "master-key rotate", "plan list", "plan set", "account set-plan", "purge",
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")
@@ -88,6 +90,47 @@ import Testing
         #expect(rotated.output.hasPrefix("active  \(pins[1])\n"))
         try FileManager.default.removeItem(atPath: directory.path + "/tls/key.pem")
         #expect(try await run("certificate", "check", environment: environment).status == 1)
+    }
+
+    @Test func `a master key is made once, for its owner alone, and rotated without losing one`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/master.key"
+        let environment = ["SALTERN_MASTER_KEY_FILE": file]
+        let created = try await run("master-key", "create", environment: environment)
+        #expect(created.status == 0)
+        let first = try #require(created.output.split(separator: " ").last).dropLast()
+        #expect(created.output == "active  \(first)\n")
+        #expect(first.count == 8)
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+
+        let again = try await run("master-key", "create", environment: environment)
+        #expect(again.status == 1)
+        #expect(again.error.contains("exists already"))
+        #expect(try await run("master-key", "list", "--file", file).output == created.output)
+
+        let rotated = try await run("master-key", "rotate", environment: environment)
+        #expect(rotated.status == 0)
+        #expect(rotated.output.hasSuffix("\nolder   \(first)\n"))
+        #expect(try await run("master-key", "list", environment: environment).output == rotated.output)
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
+        let shown = try await run("master-key", "list", environment: environment)
+        #expect(shown.status == 1)
+        #expect(shown.error.contains("chmod 600"))
+        #expect(try await run("master-key", "list").error.contains("saltern master-key create makes one"))
+    }
+
+    @Test func `rotations at the same time lose no key`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = MasterKeyFile(path: directory.path + "/master.key")
+        _ = try file.create()
+        await withTaskGroup { group in
+            for _ in 0..<10 {
+                group.addTask { _ = try? file.change { key throws(MasterKeyError) in try key.rotated() } }
+            }
+        }
+        #expect(try file.read().ids.count == 11)
     }
 
     @Test func `statements are printed as JSON lines`() async throws {

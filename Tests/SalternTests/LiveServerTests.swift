@@ -29,9 +29,12 @@ import TransportSecurity
         let directory = try TemporaryDirectory()
         let certificates = CertificateDirectory(path: directory.path + "/tls")
         _ = try certificates.create(hosts: [Host("localhost")])
+        let masterKey = MasterKeyFile(path: directory.path + "/master.key")
+        _ = try masterKey.create()
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             let environment = [
                 "SALTERN_DATABASE_URL": database.serverURL, "SALTERN_TLS_DIRECTORY": certificates.path,
+                "SALTERN_MASTER_KEY_FILE": masterKey.path,
                 "SALTERN_LISTEN": "127.0.0.1:0", "SALTERN_METRICS_LISTEN": "127.0.0.1:0",
                 "SALTERN_SALT_PREFIX": "com.example.test:", "SALTERN_REGISTRATION": "open", "SALTERN_LOOPS": "2",
             ]
@@ -157,11 +160,14 @@ import TransportSecurity
         let directory = try TemporaryDirectory()
         let certificates = CertificateDirectory(path: directory.path + "/tls")
         _ = try certificates.create(hosts: [Host("localhost")])
+        let masterKey = MasterKeyFile(path: directory.path + "/master.key")
+        _ = try masterKey.create()
         try await TemporaryDatabase.with(migrations: []) { database in
             let configuration = try ServeConfiguration(
                 [
                     "SALTERN_DATABASE_URL": database.administratorURL, "SALTERN_TLS_DIRECTORY": certificates.path,
                     "SALTERN_LISTEN": "127.0.0.1:0", "SALTERN_SALT_PREFIX": "a:",
+                    "SALTERN_MASTER_KEY_FILE": masterKey.path,
                 ], coreCount: 1)
             let log = Log(minimumLevel: .debug, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
             await #expect(throws: MigrationError.self) { _ = try await RunningServer.start(configuration, log: log) }

@@ -70,11 +70,11 @@ import Testing
         for name in [
             "SALTERN_LISTEN must be", "SALTERN_LOOPS must be", "SALTERN_REGISTRATION must be",
             "SALTERN_METRICS_LISTEN must be a loopback", "SALTERN_TLS_DIRECTORY: cannot read",
-            "SALTERN_DATABASE_URL is missing", "The minimum of KDF iterations",
+            "SALTERN_DATABASE_URL is missing", "SALTERN_MASTER_KEY_FILE is missing", "The minimum of KDF iterations",
         ] {
             #expect(messages.contains { $0.hasPrefix(name) }, "\(name) in \(messages)")
         }
-        #expect(messages.count == 7)
+        #expect(messages.count == 8)
     }
 
     @Test func `a connection string that is none is refused without being quoted`() throws {

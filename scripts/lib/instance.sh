@@ -74,6 +74,12 @@ settle_certificate() {
         openssl dgst -sha256 -binary | base64)
 }
 
+settle_master_key() {
+    default_setting SALTERN_MASTER_KEY_FILE "$home/master.key"
+    SALTERN_MASTER_KEY_FILE=$(absolute_path "$SALTERN_MASTER_KEY_FILE")
+    [[ -e $SALTERN_MASTER_KEY_FILE ]] || "$executable" master-key create >/dev/null
+}
+
 # write_environment: the file to source so that `saltern` commands talk to this instance.
 write_environment() {
     local name

@@ -12,11 +12,13 @@ public struct ServiceConfiguration: Sendable {
     public var items: ItemPolicy
     public var purge: PurgePolicy
     public var pins: PinSet
+    /// Seals what the database must keep secret.
+    public var masterKey: MasterKey
     /// The value of `Strict-Transport-Security`.
     public var strictTransportSecurity: String
 
     public init(
-        name: String, version: String? = nil, saltPrefix: String, kdf: KDFPolicy = KDFPolicy(),
+        name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
         items: ItemPolicy = ItemPolicy(), purge: PurgePolicy = PurgePolicy(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
@@ -24,6 +26,7 @@ public struct ServiceConfiguration: Sendable {
         self.name = name
         self.version = version
         self.saltPrefix = saltPrefix
+        self.masterKey = masterKey
         self.kdf = kdf
         self.registration = registration
         self.sessions = sessions

@@ -19,7 +19,8 @@ public final class TestApplication: Sendable {
     private let application: Application
 
     /// What tests start from: iteration counts that cost nothing matter only to clients.
-    public static let configuration = ServiceConfiguration(name: "Test", version: "1", saltPrefix: "com.example.test:")
+    public static let configuration = ServiceConfiguration(
+        name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random())
 
     /// Makes a database, starts the service on it, lends it to `body` and takes everything down.
     ///

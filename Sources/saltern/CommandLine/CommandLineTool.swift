@@ -28,6 +28,7 @@ enum CommandLineTool {
             Entry(MigrateUp.self), Entry(MigrateStatus.self), Entry(MigrateVerify.self),
             Entry(CreateCertificate.self), Entry(ShowPins.self), Entry(ExportCertificate.self),
             Entry(RotateCertificate.self), Entry(CheckCertificate.self),
+            Entry(CreateMasterKey.self), Entry(ListMasterKeys.self), Entry(RotateMasterKey.self),
             Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(SetAccountPlan.self), Entry(PurgeNow.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
             Entry(CheckHealth.self), Entry(ListStatements.self),

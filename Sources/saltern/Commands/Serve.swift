@@ -13,6 +13,7 @@ struct Serve: Command {
                                                allowed; the role reads and writes rows and needs nothing else
           SALTERN_SALT_PREFIX                  the site's part of every salt, such as com.example.notes: with its
                                                colon; fixed for the life of the database
+          SALTERN_MASTER_KEY_FILE              the key that seals secrets in the database; see saltern master-key create
         With defaults:
           SALTERN_LISTEN                       127.0.0.1:8443
           SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and backup-key.pem
@@ -35,14 +36,14 @@ struct Serve: Command {
           SALTERN_LOG_LEVEL                    info: debug, info, warning or error
 
         Each variable may be given as a file: SALTERN_DATABASE_URL_FILE and so on. The schema has to be current: see
-        saltern migrate up. SIGTERM and SIGINT let requests finish; SIGHUP reads certificate and key again.
+        saltern migrate up. SIGTERM and SIGINT let requests finish; SIGHUP reads certificate, key and master key again.
         Log lines are JSON on standard error.
         """
 
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let configuration = try ServeConfiguration(
+        var configuration = try ServeConfiguration(
             console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
         let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor)
         defer { writer.flush() }
@@ -59,26 +60,20 @@ struct Serve: Command {
         log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
         let decoys = Task { await server.keepDecoysCurrent() }
         defer { decoys.cancel() }
-        let purge = Task { await server.purgeRegularly(configuration.service) }
+        let service = configuration.service
+        let purge = Task { await server.purgeRegularly(service) }
         defer { purge.cancel() }
         for await signal in signals.arriving {
             switch signal {
-            case .reload: reload(configuration, server, log)
+            case .reload:
+                configuration.reload(log)
+                server.use(configuration.tls, configuration.service)
             case .stop:
                 log.write(.info, "server_stopping")
                 await server.stop(timeout: configuration.drainTimeout)
                 log.write(.info, "server_stopped")
                 return
             }
-        }
-    }
-
-    private func reload(_ configuration: ServeConfiguration, _ server: RunningServer, _ log: Log) {
-        do throws(CertificateError) {
-            server.use(try configuration.tls.reloaded(), configuration.service)
-            log.write(.info, "certificate_reloaded")
-        } catch {
-            log.write(.error, "certificate_not_reloaded", ["error": OperatorText("\(error)")])
         }
     }
 }

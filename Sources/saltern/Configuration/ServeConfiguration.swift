@@ -9,6 +9,7 @@ import TransportSecurity
 /// | --- | --- | --- |
 /// | `SALTERN_DATABASE_URL` | PostgreSQL, as the role that reads and writes rows | none |
 /// | `SALTERN_SALT_PREFIX` | the site's part of every salt, for the life of the database | none |
+/// | `SALTERN_MASTER_KEY_FILE` | the master key, readable by its owner alone | none |
 /// | `SALTERN_LISTEN` | where to serve | `127.0.0.1:8443` |
 /// | `SALTERN_TLS_DIRECTORY` | certificate.pem, key.pem, backup-key.pem | `tls` |
 /// | `SALTERN_TLS_MINIMUM_VERSION` | `1.3` or `1.2` | `1.3` |
@@ -29,11 +30,12 @@ import TransportSecurity
 /// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics, a loopback address | off |
 /// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
 struct ServeConfiguration {
-    let service: ServiceConfiguration
+    private(set) var service: ServiceConfiguration
     let database: PostgresConfiguration
     let listen: SocketAddress
     let metricsListen: SocketAddress?
-    let tls: TLSFiles
+    private(set) var tls: TLSFiles
+    let masterKeyFile: MasterKeyFile
     let http: HTTPServerConfiguration
     let loopCount: Int
     let drainTimeout: Duration
@@ -41,7 +43,8 @@ struct ServeConfiguration {
 
     /// The variables that any command or script of the project knows.
     static let variables: Set<String> = [
-        "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SALT_PREFIX", "SALTERN_LISTEN",
+        "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SALT_PREFIX",
+        "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
@@ -69,12 +72,34 @@ struct ServeConfiguration {
             "SALTERN_LOG_LEVEL", ["debug": .debug, "info": .info, "warning": .warning, "error": .error], default: .info)
         http = settings.httpServer()
         let tls = settings.tlsFiles()
-        let service = settings.service(pins: tls?.pins ?? PinSet())
+        let masterKeyFile = settings.masterKeyFile()
+        let masterKey = masterKeyFile.flatMap { settings.masterKey($0) }
+        // Without one the settings do not finish, so the random one never seals anything.
+        let service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
         try settings.finish()
-        guard let database, let tls else { throw CommandFailure("the configuration is incomplete") }
+        guard let database, let tls, let masterKeyFile else { throw CommandFailure("the configuration is incomplete") }
         self.database = database
         self.tls = tls
+        self.masterKeyFile = masterKeyFile
         self.service = service
+    }
+
+    /// Reads certificate, key and master key again. Each by itself: what cannot be used is not taken, is logged, and
+    /// keeps nothing else from being taken.
+    mutating func reload(_ log: Log) {
+        do throws(CertificateError) {
+            tls = try tls.reloaded()
+            log.write(.info, "certificate_reloaded")
+        } catch {
+            log.write(.error, "certificate_not_reloaded", ["error": OperatorText("\(error)")])
+        }
+        do throws(CommandFailure) {
+            service.masterKey = try masterKeyFile.read()
+            log.write(.info, "master_key_reloaded", ["active": service.masterKey.ids[0]])
+        } catch {
+            let messages = error.messages.joined(separator: "; ")
+            log.write(.error, "master_key_not_reloaded", ["error": OperatorText(messages)])
+        }
     }
 }
 
@@ -136,7 +161,7 @@ extension Settings {
         }
     }
 
-    fileprivate mutating func service(pins: PinSet) -> ServiceConfiguration {
+    fileprivate mutating func service(pins: PinSet, masterKey: MasterKey) -> ServiceConfiguration {
         let iterations = 1...10_000_000
         let minimum = integer("SALTERN_KDF_MINIMUM_ITERATIONS", in: iterations, default: 600_000)
         let kdf = KDFPolicy(
@@ -147,7 +172,8 @@ extension Settings {
             "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
         let sessions = sessionPolicy()
         let configuration = ServiceConfiguration(
-            name: text("SALTERN_SERVICE_NAME") ?? "Saltern", saltPrefix: prefix, kdf: kdf,
+            name: text("SALTERN_SERVICE_NAME") ?? "Saltern", saltPrefix: prefix, masterKey: masterKey,
+            kdf: kdf,
             registration: choice(
                 "SALTERN_REGISTRATION", ["open": RegistrationMode.open, "invite": .invite, "closed": .closed],
                 default: .closed),

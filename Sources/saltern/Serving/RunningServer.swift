@@ -63,7 +63,7 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Serves new connections with another certificate, and tells clients its pins.
+    /// Serves new connections with another certificate, tells clients its pins, and seals with another master key.
     func use(_ tls: TLSFiles, _ service: ServiceConfiguration) {
         var service = service
         service.pins = tls.pins

@@ -5,7 +5,7 @@ import Foundation
 enum ServerSignal: Sendable {
     /// SIGTERM or SIGINT: finish what is under way and end.
     case stop
-    /// SIGHUP: read certificate and key again.
+    /// SIGHUP: read certificate, key and master key again.
     case reload
 }
 
