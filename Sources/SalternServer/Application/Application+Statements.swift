@@ -27,7 +27,8 @@ extension Application {
             statement(FindAccountOfUserid.self), statement(AssignPlan.self),
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
             statement(InsertInvite.self), statement(ConsumeInvite.self), statement(FindInviteOfCode.self),
-            statement(FindInviteOfAccount.self), statement(FindInvites.self), statement(RevokeInvite.self),
+            statement(FindInviteOfAccount.self), statement(FindInvites.self), statement(FindInvite.self),
+            statement(RevokeInvite.self),
             statement(AppendAudit.self), statement(FindAuditHead.self),
             statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
         ]

@@ -81,11 +81,14 @@ public struct InviteAdministration {
     /// - Throws: ``Refusal`` or a `PostgresError`.
     public func revoke(_ id: InviteID, by signature: AuditSignature) async throws {
         try await database.withTransaction { transaction in
-            guard let invite = try await transaction.execute(RevokeInvite(id: id, now: signature.now)).first else {
+            guard let invite = try await transaction.execute(FindInvite(id: id)).first else {
                 throw Refusal.noSuchInvite
             }
-            guard invite.usedAt == nil else { throw Refusal.used }
-            guard invite.revokedAt == nil else { return }
+            guard try await transaction.execute(RevokeInvite(hash: invite.hash, now: signature.now)).first != nil else {
+                // Somebody may have used it in between.
+                if try await transaction.execute(FindInvite(id: id)).first?.isUsed == true { throw Refusal.used }
+                return
+            }
             try await transaction.record(AppendAudit(signature, .inviteRevoked, detail: "invite \(id)"))
         }
     }

@@ -97,29 +97,42 @@ struct FindInvites: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Invite { try Invite(row: &row) }
 }
 
-/// Revokes an invite that was not used, unless it is revoked already. A row with the invite as it was before, when there
-/// is such an invite.
-struct RevokeInvite: Statement {
+/// The code's hash of the invite with a name.
+struct FindInvite: Statement {
     let id: InviteID
+
+    struct Row: Sendable {
+        let hash: InviteHash
+        let isUsed: Bool
+    }
+
+    static let isReadOnly = true
+    static let sql = "SELECT code_hash, used_at IS NOT NULL FROM saltern.invites WHERE invite_id = $1"
+
+    func bind(to parameters: inout Parameters) { parameters.append(id) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(hash: try row.next(), isUsed: try row.next())
+    }
+}
+
+/// Takes an invite back; no row when it is used, or was taken back before.
+struct RevokeInvite: Statement {
+    let hash: InviteHash
     let now: Timestamp
 
     static let sql = """
-        WITH found AS (
-            SELECT i.code_hash, i.invite_id, i.created_at, i.expires_at, i.plan, i.note, i.used_at, i.revoked_at
-            FROM saltern.invites i WHERE i.invite_id = $1 FOR UPDATE
-        ), revoked AS (
-            UPDATE saltern.invites i SET revoked_at = $2 FROM found f
-            WHERE i.code_hash = f.code_hash AND f.used_at IS NULL AND f.revoked_at IS NULL
-        )
-        SELECT f.invite_id, f.created_at, f.expires_at, f.plan, f.note, f.used_at, f.revoked_at FROM found f
+        UPDATE saltern.invites SET revoked_at = $2
+        WHERE code_hash = $1 AND used_at IS NULL AND revoked_at IS NULL
+        RETURNING invite_id
         """
 
     func bind(to parameters: inout Parameters) {
-        parameters.append(id)
+        parameters.append(hash)
         parameters.append(now)
     }
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Invite { try Invite(row: &row) }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> InviteID { try row.next() }
 }
 
 extension Invite {

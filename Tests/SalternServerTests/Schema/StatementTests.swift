@@ -39,6 +39,8 @@ import Testing
         "TakePurgeLock",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
+        // An operator's questions, asked by hand.
+        "FindInvites", "FindInvite",
     ]
 
     @Test(arguments: Application.statements.map(\.name))
