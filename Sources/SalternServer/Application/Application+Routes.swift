@@ -16,6 +16,11 @@ extension Application {
 
             build.open(.post, "/v1/accounts", body: .json(limit: Keyring.requestLimit), RegisterAccount(parts)),
             build.account(.get, "/v1/account", ShowAccount()),
+            build.account(
+                .put, "/v1/account/credential", body: .json(limit: Keyring.requestLimit), ChangeCredential(parts)),
+            build.account(.put, "/v1/account/userid", body: .json(limit: Keyring.requestLimit), ChangeUserid(parts)),
+            build.account(.get, "/v1/account/keyring", ShowKeyring()),
+            build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
 
             build.open(.post, "/v1/sessions", body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),

@@ -9,6 +9,9 @@ struct ProvenCaller: Sendable {
     let kdfIterations: Int32
     /// The credential that was shown.
     let credentialRevision: Int64
+    /// Whether the key that was shown is the one that shall replace the present one, and has replaced it already: this
+    /// is the retry of a change whose reply was lost.
+    let hasBeenReplaced: Bool
 
     var accountID: AccountID { caller.accountID }
     var tokenHash: TokenHash { caller.tokenHash }
@@ -17,15 +20,22 @@ struct ProvenCaller: Sendable {
 
 extension Authorization {
     /// Compares a password key with that of the caller's account: what dangerous calls carry as `currentPasswordKey`.
+    ///
+    /// - Parameters:
+    ///   - key: What the caller says is the account's present key.
+    ///   - replacement: The verifier of the key that shall replace it. Having that one proves as much: after a change
+    ///     whose reply was lost it is the present key.
     /// - Throws: ``Unauthenticated``, ``WrongCurrentKey``, or a `PostgresError`.
-    func prove(_ key: PasswordKey) async throws -> ProvenCaller {
+    func prove(_ key: PasswordKey, replacement: Verifier? = nil) async throws -> ProvenCaller {
         guard let userid = try await read(FindUserid()).first else { throw Unauthenticated() }
-        guard let login = try await database.execute(FindLogin(userid: userid)).first, login.accountID == accountID,
-            key.verifier == login.verifier
+        guard let login = try await database.execute(FindLogin(userid: userid)).first, login.accountID == accountID
         else { throw WrongCurrentKey() }
+        let isPresent = key.verifier == login.verifier
+        let hasBeenReplaced = !isPresent && replacement == login.verifier
+        guard isPresent || hasBeenReplaced else { throw WrongCurrentKey() }
         return ProvenCaller(
             caller: caller, userid: userid, verifier: login.verifier, kdfIterations: login.kdfIterations,
-            credentialRevision: login.credentialRevision)
+            credentialRevision: login.credentialRevision, hasBeenReplaced: hasBeenReplaced)
     }
 
     /// Changes the account of a proven caller in one transaction, all or nothing. The account's row is locked
@@ -52,5 +62,13 @@ struct WrongCurrentKey: ProblemConvertible {
         Problem(
             .forbidden, "wrong_credentials", detail: "This is not the account's present password key.",
             field: "currentPasswordKey")
+    }
+}
+
+/// A call that only a restricted session may make without the present password key was made without it.
+struct CurrentKeyMissing: ProblemConvertible {
+    var problem: Problem {
+        Problem(
+            .unprocessableContent, "missing_member", detail: "A member is missing.", field: "currentPasswordKey")
     }
 }

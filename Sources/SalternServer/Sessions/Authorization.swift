@@ -10,8 +10,8 @@ final class Authorization {
     let database: PostgresClient
     private let touchInterval: Duration
 
-    /// The account, once its session was found to be live.
-    private(set) var authenticatedAccount: AccountID?
+    /// The account, once its session was found to be live. It names the account in the log and permits nothing.
+    var authenticatedAccount: AccountID?
 
     /// Reads the request's token. Nothing is looked up yet.
     /// - Throws: ``Unauthenticated`` when there is none or it is malformed.

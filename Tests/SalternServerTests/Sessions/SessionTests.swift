@@ -161,9 +161,7 @@ import Testing
             for bad in tokens {
                 for route in app.routes where route.metadata.needsSession {
                     let target = route.template.description.replacing("{id}", with: path.dropFirst("/v1/items/".count))
-                    let item = ItemTests.item()
-                    let body: JSONValue =
-                        target.hasSuffix("/batch") ? ["operations": [BatchTests.put(Fixtures.uuid(), 0, item)]] : item
+                    let body = RouteBodies.body(for: route.metadata.name)
                     let reply = try await app.client.with(token: bad).send(
                         route.method, target, fields: ["If-Match": "*"],
                         body: route.body == .none ? nil : TestClient.document(body))

@@ -1,0 +1,82 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `PUT /v1/account/credential`: a new password key, with more iterations or as many, and the keyring sealed anew.
+///
+/// The other sessions end. A restricted session, which a recovery opened, needs no present key; then all sessions end,
+/// also the one that asks, and the person logs in with the new key.
+struct ChangeCredential: AccountEndpoint {
+    private let kdf: KDFPolicy
+
+    init(_ parts: Dependencies) {
+        kdf = parts.configuration.kdf
+    }
+
+    private struct Body {
+        let currentKey: PasswordKey?
+        let new: NewCredential
+
+        init(_ request: Request, _ kdf: KDFPolicy) throws {
+            self = try JSONBody.read(request) { try Body(&$0, kdf) }
+        }
+
+        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
+            currentKey = try members.optional("currentPasswordKey", PasswordKey.init(json:))
+            new = try NewCredential(&members, kdf)
+        }
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let body = try Body(request, kdf)
+        guard let currentKey = body.currentKey else {
+            let outcome = try await authorization.changeRestricted { transaction, caller in
+                try body.new.check(follows: caller.verifier, iterations: caller.kdfIterations)
+                return try await CredentialChange(by: caller, to: body.new).apply(transaction)
+            }
+            return Self.reply(outcome, body.new, endsSession: true)
+        }
+        let proven = try await authorization.prove(currentKey, replacement: body.new.verifier)
+        try body.new.check(follows: proven.verifier, iterations: proven.kdfIterations)
+        let outcome = try await authorization.change(as: proven) { transaction in
+            if let done = try await body.new.outcomeOfRetry(by: proven, transaction) { return done }
+            return try await CredentialChange(by: proven, to: body.new).apply(transaction)
+        }
+        return Self.reply(outcome, body.new, endsSession: false)
+    }
+
+    private static func reply(
+        _ outcome: CredentialChange.Outcome, _ new: NewCredential, endsSession: Bool
+    ) -> Response {
+        .json { writer in
+            writer.object { writer in outcome.write(new, endsSession: endsSession, to: &writer) }
+        }
+    }
+}
+
+extension CredentialChange.Outcome {
+    /// Writes the members of the reply.
+    func write(_ new: NewCredential, endsSession: Bool, to writer: inout JSONWriter) {
+        writer.object("kdf") { writer in writer.member("iterations", Int(new.iterations)) }
+        writer.member("sessionsEnded", sessionsEnded)
+        writer.member("currentSessionEnded", endsSession)
+        if let keyringRevision { writer.member("keyringRevision", keyringRevision) }
+    }
+}
+
+extension NewCredential {
+    /// What a change that has been made already has come to; nil when there is something to change.
+    /// - Throws: ``CredentialProblem/keyringChanged`` when the key is the new one and the keyring yet another, or a
+    ///   `PostgresError`.
+    func outcomeOfRetry(
+        by proven: ProvenCaller, _ transaction: Transaction
+    ) async throws -> CredentialChange.Outcome? {
+        guard verifier == proven.verifier, iterations == proven.kdfIterations else { return nil }
+        let found = try await transaction.execute(Owned(accountID: proven.accountID, read: FindKeyring())).first
+        if keyring == nil || keyring?.bytes == found?.keyring {
+            return CredentialChange.Outcome(
+                sessionsEnded: 0, keyringRevision: found?.keyring == nil ? nil : found?.revision)
+        }
+        if proven.hasBeenReplaced { throw CredentialProblem.keyringChanged }
+        return nil
+    }
+}

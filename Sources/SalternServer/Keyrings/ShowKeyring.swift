@@ -1,0 +1,20 @@
+internal import HTTPCore
+
+/// `GET /v1/account/keyring`: the caller's sealed data keys, or 304 when the client has this revision.
+struct ShowKeyring: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        guard let found = try await authorization.read(FindKeyring()).first, let keyring = found.keyring else {
+            throw Problem.notFound
+        }
+        let fields: HTTPFields = ["ETag": EntityTag.text(of: found.revision)]
+        if let known = request.head.fields["if-none-match"], EntityTagList(known).matches(found.revision) {
+            return Response(status: .notModified, fields: fields)
+        }
+        return .json(fields: fields, capacity: 64 + keyring.count * 4 / 3) { writer in
+            writer.object { writer in
+                writer.member("keyring", base64: keyring)
+                writer.member("revision", found.revision)
+            }
+        }
+    }
+}

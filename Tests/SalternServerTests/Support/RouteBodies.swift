@@ -1,0 +1,30 @@
+import HTTPCore
+import SalternTesting
+
+/// Bodies that routes understand, for tests that go through all routes.
+enum RouteBodies {
+    /// A body for a route, by the name that it has in the log.
+    static func body(for route: String) -> JSONValue {
+        switch route {
+        case "PUT /v1/items/{id}": ItemTests.item()
+        case "POST /v1/items/batch": ["operations": [BatchTests.put(Fixtures.uuid(), 0, ItemTests.item())]]
+        case "PUT /v1/account/keyring": ["keyring": .string(Fixtures.sealed())]
+        case "PUT /v1/account/credential": object(keyChange)
+        case "PUT /v1/account/userid": object(keyChange.merging(["userid": .string(Fixtures.userid())]) { $1 })
+        case "PUT /v1/account/receipt": ["receipt": "receipt"]
+        // What a dangerous call carries at least.
+        default: ["currentPasswordKey": .string(Fixtures.passwordKey("present"))]
+        }
+    }
+
+    private static var keyChange: [String: JSONValue] {
+        [
+            "currentPasswordKey": .string(Fixtures.passwordKey("present")),
+            "passwordKey": .string(Fixtures.passwordKey("new")), "kdf": ["iterations": 600_000],
+        ]
+    }
+
+    private static func object(_ members: [String: JSONValue]) -> JSONValue {
+        .object(JSONObject(members.map { (name: $0.key, value: $0.value) }))
+    }
+}
