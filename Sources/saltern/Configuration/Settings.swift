@@ -50,7 +50,7 @@ struct Settings {
     /// A time such as `90s`, `15m`, `12h` or `30d`.
     mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
         guard let value = text(name) else { return fallback }
-        guard let duration = Duration(operatorText: value), range.contains(duration) else {
+        guard let duration = OperatorTime.duration(value), range.contains(duration) else {
             problems.append(
                 "\(name) must be a time such as 90s, 15m, 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
             return fallback
