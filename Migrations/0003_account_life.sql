@@ -96,11 +96,13 @@ CREATE TABLE saltern.security_events (
 );
 CREATE INDEX security_events_by_age ON saltern.security_events (occurred_at);
 
--- Attempts that failed in a row, for each subject: the keyed hash of a userid (known or not), of a device, of a session.
+-- Attempts that failed since the last success, for each subject: the keyed hash of a userid (known or not), of a device, of a session.
 -- What was typed cannot be read back: people type passwords where names belong.
 CREATE TABLE saltern.failed_attempts (
     subject bytea PRIMARY KEY CHECK (octet_length(subject) = 32),
     failures integer NOT NULL CHECK (failures > 0),
+    -- Those of them that came without a day's pause: they make the delay.
+    streak integer NOT NULL CHECK (streak > 0),
     first_failed_at timestamptz NOT NULL,
     last_failed_at timestamptz NOT NULL,
     -- No attempt is looked at before.

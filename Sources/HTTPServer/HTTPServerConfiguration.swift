@@ -1,9 +1,13 @@
+public import HTTPCore
+
 /// Limits and deadlines of a server's connections, the same on every loop.
 public struct HTTPServerConfiguration: Sendable {
     /// Connections in all. Above it a few more are let in to be told 503; beyond those they are closed at once.
     public var maximumConnections = 10_000
     /// Connections from one address; a further one is closed at once.
     public var maximumConnectionsPerAddress = 256
+    /// Whose connections belong to many clients, so that the limit of one address does not hold for them.
+    public var trustedProxies = TrustedProxies()
     /// Requests of one loop that are being answered at the same time; a further one is told 503.
     public var maximumConcurrentRequestsPerLoop = 1_024
     /// Bytes of the bodies that one loop holds, while they arrive and while they are answered; a body that would go

@@ -2,7 +2,7 @@
 public struct Request: Sendable {
     public let id: RequestID
     public var head: RequestHead
-    /// Who asks; middleware may replace the peer by what a trusted proxy says.
+    /// Who asks: the peer, or whom a trusted proxy names.
     public var client: ClientAddress
     public var parameters: PathParameters
     public var query: QueryParameters

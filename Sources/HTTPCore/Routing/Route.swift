@@ -1,3 +1,6 @@
+/// What answers a request that was routed and has its body.
+public typealias Handler = @Sendable (Request) async throws -> Response
+
 /// One line of the table of routes.
 public struct Route<Metadata: Sendable>: Sendable {
     public let method: HTTPMethod

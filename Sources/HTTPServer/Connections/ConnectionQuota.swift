@@ -2,7 +2,7 @@ internal import HTTPCore
 internal import Synchronization
 
 /// Counts the connections of all loops, in all and by address. IPv6 clients are counted by their /64, which one of
-/// them has for itself.
+/// them has for itself. A trusted proxy's are counted in all only: they belong to many clients.
 final class ConnectionQuota: Sendable {
     /// What becomes of a new connection.
     enum Decision {
@@ -15,18 +15,20 @@ final class ConnectionQuota: Sendable {
 
     private struct Counts {
         var total = 0
-        var byAddress: [String: Int] = [:]
+        var byAddress: [UInt64: Int] = [:]
     }
 
     private let counts = Mutex(Counts())
     private let maximum: Int
     private let refusalAllowance: Int
     private let maximumPerAddress: Int
+    private let proxies: TrustedProxies
 
     init(_ configuration: HTTPServerConfiguration) {
         maximum = configuration.maximumConnections
         refusalAllowance = configuration.refusalAllowance
         maximumPerAddress = configuration.maximumConnectionsPerAddress
+        proxies = configuration.trustedProxies
     }
 
     /// Connections that are open now.
@@ -34,21 +36,26 @@ final class ConnectionQuota: Sendable {
 
     /// Counts a new connection, unless it is dropped.
     func open(from client: ClientAddress) -> Decision {
-        counts.withLock { counts in
+        let isProxy = proxies.contains(client.ip)
+        return counts.withLock { counts in
             guard counts.total < maximum + refusalAllowance else { return .drop }
-            guard counts.byAddress[client.network, default: 0] < maximumPerAddress else { return .drop }
+            if !isProxy {
+                guard counts.byAddress[client.ip.network, default: 0] < maximumPerAddress else { return .drop }
+                counts.byAddress[client.ip.network, default: 0] += 1
+            }
             counts.total += 1
-            counts.byAddress[client.network, default: 0] += 1
             return counts.total <= maximum ? .serve : .refusePolitely
         }
     }
 
     /// Forgets a connection that was counted.
     func close(from client: ClientAddress) {
+        let isProxy = proxies.contains(client.ip)
         counts.withLock { counts in
             counts.total -= 1
-            let left = counts.byAddress[client.network, default: 1] - 1
-            counts.byAddress[client.network] = left > 0 ? left : nil
+            if isProxy { return }
+            let left = counts.byAddress[client.ip.network, default: 1] - 1
+            counts.byAddress[client.ip.network] = left > 0 ? left : nil
         }
     }
 }

@@ -72,20 +72,6 @@ struct ResolvedAddress: Sendable {
     }
 }
 
-extension ClientAddress {
-    /// The IPv4 address, or the first 64 bits of the IPv6 address as hexadecimal digits.
-    var network: String {
-        var parsed = in6_addr()
-        guard address.utf8.contains(UInt8(ascii: ":")), inet_pton(AF_INET6, address, &parsed) == 1 else {
-            return address
-        }
-        return withUnsafeBytes(of: parsed) { bytes in
-            let prefix = bytes.loadUnaligned(as: UInt64.self).bigEndian
-            return String(prefix, radix: 16) + "::/64"
-        }
-    }
-}
-
 extension sockaddr_storage {
     /// The peer that `accept(2)` told of, in numeric form; an IPv4 address mapped into IPv6 is told as IPv4.
     var clientAddress: ClientAddress {

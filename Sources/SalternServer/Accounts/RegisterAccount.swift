@@ -10,6 +10,7 @@ struct RegisterAccount: OpenEndpoint {
     private let kdf: KDFPolicy
     private let sessions: SessionPolicy
     private let mode: RegistrationMode
+    private let devices: DeviceTokens
 
     init(_ parts: Dependencies) {
         database = parts.database
@@ -17,6 +18,7 @@ struct RegisterAccount: OpenEndpoint {
         kdf = parts.configuration.kdf
         sessions = parts.configuration.sessions
         mode = parts.configuration.registration
+        devices = parts.devices
     }
 
     private struct Body {
@@ -65,6 +67,7 @@ struct RegisterAccount: OpenEndpoint {
             writer.object { writer in
                 writer.member("accountId", accountID.description)
                 session.write(to: &writer)
+                devices.write(.new(body.userid), to: &writer)
             }
         }
     }

@@ -8,21 +8,26 @@ extension Application {
     static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
         let item = BodyRule.jsonOrBytes(json: parts.configuration.items.requestLimit, bytes: ItemPolicy.byteLimit)
         return [
-            build.open(.get, "/v1/service", ShowService(parts.configuration)),
-            build.open(.get, "/v1/health/live", ShowLiveness()),
-            build.open(.get, "/v1/health/ready", ShowReadiness(database: parts.database)),
+            build.open(.get, "/v1/service", rate: nil, ShowService(parts.configuration)),
+            build.open(.get, "/v1/health/live", rate: nil, ShowLiveness()),
+            build.open(.get, "/v1/health/ready", rate: nil, ShowReadiness(database: parts.database)),
 
-            build.open(.post, "/v1/kdf", body: small, ShowKDFParameters(parts)),
+            build.open(.post, "/v1/kdf", rate: .lookup, body: small, ShowKDFParameters(parts)),
 
-            build.open(.post, "/v1/accounts", body: .json(limit: Keyring.requestLimit), RegisterAccount(parts)),
+            build.open(
+                .post, "/v1/accounts", rate: .registration, body: .json(limit: Keyring.requestLimit),
+                RegisterAccount(parts)),
             build.account(.get, "/v1/account", ShowAccount()),
+            build.account(.delete, "/v1/account", body: small, deadline: DeleteAccount.deadline, DeleteAccount()),
             build.account(
                 .put, "/v1/account/credential", body: .json(limit: Keyring.requestLimit), ChangeCredential(parts)),
-            build.account(.put, "/v1/account/userid", body: .json(limit: Keyring.requestLimit), ChangeUserid(parts)),
+            build.account(
+                .put, "/v1/account/userid", rate: .registration, body: .json(limit: Keyring.requestLimit),
+                ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
 
-            build.open(.post, "/v1/sessions", body: small, LogIn(parts)),
+            build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
             build.account(.delete, "/v1/sessions", EndOtherSessions()),
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),

@@ -8,6 +8,8 @@ public struct Application: Responder {
     /// Every route, as `Application+Routes.swift` lists them.
     public let router: Router<RouteMetadata>
     private let finisher: ResponseFinisher
+    private let limiter: RateLimiter
+    private let proxies: TrustedProxies
     private let requestIDs = RequestIDSource()
 
     /// Composes the service.
@@ -17,21 +19,26 @@ public struct Application: Responder {
     ///   - installation: What ``Installation/load(configuration:database:clock:)`` returned.
     ///   - database: The client of the loop that calls the responder.
     ///   - revisions: The node's watcher, which somebody runs.
+    ///   - throttle: The node's; the same for all loops.
     ///   - log: Where every request leaves a line.
     ///   - metrics: Where every request is counted.
     ///   - clock: The time for everything that is stored and compared.
     public init(
         configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
-        revisions: RevisionWatcher, log: Log, metrics: RequestMetrics, clock: any WallClock = SystemWallClock()
+        revisions: RevisionWatcher, throttle: Throttle, log: Log, metrics: RequestMetrics,
+        clock: any WallClock = SystemWallClock()
     ) {
         let finisher = ResponseFinisher(
             log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
         let dependencies = Dependencies(
             configuration: configuration, installation: installation, database: database, revisions: revisions,
-            clock: clock)
+            throttle: throttle, clock: clock)
         let builder = RouteBuilder(
-            finisher: finisher, database: database, sessions: configuration.sessions, clock: clock)
+            finisher: finisher, database: database, attempts: dependencies.attempts, sessions: configuration.sessions,
+            clock: clock)
         self.finisher = finisher
+        limiter = throttle.addresses
+        proxies = configuration.trustedProxies
         router = Router(Self.routes(dependencies, builder))
     }
 
@@ -44,6 +51,8 @@ public struct Application: Responder {
             return .refuse(refusal(Problem.methodNotAllowed(allowed: allowed), requestID: requestID))
         case .found(let route, let parameters):
             do throws(Problem) {
+                let client = proxies.client(head.fields, peer: client)
+                try admit(client, route.metadata)
                 let body = try route.body.admit(head)
                 let query = try QueryParameters(parsing: head.queryBytes)
                 let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
@@ -89,6 +98,12 @@ public struct Application: Responder {
         finisher.finish(.failure(error), requestID: requestID, route: route, start: .now, accountID: nil)
     }
 
+    /// Takes a token of the client address for the route.
+    private func admit(_ client: ClientAddress, _ route: RouteMetadata) throws(Problem) {
+        guard let rateClass = route.rateClass, let limited = limiter.take(client, rateClass) else { return }
+        throw limited.problem
+    }
+
     /// A body that needs a session is not read from somebody who shows no token at all.
     private static func refuseBodyOfStranger(_ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
         guard route.needsSession, head.framing != .none else { return }
@@ -114,5 +129,14 @@ struct Dependencies: Sendable {
     let installation: Installation
     let database: PostgresClient
     let revisions: RevisionWatcher
+    let throttle: Throttle
     let clock: any WallClock
+
+    /// Devices that log in more than once.
+    var devices: DeviceTokens { DeviceTokens(keys: configuration.masterKey.subkeys("known-device")) }
+
+    /// What slows guessing down.
+    var attempts: Attempts {
+        Attempts(subjects: installation.attempts, database: database, turns: throttle.turns, clock: clock)
+    }
 }

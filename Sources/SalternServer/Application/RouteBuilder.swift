@@ -5,18 +5,20 @@ internal import Postgres
 struct RouteBuilder: Sendable {
     let finisher: ResponseFinisher
     let database: PostgresClient
+    let attempts: Attempts
     let sessions: SessionPolicy
     let clock: any WallClock
 
     /// How long a reply may take, where nothing else is said.
     static let standardDeadline = Duration.seconds(30)
 
-    /// A route that anybody may call.
+    /// A route that anybody may call. Which bucket pays has to be said for each.
     func open(
-        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
+        _ method: HTTPMethod, _ template: String, rate: RateClass?, body: BodyRule = .none, query: [String] = [],
         deadline: Duration = standardDeadline, _ endpoint: some OpenEndpoint
     ) -> Route<RouteMetadata> {
-        let metadata = Self.metadata(method, template, needsSession: false, query: query, deadline: deadline)
+        let metadata = Self.metadata(
+            method, template, rate: rate, needsSession: false, query: query, deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [finisher] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -27,17 +29,19 @@ struct RouteBuilder: Sendable {
 
     /// A route that works on the caller's account.
     func account(
-        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, query: [String] = [],
-        bytesQuery: [String] = [], deadline: Duration = standardDeadline, _ endpoint: some AccountEndpoint
+        _ method: HTTPMethod, _ template: String, rate: RateClass = .account, body: BodyRule = .none,
+        query: [String] = [], bytesQuery: [String] = [], deadline: Duration = standardDeadline,
+        _ endpoint: some AccountEndpoint
     ) -> Route<RouteMetadata> {
         let metadata = Self.metadata(
-            method, template, needsSession: true, query: query, bytesQuery: bytesQuery, deadline: deadline)
+            method, template, rate: rate, needsSession: true, query: query, bytesQuery: bytesQuery, deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
             var authorization: Authorization?
             do {
-                let permit = try Authorization(request, database: database, now: clock.now, policy: sessions)
+                let permit = try Authorization(
+                    request, database: database, attempts: attempts, now: clock.now, policy: sessions)
                 authorization = permit
                 reply = .success(try await endpoint.respond(to: request, authorization: permit))
             } catch {
@@ -50,11 +54,11 @@ struct RouteBuilder: Sendable {
     }
 
     private static func metadata(
-        _ method: HTTPMethod, _ template: String, needsSession: Bool, query: [String], bytesQuery: [String] = [],
-        deadline: Duration
+        _ method: HTTPMethod, _ template: String, rate: RateClass?, needsSession: Bool, query: [String],
+        bytesQuery: [String] = [], deadline: Duration
     ) -> RouteMetadata {
         RouteMetadata(
-            name: "\(method.name) \(template)", needsSession: needsSession, query: query, bytesQuery: bytesQuery,
-            handlerDeadline: deadline)
+            name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, query: query,
+            bytesQuery: bytesQuery, handlerDeadline: deadline)
     }
 }

@@ -4,6 +4,8 @@ internal import HTTPCore
 public struct RouteMetadata: Sendable {
     /// Method and template, as logs and metrics name the route.
     public let name: String
+    /// Which of the client address's buckets pays for a request; none when it costs next to nothing.
+    public let rateClass: RateClass?
     /// Whether a session's token is needed.
     public let needsSession: Bool
     /// The query parameters that the route knows; every other one is refused.

@@ -1,3 +1,5 @@
+public import HTTPCore
+
 /// What an operator decides about the service. Checked as a whole by ``findings`` before anything starts.
 public struct ServiceConfiguration: Sendable {
     /// What the service calls itself to clients.
@@ -11,6 +13,10 @@ public struct ServiceConfiguration: Sendable {
     public var sessions: SessionPolicy
     public var items: ItemPolicy
     public var purge: PurgePolicy
+    /// How often one client address may do what.
+    public var rateLimits: RateLimits
+    /// Whose `X-Forwarded-For` counts.
+    public var trustedProxies: TrustedProxies
     public var pins: PinSet
     /// Seals what the database must keep secret.
     public var masterKey: MasterKey
@@ -20,7 +26,8 @@ public struct ServiceConfiguration: Sendable {
     public init(
         name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
-        items: ItemPolicy = ItemPolicy(), purge: PurgePolicy = PurgePolicy(), pins: PinSet = PinSet(),
+        items: ItemPolicy = ItemPolicy(), purge: PurgePolicy = PurgePolicy(),
+        rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
         self.name = name
@@ -32,6 +39,8 @@ public struct ServiceConfiguration: Sendable {
         self.sessions = sessions
         self.items = items
         self.purge = purge
+        self.rateLimits = rateLimits
+        self.trustedProxies = trustedProxies
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
     }
@@ -46,6 +55,7 @@ public struct ServiceConfiguration: Sendable {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
         return findings + kdf.findings + sessions.findings + items.findings + purge.findings
+            + rateLimits.findings
     }
 }
 

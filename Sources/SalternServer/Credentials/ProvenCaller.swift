@@ -21,21 +21,31 @@ struct ProvenCaller: Sendable {
 extension Authorization {
     /// Compares a password key with that of the caller's account: what dangerous calls carry as `currentPasswordKey`.
     ///
+    /// Failures are counted for the session, so that a stolen token does not serve to guess the key.
+    ///
     /// - Parameters:
     ///   - key: What the caller says is the account's present key.
     ///   - replacement: The verifier of the key that shall replace it. Having that one proves as much: after a change
     ///     whose reply was lost it is the present key.
-    /// - Throws: ``Unauthenticated``, ``WrongCurrentKey``, or a `PostgresError`.
+    /// - Throws: ``Unauthenticated``, ``WrongCurrentKey``, ``TooManyAttempts``, or a `PostgresError`.
     func prove(_ key: PasswordKey, replacement: Verifier? = nil) async throws -> ProvenCaller {
         guard let userid = try await read(FindUserid()).first else { throw Unauthenticated() }
-        guard let login = try await database.execute(FindLogin(userid: userid)).first, login.accountID == accountID
-        else { throw WrongCurrentKey() }
-        let isPresent = key.verifier == login.verifier
-        let hasBeenReplaced = !isPresent && replacement == login.verifier
-        guard isPresent || hasBeenReplaced else { throw WrongCurrentKey() }
-        return ProvenCaller(
-            caller: caller, userid: userid, verifier: login.verifier, kdfIterations: login.kdfIterations,
-            credentialRevision: login.credentialRevision, hasBeenReplaced: hasBeenReplaced)
+        let subject = attempts.subjects.session(caller)
+        return try await attempts.turn(subject) {
+            let (logins, failures) = try await database.execute(
+                FindLogin(userid: userid), FindFailedAttempts(subject: subject))
+            let streak = try attempts.admit(failures)
+            let isPresent = key.verifier == logins.first?.verifier
+            let hasBeenReplaced = !isPresent && replacement == logins.first?.verifier
+            guard let login = logins.first, login.accountID == accountID, isPresent || hasBeenReplaced else {
+                try await attempts.recordFailure(subject)
+                throw WrongCurrentKey()
+            }
+            await attempts.recordSuccess(subject, after: streak, of: accountID)
+            return ProvenCaller(
+                caller: caller, userid: userid, verifier: login.verifier, kdfIterations: login.kdfIterations,
+                credentialRevision: login.credentialRevision, hasBeenReplaced: hasBeenReplaced)
+        }
     }
 
     /// Changes the account of a proven caller in one transaction, all or nothing. The account's row is locked

@@ -34,6 +34,8 @@ enum SecurityEvent {
 typealias SecurityEventID = Identifier<SecurityEvent>
 
 /// Writes one event. Sent in the transaction of what it tells of, so that both happen or neither.
+///
+/// It waits for whoever is deleting the account, and then writes nothing: an event outlives no account.
 struct RecordSecurityEvent: Statement {
     let accountID: AccountID
     let kind: SecurityEvent.Kind
@@ -50,7 +52,9 @@ struct RecordSecurityEvent: Statement {
     static let sql = """
         INSERT INTO saltern.security_events
             (account_id, occurred_at, event_id, kind, session_id, device_name, count, since)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        SELECT a.account_id, $2, $3, $4, $5, $6, $7, $8 FROM saltern.accounts a
+        WHERE a.account_id = $1
+        FOR KEY SHARE OF a
         """
 
     func bind(to parameters: inout Parameters) {

@@ -4,6 +4,8 @@ public import Postgres
 public struct Installation: Sendable {
     /// Decides which decoy an unknown userid is shown.
     let decoys: DecoyParameters
+    /// Names whose failures are counted.
+    let attempts: AttemptSubjects
 
     /// Reads the installation, and makes it the first time.
     ///
@@ -23,7 +25,8 @@ public struct Installation: Sendable {
         }
         guard let row else { throw InstallationError.missing }
         guard row.saltPrefix == configuration.saltPrefix else { throw InstallationError.saltPrefixDiffers }
-        return Installation(decoys: DecoyParameters(secret: row.decoySecret))
+        return Installation(
+            decoys: DecoyParameters(secret: row.decoySecret), attempts: AttemptSubjects(secret: row.decoySecret))
     }
 }
 

@@ -8,6 +8,7 @@ internal import Postgres
 final class Authorization {
     let caller: Caller
     let database: PostgresClient
+    let attempts: Attempts
     private let touchInterval: Duration
 
     /// The account, once its session was found to be live. It names the account in the log and permits nothing.
@@ -15,9 +16,12 @@ final class Authorization {
 
     /// Reads the request's token. Nothing is looked up yet.
     /// - Throws: ``Unauthenticated`` when there is none or it is malformed.
-    init(_ request: Request, database: PostgresClient, now: Timestamp, policy: SessionPolicy) throws(Unauthenticated) {
+    init(
+        _ request: Request, database: PostgresClient, attempts: Attempts, now: Timestamp, policy: SessionPolicy
+    ) throws(Unauthenticated) {
         caller = Caller(try PresentedToken(request.head.fields), now: now, policy: policy)
         self.database = database
+        self.attempts = attempts
         touchInterval = policy.touchInterval
     }
 

@@ -3,13 +3,16 @@ internal import Postgres
 
 /// `POST /v1/sessions`: opens a session for whoever shows the userid's password key.
 ///
-/// Unknown userid, wrong key and locked account take the same two statements in the same order and get the same
-/// answer.
+/// Unknown userid, wrong key and locked account take the same statements in the same order and get the same answer.
+/// After failures in a row the next attempt is not looked at for a while, at the userid or, when the client shows that
+/// it was here before, at its device alone.
 struct LogIn: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
     private let kdf: KDFPolicy
     private let sessions: SessionPolicy
+    private let attempts: Attempts
+    private let devices: DeviceTokens
     private let decoyVerifier = Verifier.decoy()
 
     init(_ parts: Dependencies) {
@@ -17,12 +20,14 @@ struct LogIn: OpenEndpoint {
         clock = parts.clock
         kdf = parts.configuration.kdf
         sessions = parts.configuration.sessions
+        attempts = parts.attempts
+        devices = parts.devices
     }
 
     private struct Body {
         let userid: Userid
         let passwordKey: PasswordKey
-        let deviceName: DeviceName?
+        let device: DeviceClaim
 
         init(_ request: Request) throws {
             self = try JSONBody.read(request) { try Body(&$0) }
@@ -31,13 +36,25 @@ struct LogIn: OpenEndpoint {
         private init(_ members: inout JSONMembers) throws {
             userid = try members.required("userid", Userid.init(json:))
             passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
-            deviceName = try DeviceName.device(from: &members)
+            device = try DeviceClaim(from: &members)
         }
     }
 
     func respond(to request: Request) async throws -> Response {
         let body = try Body(request)
-        let login = try await database.execute(FindLogin(userid: body.userid)).first
+        let device = body.device.token.flatMap { devices.device($0, body.userid) }
+        let subject = device.map(attempts.subjects.device) ?? attempts.subjects.userid(body.userid)
+        return try await attempts.turn(subject) {
+            try await attempt(body, subject, device ?? .new(body.userid))
+        }
+    }
+
+    /// Looks at the key, unless the subject is blocked. Nobody else attempts the same subject meanwhile.
+    private func attempt(_ body: Body, _ subject: AttemptSubject, _ device: KnownDevice) async throws -> Response {
+        let (logins, failures) = try await database.execute(
+            FindLogin(userid: body.userid), FindFailedAttempts(subject: subject))
+        let streak = try attempts.admit(failures)
+        let login = logins.first
         let isRightKey = body.passwordKey.verifier == login?.verifier ?? decoyVerifier
         let now = clock.now
         let accountID = login?.accountID ?? .random()
@@ -45,10 +62,14 @@ struct LogIn: OpenEndpoint {
         let opened = try await database.execute(
             OpenSession(
                 accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                deviceName: body.deviceName, now: now, idleSince: now - sessions.idleTimeout,
+                deviceName: body.device.name, now: now, idleSince: now - sessions.idleTimeout,
                 expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil,
                 credentialRevision: login?.credentialRevision ?? 0))
-        guard let login, isRightKey, let account = opened.first else { throw WrongCredentials() }
+        guard let login, isRightKey, let account = opened.first else {
+            try await attempts.recordFailure(subject)
+            throw WrongCredentials()
+        }
+        await attempts.recordSuccess(subject, after: streak, of: accountID)
         if account.needsTrimming {
             // The login has succeeded whether this does or not; the next one tries again.
             _ = try? await database.execute(
@@ -60,6 +81,7 @@ struct LogIn: OpenEndpoint {
             writer.object { writer in
                 writer.member("accountId", accountID.description)
                 session.write(to: &writer)
+                devices.write(device, to: &writer)
                 writer.member("kdfUpgradeRequired", kdf.isOutdated(login.kdfIterations))
                 guard let keyring = account.keyring else { return }
                 writer.member("keyring", base64: keyring)

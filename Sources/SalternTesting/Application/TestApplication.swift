@@ -18,9 +18,9 @@ public final class TestApplication: Sendable {
     private let loop: EventLoop
     private let application: Application
 
-    /// What tests start from: iteration counts that cost nothing matter only to clients.
+    /// What tests start from. Their requests all come from one address at one moment, so addresses are not limited.
     public static let configuration = ServiceConfiguration(
-        name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random())
+        name: "Test", version: "1", saltPrefix: "com.example.test:", masterKey: .random(), rateLimits: .off)
 
     /// Makes a database, starts the service on it, lends it to `body` and takes everything down.
     ///
@@ -72,6 +72,8 @@ public final class TestApplication: Sendable {
         let metrics = RequestMetrics()
         let revisions = RevisionWatcher(sessions: configuration.sessions, keepAlive: .seconds(1))
         let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
+        let start = clock.now
+        let throttle = Throttle(configuration.rateLimits) { clock.now - start }
         let postgres = await loop.run { PostgresClient(configuration: settings, loop: loop) }
         do {
             let application = try await loop.run {
@@ -79,7 +81,8 @@ public final class TestApplication: Sendable {
                     configuration: configuration,
                     installation: try await Installation.load(
                         configuration: configuration, database: postgres, clock: clock),
-                    database: postgres, revisions: revisions, log: capturing, metrics: metrics, clock: clock)
+                    database: postgres, revisions: revisions, throttle: throttle, log: capturing, metrics: metrics,
+                    clock: clock)
             }
             let watching = Task(executorPreference: loop) {
                 await revisions.run(database: postgres, clock: clock, log: capturing)

@@ -26,6 +26,8 @@ struct Serve: Command {
           SALTERN_SESSION_LIFETIME             365d
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
           SALTERN_OPAQUE_FORMAT                on, or off
+          SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or figures such as login=20/5,lookup=100/10
+          SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose X-Forwarded-For counts
           SALTERN_LOOPS                        the number of cores
           SALTERN_DATABASE_CONNECTIONS         8, for each loop
           SALTERN_MAX_CONNECTIONS              10000
@@ -57,6 +59,7 @@ struct Serve: Command {
         } catch {
             throw CommandFailure("\(error)")
         }
+        if configuration.service.rateLimits == .off { log.write(.warning, "rate_limits_off") }
         log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
         let decoys = Task { await server.keepDecoysCurrent() }
         defer { decoys.cancel() }

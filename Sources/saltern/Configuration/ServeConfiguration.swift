@@ -21,6 +21,8 @@ import TransportSecurity
 /// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
 /// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
+/// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
+/// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
 /// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `8` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
@@ -48,6 +50,8 @@ struct ServeConfiguration {
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
+        "SALTERN_RATE_LIMITS",
+        "SALTERN_TRUSTED_PROXIES",
         "SALTERN_DATABASE_CONNECTIONS",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
@@ -70,12 +74,17 @@ struct ServeConfiguration {
         drainTimeout = settings.duration("SALTERN_DRAIN_TIMEOUT", in: .zero ... .seconds(3_600), default: .seconds(30))
         logLevel = settings.choice(
             "SALTERN_LOG_LEVEL", ["debug": .debug, "info": .info, "warning": .warning, "error": .error], default: .info)
-        http = settings.httpServer()
+        let proxies = settings.trustedProxies()
+        var http = settings.httpServer()
+        http.trustedProxies = proxies
+        self.http = http
         let tls = settings.tlsFiles()
         let masterKeyFile = settings.masterKeyFile()
         let masterKey = masterKeyFile.flatMap { settings.masterKey($0) }
         // Without one the settings do not finish, so the random one never seals anything.
-        let service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
+        var service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
+        service.rateLimits = settings.rateLimits()
+        service.trustedProxies = proxies
         try settings.finish()
         guard let database, let tls, let masterKeyFile else { throw CommandFailure("the configuration is incomplete") }
         self.database = database

@@ -19,6 +19,8 @@ struct Backbone: Sendable {
     /// What tells the streams of all loops of changes, and the task that runs it, on the first loop.
     let revisions: RevisionWatcher
     let watching: Task<Void, Never>
+    /// What slows attackers down, for all loops.
+    let throttle: Throttle
 
     /// Starts the loops; their clients begin to connect.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> Backbone {
@@ -44,7 +46,9 @@ struct Backbone: Sendable {
         let watching = Task(executorPreference: first.loop) {
             await revisions.run(database: first.database, log: log)
         }
-        return Backbone(shares: shares, metricsLoop: metricsLoop, revisions: revisions, watching: watching)
+        return Backbone(
+            shares: shares, metricsLoop: metricsLoop, revisions: revisions, watching: watching,
+            throttle: Throttle(configuration.service.rateLimits))
     }
 
     /// One application for each loop.
@@ -54,7 +58,7 @@ struct Backbone: Sendable {
         shares.map { share in
             Application(
                 configuration: configuration, installation: installation, database: share.database,
-                revisions: revisions, log: log, metrics: share.metrics)
+                revisions: revisions, throttle: throttle, log: log, metrics: share.metrics)
         }
     }
 

@@ -8,6 +8,7 @@ import Synchronization
 struct MetricsResponder: Responder {
     let requests: [RequestMetrics]
     let server: HTTPServer
+    let limiter: RateLimiter
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         guard head.path == "/metrics" else { return .refuse(Problem.notFound.response()) }
@@ -41,6 +42,9 @@ struct MetricsResponder: Responder {
         text.single(
             "saltern_tls_handshakes_failed_total", .counter, "TLS handshakes that failed.",
             counters.failedHandshakes.load(ordering: .relaxed))
+        let name = "saltern_rate_limited_requests_total"
+        text.metric(name, .counter, "Requests refused because of their client address, by class.")
+        for (rateClass, count) in limiter.refused { text.sample(name, labels: ["class": rateClass.rawValue], count) }
         var usage = rusage()
         getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
         let seconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)

@@ -53,7 +53,8 @@ final class RunningServer: Sendable {
             metricsServer = nil
             return
         }
-        let metrics = MetricsResponder(requests: backbone.shares.map(\.metrics), server: server)
+        let metrics = MetricsResponder(
+            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses)
         do {
             metricsServer = try await HTTPServer(
                 address: address, context: nil, loops: [(backbone.metricsLoop, metrics)])

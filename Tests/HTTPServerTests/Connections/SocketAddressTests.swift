@@ -25,12 +25,4 @@ import Testing
     func `loopback addresses are known`(host: String, expected: Bool) {
         #expect(SocketAddress(host: host, port: 1).isLoopback == expected)
     }
-
-    @Test func `addresses of one IPv6 network are counted together`() {
-        func network(_ address: String) -> String { ClientAddress(address: address, port: 1).network }
-        #expect(network("2001:db8:1:2::3") == network("2001:db8:1:2:ffff::1"))
-        #expect(network("2001:db8:1:2::3") != network("2001:db8:1:3::3"))
-        #expect(network("192.0.2.1") == "192.0.2.1")
-        #expect(network("192.0.2.1") != network("192.0.2.2"))
-    }
 }

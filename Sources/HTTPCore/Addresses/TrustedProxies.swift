@@ -1,0 +1,59 @@
+/// The proxies whose word on where a request came from is taken.
+public struct TrustedProxies: Sendable, Equatable {
+    private let blocks: [AddressBlock]
+
+    /// Trusts whoever is in one of the blocks; by default nobody.
+    public init(_ blocks: [AddressBlock] = []) {
+        self.blocks = blocks
+    }
+
+    /// Whether an address is that of a trusted proxy.
+    public func contains(_ address: IPAddress) -> Bool {
+        for block in blocks where block.contains(address) { return true }
+        return false
+    }
+
+    /// Who sent a request.
+    ///
+    /// That is the peer, unless the peer is a proxy. Then it is the last address of `X-Forwarded-For` that is not a
+    /// proxy's: each proxy appends whom it got the request from, so what stands before that address is hearsay. An
+    /// address that cannot be read leaves the peer; when all are proxies, the first one is who asks.
+    public func client(_ fields: RequestFields, peer: ClientAddress) -> ClientAddress {
+        guard !blocks.isEmpty, contains(peer.ip) else { return peer }
+        return fields.withValue(named: "x-forwarded-for", client(forwardedFor:)).flatMap { $0 } ?? peer
+    }
+
+    private func client(forwardedFor value: UnsafeBufferPointer<UInt8>) -> ClientAddress? {
+        var client: ClientAddress?
+        var end = value.count
+        while end >= 0 {
+            let start = value[..<end].lastIndex(of: ASCII.comma).map { $0 + 1 } ?? 0
+            let entry = ASCII.trimmed(UnsafeBufferPointer(rebasing: value[start..<end]))
+            let host = Self.host(entry)
+            guard let ip = IPAddress(host) else { return nil }
+            client = ClientAddress(address: String(decoding: host, as: UTF8.self), port: 0)
+            if !contains(ip) { return client }
+            end = start - 1
+        }
+        return client
+    }
+
+    /// The address of `address`, `address:port`, `[address]` or `[address]:port`: some proxies append the port.
+    private static func host(_ entry: UnsafeBufferPointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+        if entry.first == ASCII.openBracket, let close = entry.firstIndex(of: ASCII.closeBracket) {
+            guard isPort(entry[(close + 1)...]) else { return entry }
+            return UnsafeBufferPointer(rebasing: entry[1..<close])
+        }
+        guard let colon = entry.firstIndex(of: ASCII.colon), entry.lastIndex(of: ASCII.colon) == colon,
+            isPort(entry[colon...])
+        else { return entry }
+        return UnsafeBufferPointer(rebasing: entry[..<colon])
+    }
+
+    /// Whether the text is empty or a colon and one to five digits.
+    private static func isPort(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        guard let colon = text.first else { return true }
+        let digits = text.dropFirst()
+        return colon == ASCII.colon && (1...5).contains(digits.count) && digits.allSatisfy(ASCII.isDigit)
+    }
+}

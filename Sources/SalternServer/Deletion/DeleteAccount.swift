@@ -1,0 +1,17 @@
+internal import HTTPCore
+
+/// `DELETE /v1/account`: removes the caller's account with everything it has, at once and for good.
+struct DeleteAccount: AccountEndpoint {
+    /// What a very large account takes.
+    static let deadline = Duration.seconds(600)
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let key = try JSONBody.read(request) { try $0.required("currentPasswordKey", PasswordKey.init(json:)) }
+        let proven = try await authorization.prove(key)
+        let deletion = AccountDeletion(accountID: proven.accountID, actor: .account, now: proven.now)
+        try await authorization.change(as: proven) { transaction in
+            guard try await deletion.run(transaction) else { throw Unauthenticated() }
+        }
+        return .noContent
+    }
+}

@@ -1,0 +1,68 @@
+/// How often one client address may do what. A class without a limit is not limited.
+public struct RateLimits: Sendable, Equatable {
+    public var limits: [RateClass: RateLimit]
+
+    public init(_ limits: [RateClass: RateLimit]) {
+        self.limits = limits
+    }
+
+    /// Generous, because many people share an address, and because it is the delay of each userid that stops guessing.
+    public static let standard = RateLimits([
+        .login: RateLimit(burst: 300, perSecond: 10),
+        .registration: RateLimit(burst: 300, perSecond: 2),
+        .lookup: RateLimit(burst: 1_000, perSecond: 50),
+        .account: RateLimit(burst: 5_000, perSecond: 1_000),
+        .share: RateLimit(burst: 500, perSecond: 20),
+        .shareMiss: RateLimit(burst: 60, perSecond: 0.5),
+    ])
+
+    /// No limits, for benchmarks.
+    public static let off = RateLimits([:])
+
+    /// Reads `on`, `off`, or figures that replace those of ``standard``: `login=20/5,registration=10/0.5` is a burst of
+    /// 20 log-ins and 5 a second, and of 10 registrations and one every two seconds.
+    ///
+    /// Nil for anything else: a class twice or unknown, a burst that is not from 1 to 1,000,000, a rate that is not a
+    /// decimal number from 0.01 to 1,000,000.
+    public init?(_ text: String) {
+        switch text {
+        case "on": self = .standard
+        case "off": self = .off
+        default:
+            self = .standard
+            var named: Set<RateClass> = []
+            for entry in text.split(separator: ",", omittingEmptySubsequences: false) {
+                let parts = entry.split(separator: "=", omittingEmptySubsequences: false)
+                guard parts.count == 2, let rateClass = RateClass(rawValue: String(parts[0])),
+                    let limit = RateLimit(parts[1]), named.insert(rateClass).inserted
+                else { return nil }
+                limits[rateClass] = limit
+            }
+        }
+    }
+
+    /// What is wrong with the figures, a sentence each.
+    var findings: [String] {
+        RateClass.allCases.compactMap { rateClass in
+            guard let limit = limits[rateClass], !limit.isInRange else { return nil }
+            return
+                "The rate limit \(rateClass.rawValue) must have a burst of 1 to 1000000 and 0.01 to 1000000 a second."
+        }
+    }
+}
+
+extension RateLimit {
+    fileprivate init?(_ text: Substring) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        // Plain decimal numbers: `Int` and `Double` also read signs, exponents and "nan".
+        guard parts.count == 2, parts[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let burst = Int(parts[0]),
+            parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E }), let rate = Double(parts[1])
+        else { return nil }
+        self.init(burst: burst, perSecond: rate)
+        if !isInRange { return nil }
+    }
+
+    fileprivate var isInRange: Bool {
+        (1...1_000_000).contains(burst) && (0.01...1_000_000).contains(perSecond)
+    }
+}
