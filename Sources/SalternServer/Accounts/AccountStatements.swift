@@ -87,6 +87,7 @@ struct FindAccount: AccountRead {
         let items: Int64
         let bytes: Int64
         let sessions: Int64
+        let shares: Int64
     }
 
     struct Limits: Sendable {
@@ -105,7 +106,7 @@ struct FindAccount: AccountRead {
             (
                 SELECT count(*) FROM saltern.sessions s
                 WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
-            )
+            ), \(ShareCount.sql(at: "$2"))
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
         """
@@ -121,6 +122,6 @@ struct FindAccount: AccountRead {
             limits: Limits(
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
                 shares: try row.next(), deletedDays: try row.next()),
-            items: try row.next(), bytes: try row.next(), sessions: try row.next())
+            items: try row.next(), bytes: try row.next(), sessions: try row.next(), shares: try row.next())
     }
 }

@@ -39,6 +39,13 @@ extension Application {
             statement(InsertInvite.self), statement(ConsumeInvite.self), statement(FindInviteOfCode.self),
             statement(FindInviteOfAccount.self), statement(FindInvites.self), statement(FindInvite.self),
             statement(RevokeInvite.self),
+            statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
+            statement(UpdateShare.self), statement(RemoveShare.self),
+            statement(Guarded<InsertAccountShare>.self), statement(InsertAnonymousShare.self),
+            statement(InsertShare.self), statement(Owned<FindAccountShares>.self), statement(FindShareHeaders.self),
+            statement(LockShareOwner.self), statement(UpdateAccountShare.self), statement(RemoveAccountShares.self),
+            statement(FindShareIDs.self), statement(SuspendShares.self),
+            statement(FindEndedShares.self), statement(RemoveEndedShares.self),
             statement(AppendAudit.self), statement(FindAuditHead.self),
             statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
         ]
