@@ -31,6 +31,8 @@ extension Application {
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
 
+            build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
+
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
             build.account(.delete, "/v1/sessions", EndOtherSessions()),
