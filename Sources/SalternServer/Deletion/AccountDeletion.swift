@@ -23,8 +23,6 @@ struct AccountDeletion: Sendable {
         try await removeShares(transaction)
         try await removeEvents(transaction)
         try await removeFailures(userid, transaction)
-        let invites = try await transaction.execute(FindInvitesUsedBy(accountID: accountID))
-        if !invites.isEmpty { _ = try await transaction.execute(ForgetInvitee(codeHashes: invites)) }
         _ = try await transaction.execute(
             RemoveLogin(userid: userid, accountID: accountID), RemoveAccount(accountID: accountID))
         try await transaction.record(

@@ -30,6 +30,7 @@ enum CommandLineTool {
             Entry(RotateCertificate.self), Entry(CheckCertificate.self),
             Entry(CreateMasterKey.self), Entry(ListMasterKeys.self), Entry(RotateMasterKey.self),
             Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(SetAccountPlan.self), Entry(PurgeNow.self),
+            Entry(CreateInvites.self), Entry(ListInvites.self), Entry(RevokeInvite.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
             Entry(CheckHealth.self), Entry(ListStatements.self),
         ]

@@ -38,10 +38,10 @@ import Testing
         "FindOldAttempts",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
-        // The invitation that an account came of, when the account is deleted.
-        "FindInvitesUsedBy",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
+        // An operator's questions, asked by hand.
+        "FindInvites", "FindInvite",
     ]
 
     @Test(arguments: Application.statements.map(\.name))
