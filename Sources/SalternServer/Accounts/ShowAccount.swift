@@ -28,6 +28,10 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("totp", account.hasSecondFactor)
                     writer.member("recoveryCodesLeft", account.recoveryCodes)
                 }
+                writer.object("recovery") { writer in
+                    writer.member("set", account.recoverySetAt != nil)
+                    if let createdAt = account.recoverySetAt { writer.member("createdAt", createdAt) }
+                }
                 writer.member("createdAt", account.createdAt)
             }
         }
