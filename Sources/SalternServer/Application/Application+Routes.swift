@@ -35,6 +35,7 @@ extension Application {
             build.account(.post, "/v1/account/totp/confirm", body: small, FinishSecondFactor(parts)),
             build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes()),
             build.account(.delete, "/v1/account/totp", body: small, EndSecondFactor()),
+
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
 
             build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
