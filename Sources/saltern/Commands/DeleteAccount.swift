@@ -76,16 +76,16 @@ struct DeleteAccount: Command {
     private func count(olderThan age: Duration, _ console: Console) async throws -> Int {
         let before = SystemWallClock().now - age
         let interruption = Interruption()
-        let progress = try await DatabaseCommand.asOwner(console) { database in
+        let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
             var bar = ProgressBar(console, "accounts looked at")
             let progress = try await NeverUsedAccounts(database: database, createdBefore: before).count { progress in
                 bar.show(progress.looked, of: progress.total, note: "\(progress.found) never used")
-                return !interruption.isRequested
+                return !wish.isThere
             }
             bar.end()
             return progress
         }
-        if interruption.isRequested { throw CommandFailure("ended by a signal; nothing was deleted") }
+        if interruption.wish.isThere { throw CommandFailure("ended by a signal; nothing was deleted") }
         console.print("\(progress.found) of \(progress.looked) accounts were never used")
         return progress.found
     }
@@ -98,17 +98,17 @@ struct DeleteAccount: Command {
         }
         let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
         let interruption = Interruption()
-        let progress = try await DatabaseCommand.asOwner(console) { database in
+        let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
             var bar = ProgressBar(console, "accounts looked at")
             let accounts = NeverUsedAccounts(database: database, createdBefore: signature.now - age)
             let progress = try await accounts.delete(by: signature) { progress in
                 bar.show(progress.looked, of: progress.total, note: "\(progress.deleted) deleted")
-                return !interruption.isRequested
+                return !wish.isThere
             }
             bar.end()
             return progress
         }
         console.print("deleted \(progress.deleted) of \(progress.looked) accounts that were looked at")
-        if interruption.isRequested { throw CommandFailure("ended by a signal before all accounts were looked at") }
+        if interruption.wish.isThere { throw CommandFailure("ended by a signal before all accounts were looked at") }
     }
 }

@@ -1,4 +1,5 @@
 import HTTPCore
+import Postgres
 import SalternServer
 
 struct ShowAccount: Command {

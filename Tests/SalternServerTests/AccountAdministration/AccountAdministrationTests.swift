@@ -1,3 +1,4 @@
+import HTTPCore
 import Postgres
 import SalternTesting
 import Testing
