@@ -24,6 +24,10 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("sessions", account.sessions)
                     writer.member("shares", account.shares)
                 }
+                writer.object("recovery") { writer in
+                    writer.member("set", account.recoverySetAt != nil)
+                    if let createdAt = account.recoverySetAt { writer.member("createdAt", createdAt) }
+                }
                 writer.member("createdAt", account.createdAt)
             }
         }

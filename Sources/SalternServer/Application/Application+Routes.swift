@@ -30,8 +30,22 @@ extension Application {
                 ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
-
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
+
+            build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
+            build.account(.delete, "/v1/account/recovery", body: small, RemoveRecovery()),
+            build.open(.post, "/v1/recoveries", rate: .login, body: small, UseRecovery(parts)),
+
+            build.account(
+                .post, "/v1/rotations", body: small, deadline: Rotation.discardDeadline, OpenRotation()),
+            build.account(
+                .put, "/v1/rotations/{id}/items", body: .json(limit: Rotation.requestLimit),
+                StageItems(parts.configuration.items)),
+            build.account(
+                .post, "/v1/rotations/{id}/commit", body: .json(limit: Keyring.requestLimit),
+                deadline: Rotation.commitDeadline, CommitRotation(parts)),
+            build.account(
+                .delete, "/v1/rotations/{id}", deadline: Rotation.discardDeadline, DiscardRotation()),
 
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
