@@ -18,7 +18,7 @@ public struct AccountAdministration: Sendable {
         public var sessionsEnded = 0
     }
 
-    /// Locks an account: its sessions end, and nobody logs in to it until it is unlocked.
+    /// Locks an account: its sessions end, its links open nothing, and nobody logs in to it until it is unlocked.
     /// - Throws: ``AccountRefusal`` or a `PostgresError`; so do all the others.
     public func lock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
@@ -27,6 +27,7 @@ public struct AccountAdministration: Sendable {
             let (ended, _) = try await transaction.execute(
                 RemoveAllSessions(accountID: account, exception: nil, now: signature.now),
                 RecordSecurityEvent(accountID: account, kind: .locked, now: signature.now))
+            try await AccountShares.suspend(true, of: account, in: transaction)
             try await transaction.record(AppendAudit(signature, .accountLocked, account))
             return Outcome(accountID: account, isChanged: true, sessionsEnded: ended.count)
         }
@@ -39,6 +40,7 @@ public struct AccountAdministration: Sendable {
             else { return Outcome(accountID: account, isChanged: false) }
             _ = try await transaction.execute(
                 RecordSecurityEvent(accountID: account, kind: .unlocked, now: signature.now))
+            try await AccountShares.suspend(false, of: account, in: transaction)
             try await transaction.record(AppendAudit(signature, .accountUnlocked, account))
             return Outcome(accountID: account, isChanged: true)
         }
