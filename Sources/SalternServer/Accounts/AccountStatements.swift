@@ -88,6 +88,9 @@ struct FindAccount: AccountRead {
         let bytes: Int64
         let sessions: Int64
         let shares: Int64
+        let hasSecondFactor: Bool
+        /// Those of the second factor that were not used yet.
+        let recoveryCodes: Int64
         /// When the recovery key was set; nil when there is none.
         let recoverySetAt: Timestamp?
     }
@@ -109,6 +112,8 @@ struct FindAccount: AccountRead {
                 SELECT count(*) FROM saltern.sessions s
                 WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3 AND NOT s.restricted
             ), \(ShareCount.sql(at: "$2")),
+            EXISTS (SELECT FROM saltern.second_factors f WHERE f.account_id = $1 AND f.confirmed_at IS NOT NULL),
+            (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = $1),
             (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = $1)
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
@@ -126,6 +131,6 @@ struct FindAccount: AccountRead {
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
                 shares: try row.next(), deletedDays: try row.next()),
             items: try row.next(), bytes: try row.next(), sessions: try row.next(), shares: try row.next(),
-            recoverySetAt: try row.next())
+            hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next())
     }
 }

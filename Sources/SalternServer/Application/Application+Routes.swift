@@ -1,7 +1,7 @@
 internal import HTTPCore
 
 extension Application {
-    /// Bodies that anybody may send.
+    /// Bodies that anybody may send, and others of a few members.
     private static let small = BodyRule.json(limit: 8_192)
 
     /// Every route of the service.
@@ -30,6 +30,12 @@ extension Application {
                 ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
+
+            build.account(.post, "/v1/account/totp", body: small, BeginSecondFactor(parts)),
+            build.account(.post, "/v1/account/totp/confirm", body: small, FinishSecondFactor(parts)),
+            build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes()),
+            build.account(.delete, "/v1/account/totp", body: small, EndSecondFactor()),
+
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
 
             build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
