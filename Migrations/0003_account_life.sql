@@ -126,6 +126,9 @@ CREATE TABLE saltern.invites (
 -- The invite that an account came with. Here and not in `invites`, so that it goes with the account.
 ALTER TABLE saltern.accounts ADD COLUMN invite_id uuid;
 
+-- Locked accounts are few; no write of an account touches this.
+CREATE INDEX accounts_locked ON saltern.accounts (userid) WHERE locked_at IS NOT NULL;
+
 -- What admins did, and which accounts were deleted. Each row carries the hash of the one before.
 CREATE TABLE saltern.audit_log (
     sequence bigint PRIMARY KEY CHECK (sequence > 0),

@@ -38,14 +38,22 @@ body_bytes=$(random_base64 120)
 id=$(uuid)
 
 credentials="\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"device\":{\"name\":\"$device\"}"
+mapfile -t invites < <(saltern invite create --count 3 --json | jq --raw-output '.invites[].code')
+invited() { printf '{%s,"kdf":{"iterations":600000},"keyring":"%s","invite":"%s"}' "$credentials" "$keyring" "$1"; }
 send POST /v1/kdf "{\"userid\":\"$userid\"}"
-send POST /v1/accounts "{$credentials,\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\"}"
+send POST /v1/accounts "$(invited "${invites[0]}")"
 expect_status 201
 account_id=$(json .accountId)
 token=$(json .session.token)
 remember "the first token" "$token"
 send POST /v1/accounts "{$credentials,\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\"}"
 expect_status 409
+send POST /v1/accounts "$(invited "${invites[1]}")"
+expect_status 409
+send POST /v1/accounts "$(invited "${invites[2]%?}")"
+expect_problem 403 invalid_invite
+send GET "/v1/invites/${invites[2]}"
+expect_problem 404 not_found
 send POST /v1/kdf "{\"userid\":\"$userid\"}"
 send POST /v1/sessions "{$credentials}"
 expect_status 201
@@ -156,6 +164,11 @@ send DELETE "/v1/items/$id" '' --header 'If-Match: *'
 send PUT "/v1/items/$id" "{$content}" --header 'If-None-Match: *'
 expect_status 201
 
+for index in "${!invites[@]}"; do
+    remember "invite $index" "${invites[index]}"
+    remember "invite $index without its prefix" "${invites[index]#sli_}"
+    remember "invite $index in hexadecimal" "$(url_base64_to_hex "${invites[index]#sli_}")"
+done
 remember "the password" "$password"
 remember "the plaintext" "$plaintext"
 remember "the plaintext in base64" "$unencrypted"

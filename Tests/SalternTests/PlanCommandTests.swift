@@ -42,6 +42,7 @@ extension CommandLineTests {
             (["plan", "set", "a", "--items", "-1"], "--items must be a whole number"),
             (["plan", "set", "a", "--sessions", "0"], "--sessions must be a whole number"),
             (["plan", "set", "a", "b"], "unknown argument b"), (["account", "set-plan", "a"], "the plan's name is"),
+            (["plan", "set", "a", "--actor", ""], "--actor must be"),
         ] {
             let outcome = try await run(words)
             #expect(outcome.status == 64)

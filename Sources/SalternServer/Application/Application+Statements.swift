@@ -59,6 +59,11 @@ extension Application {
             statement(LockShareOwner.self), statement(UpdateAccountShare.self), statement(RemoveAccountShares.self),
             statement(FindShareIDs.self), statement(SuspendShares.self),
             statement(FindEndedShares.self), statement(RemoveEndedShares.self),
+            statement(SetLock.self), statement(FindPlanOfAccount.self), statement(DescribeAccount.self),
+            statement(FindLogins.self), statement(SummarizeAccounts.self), statement(FindLockedAccounts.self),
+            statement(FindIterationsOfUserid.self), statement(CountAccounts.self),
+            statement(FindNeverUsedAccounts.self), statement(ConfirmNeverUsed.self),
+            statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             statement(AppendAudit.self), statement(FindAuditHead.self),
             statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
         ]

@@ -9,6 +9,8 @@ struct AccountDeletion: Sendable {
     /// Who deletes it.
     let actor: AuditActor
     let now: Timestamp
+    /// Why, for the audit log. Nothing that ought to go with the account.
+    var reason: String?
 
     /// Deletes the account. After an error the transaction has to be rolled back.
     ///
@@ -26,7 +28,8 @@ struct AccountDeletion: Sendable {
         _ = try await transaction.execute(
             RemoveLogin(userid: userid, accountID: accountID), RemoveAccount(accountID: accountID))
         try await transaction.record(
-            AppendAudit(actor: actor, action: .accountDeleted, targetAccount: accountID, now: now))
+            AppendAudit(
+                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason, now: now))
         return true
     }
 

@@ -41,7 +41,8 @@ import Testing
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
         // An operator's questions, asked by hand.
-        "FindInvites", "FindInvite",
+        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts",
+        "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
     ]
 
     @Test(arguments: Application.statements.map(\.name))
