@@ -25,6 +25,7 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("shares", 0)
                 }
                 writer.member("createdAt", account.createdAt)
+                if let updatedAt = account.receiptUpdatedAt { writer.member("receiptUpdatedAt", updatedAt) }
             }
         }
     }

@@ -26,6 +26,8 @@ extension Application {
                 ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
+            build.account(.put, "/v1/account/receipt", body: .json(limit: Receipt.requestLimit), PutReceipt()),
+            build.account(.post, "/v1/account/export", body: small, ExportAccount(parts)),
 
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),

@@ -50,7 +50,7 @@ struct AccountDeletion: Sendable {
 
     private func removeEvents(_ transaction: Transaction) async throws(PostgresError) {
         var event: RemoveSomeSecurityEvents.Key? = RemoveSomeSecurityEvents.Key(
-            occurredAt: Timestamp(unixSeconds: 0), eventID: SecurityEventID(ItemPage.lowest.uuid))
+            occurredAt: .distantPast, eventID: SecurityEventID(ItemPage.lowest.uuid))
         while let from = event {
             event = try await transaction.execute(RemoveSomeSecurityEvents(accountID: accountID, from: from)).first
         }
