@@ -15,15 +15,19 @@ CREATE TABLE saltern.shares (
     sealed bytea NOT NULL CHECK (octet_length(sealed) > 0),
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
+    -- From then on the link opens nothing. The last view sets it, so what is used up has expired.
     expires_at timestamptz,
     max_views bigint CHECK (max_views > 0),
     views bigint NOT NULL DEFAULT 0 CHECK (views >= 0),
+    -- The owner's account is locked: the link opens nothing for as long.
+    suspended boolean NOT NULL DEFAULT false,
     CHECK (max_views IS NULL OR views <= max_views)
 ) WITH (fillfactor = 75);
 ALTER TABLE saltern.shares ALTER COLUMN sealed SET STORAGE EXTERNAL;
 CREATE INDEX shares_by_expiry ON saltern.shares (expires_at) WHERE expires_at IS NOT NULL;
 
--- Which shares an account has: what its plan counts.
+-- Which shares an account has: what its plan counts. Those made without an account are here as the nil UUID's, so that
+-- they can be counted too.
 CREATE TABLE saltern.account_shares (
     account_id uuid NOT NULL,
     share_id bytea NOT NULL CHECK (octet_length(share_id) = 16),

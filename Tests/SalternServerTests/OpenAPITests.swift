@@ -27,7 +27,7 @@ import Testing
                 operation = name
                 described.insert(name)
             }
-            if indent == 6, text == "security: [{ session: [] }]", let operation {
+            if indent == 6, text.hasPrefix("security: [{ session: [] }"), let operation {
                 described.remove(operation)
                 described.insert(operation + " session")
             }

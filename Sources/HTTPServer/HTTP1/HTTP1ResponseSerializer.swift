@@ -80,7 +80,9 @@ public struct HTTP1ResponseSerializer: Sendable {
             output.append("\r\n")
         }
         if !response.status.forbidsBody {
-            if let count = response.body.count {
+            if answersHead, case .none = response.body {
+                // The length that a GET's reply has is not known here, and 0 would be wrong (RFC 9110 §8.6).
+            } else if let count = response.body.count {
                 output.append("Content-Length: ")
                 DecimalDigits.append(Int64(count), to: &output)
                 output.append("\r\n")

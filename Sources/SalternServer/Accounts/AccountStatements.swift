@@ -83,6 +83,7 @@ struct FindAccount: AccountRead {
         let items: Int64
         let bytes: Int64
         let sessions: Int64
+        let shares: Int64
         /// Nil when there is no receipt.
         let receiptUpdatedAt: Timestamp?
     }
@@ -103,7 +104,7 @@ struct FindAccount: AccountRead {
             (
                 SELECT count(*) FROM saltern.sessions s
                 WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
-            ),
+            ), \(ShareCount.sql(at: "$2")),
             (SELECT r.updated_at FROM saltern.receipts r WHERE r.account_id = $1)
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
@@ -120,7 +121,7 @@ struct FindAccount: AccountRead {
             limits: Limits(
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
                 shares: try row.next(), deletedDays: try row.next()),
-            items: try row.next(), bytes: try row.next(), sessions: try row.next(),
+            items: try row.next(), bytes: try row.next(), sessions: try row.next(), shares: try row.next(),
             receiptUpdatedAt: try row.next())
     }
 }

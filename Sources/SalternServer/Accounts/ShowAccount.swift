@@ -22,7 +22,7 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("items", account.items)
                     writer.member("bytes", account.bytes)
                     writer.member("sessions", account.sessions)
-                    writer.member("shares", 0)
+                    writer.member("shares", account.shares)
                 }
                 writer.member("createdAt", account.createdAt)
                 if let updatedAt = account.receiptUpdatedAt { writer.member("receiptUpdatedAt", updatedAt) }

@@ -7,6 +7,10 @@ extension Application {
     /// Every route of the service.
     static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
         let item = BodyRule.jsonOrBytes(json: parts.configuration.items.requestLimit, bytes: ItemPolicy.byteLimit)
+        let share = BodyRule.json(limit: parts.configuration.items.requestLimit)
+        let sharing: GuestRule =
+            parts.configuration.shares.acceptsAnonymous
+            ? .strangers(bodyLimit: SharePolicy.anonymousRequestLimit) : .nobody
         return [
             build.open(.get, "/v1/service", rate: nil, ShowService(parts.configuration)),
             build.open(.get, "/v1/health/live", rate: nil, ShowLiveness()),
@@ -48,6 +52,13 @@ extension Application {
 
             build.account(.get, "/v1/changes", query: ["since", "limit"], ListChanges()),
             build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),
+
+            build.account(.post, "/v1/shares", body: share, guests: sharing, CreateShare(parts)),
+            build.account(.get, "/v1/shares", query: ["limit", "page"], ListShares(parts)),
+            build.open(.get, "/v1/shares/{id}", rate: .share, OpenShare(parts)),
+            build.open(.head, "/v1/shares/{id}", rate: .share, LookAtShare(parts)),
+            build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
+            build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
         ]
     }
 }

@@ -52,16 +52,16 @@ public struct Application: Responder {
         case .found(let route, let parameters):
             do throws(Problem) {
                 let client = proxies.client(head.fields, peer: client)
-                try admit(client, route.metadata)
+                try admit(client, head, route.metadata)
                 let body = try route.body.admit(head)
                 let query = try QueryParameters(parsing: head.queryBytes)
                 let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
                 try Self.refuseUnknown(query, except: known)
-                try Self.refuseBodyOfStranger(head, route.metadata)
+                let bodyLimit = try Self.bodyLimit(body.limit, head, route.metadata)
                 let request = Request(
                     id: requestID, head: head, client: client, parameters: parameters, query: query,
                     bodyType: body.type)
-                return .accept(plan(route, request, bodyLimit: body.limit))
+                return .accept(plan(route, request, bodyLimit: bodyLimit))
             } catch {
                 return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
             }
@@ -99,19 +99,32 @@ public struct Application: Responder {
     }
 
     /// Takes a token of the client address for the route.
-    private func admit(_ client: ClientAddress, _ route: RouteMetadata) throws(Problem) {
-        guard let rateClass = route.rateClass, let limited = limiter.take(client, rateClass) else { return }
+    private func admit(_ client: ClientAddress, _ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
+        let isGuest = route.guests.admits(head.fields)
+        guard let rateClass = isGuest ? route.guests.rateClass : route.rateClass,
+            let limited = limiter.take(client, rateClass)
+        else { return }
         throw limited.problem
     }
 
-    /// A body that needs a session is not read from somebody who shows no token at all.
-    private static func refuseBodyOfStranger(_ head: RequestHead, _ route: RouteMetadata) throws(Problem) {
-        guard route.needsSession, head.framing != .none else { return }
+    /// A body that needs a session is not read from somebody who shows no token at all, unless the route has guests.
+    private static func bodyLimit(
+        _ limit: Int, _ head: RequestHead, _ route: RouteMetadata
+    ) throws(Problem) -> Int {
+        guard route.needsSession, head.framing != .none else { return limit }
+        if route.guests.admits(head.fields) {
+            let limit = route.guests.bodyLimit(limit)
+            if case .length(let length) = head.framing, length > limit {
+                throw Refusal.bodyTooLarge(limit: limit).problem
+            }
+            return limit
+        }
         do throws(Unauthenticated) {
             _ = try PresentedToken(head.fields)
         } catch {
             throw error.problem
         }
+        return limit
     }
 
     private static func refuseUnknown(_ query: QueryParameters, except known: [String]) throws(Problem) {

@@ -53,12 +53,29 @@ struct RouteBuilder: Sendable {
         }
     }
 
+    /// A route that works on the caller's account, and that guests may call without a session.
+    func account(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, guests: GuestRule,
+        _ endpoint: some AccountEndpoint & OpenEndpoint
+    ) -> Route<RouteMetadata> {
+        let metadata = Self.metadata(
+            method, template, rate: .account, needsSession: true, guests: guests, query: [],
+            deadline: Self.standardDeadline)
+        let forSessions = account(method, template, body: body, endpoint)
+        let forGuests = open(method, template, rate: guests.rateClass, body: body, endpoint)
+        return Route(method, template, body: body, metadata: metadata) { request in
+            guests.admits(request.head.fields)
+                ? try await forGuests.handler(request) : try await forSessions.handler(request)
+        }
+    }
+
     private static func metadata(
-        _ method: HTTPMethod, _ template: String, rate: RateClass?, needsSession: Bool, query: [String],
-        bytesQuery: [String] = [], deadline: Duration
+        _ method: HTTPMethod, _ template: String, rate: RateClass?, needsSession: Bool, guests: GuestRule = .nobody,
+        query: [String], bytesQuery: [String] = [], deadline: Duration
     ) -> RouteMetadata {
         RouteMetadata(
-            name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, query: query,
+            name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, guests: guests,
+            query: query,
             bytesQuery: bytesQuery, handlerDeadline: deadline)
     }
 }

@@ -8,6 +8,8 @@ public struct RouteMetadata: Sendable {
     public let rateClass: RateClass?
     /// Whether a session's token is needed.
     public let needsSession: Bool
+    /// Who else may call it.
+    public let guests: GuestRule
     /// The query parameters that the route knows; every other one is refused.
     public let query: [String]
     /// Those that it knows beside a body of bytes, which has no members.

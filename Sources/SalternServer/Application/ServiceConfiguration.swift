@@ -12,6 +12,7 @@ public struct ServiceConfiguration: Sendable {
     public var registration: RegistrationMode
     public var sessions: SessionPolicy
     public var items: ItemPolicy
+    public var shares: SharePolicy
     public var purge: PurgePolicy
     /// How often one client address may do what.
     public var rateLimits: RateLimits
@@ -26,7 +27,7 @@ public struct ServiceConfiguration: Sendable {
     public init(
         name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
-        items: ItemPolicy = ItemPolicy(), purge: PurgePolicy = PurgePolicy(),
+        items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
         rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
@@ -38,6 +39,7 @@ public struct ServiceConfiguration: Sendable {
         self.registration = registration
         self.sessions = sessions
         self.items = items
+        self.shares = shares
         self.purge = purge
         self.rateLimits = rateLimits
         self.trustedProxies = trustedProxies
@@ -55,7 +57,7 @@ public struct ServiceConfiguration: Sendable {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
         if registration == .invite { findings.append("The registration mode must be open or closed.") }
-        return findings + kdf.findings + sessions.findings + items.findings + purge.findings
+        return findings + kdf.findings + sessions.findings + items.findings + shares.findings + purge.findings
             + rateLimits.findings
     }
 }

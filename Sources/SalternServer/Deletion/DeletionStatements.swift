@@ -151,12 +151,12 @@ struct RemoveSomeAccountShares: Statement {
 
     func bind(to parameters: inout Parameters) { parameters.append(accountID) }
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> [UInt8] { try row.next() }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ShareID { try row.next() }
 }
 
 /// Removes an account's shares by their identifiers.
 struct RemoveShares: Statement {
-    let shareIDs: [[UInt8]]
+    let shareIDs: [ShareID]
     let accountID: AccountID
 
     static let sql = "DELETE FROM saltern.shares WHERE share_id = ANY($1) AND owner_account = $2"

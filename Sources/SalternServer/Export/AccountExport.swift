@@ -71,7 +71,19 @@ struct AccountExport: Sendable {
         try await pages(ExportDeletedContents.self, &output)
         try await pages(ExportRotations.self, &output)
         try await pages(ExportStagedItems.self, &output)
+        try await shares(&output)
         try await output.end()
+    }
+
+    /// One by one: their list and their sealed bytes are on different nodes of a distributed database.
+    private func shares(_ output: inout ExportOutput) async throws {
+        var last: ShareID?
+        while true {
+            let ids = try await reader.read(ExportShareIDs(after: last))
+            if ids.isEmpty { return }
+            for id in ids { try await output.write(try await reader.read(ExportShare(id: id))) }
+            last = ids.last
+        }
     }
 
     private func pages<Page: ExportedPage>(_ type: Page.Type, _ output: inout ExportOutput) async throws {

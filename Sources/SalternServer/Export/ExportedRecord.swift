@@ -28,8 +28,6 @@ enum ExportLimits {
     static let rows: Int64 = 500
     /// Sealed bytes; a single record may have more.
     static let bytes: Int64 = 1_048_576
-    /// Rows of kinds that may be large by themselves.
-    static let largeRows: Int64 = 16
 }
 
 /// Writes records as lines, and counts them.

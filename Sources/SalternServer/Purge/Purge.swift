@@ -1,6 +1,7 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, and contents of deleted items that expired.
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, and shares
+/// that have ended.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long.
 public struct Purge {
@@ -14,6 +15,7 @@ public struct Purge {
         public var sessions = 0
         public var tombstones = 0
         public var contents = 0
+        public var shares = 0
     }
 
     /// - Parameters:
@@ -38,6 +40,7 @@ public struct Purge {
             report.sessions = try await purgeSessions(connection)
             report.contents = try await purgeContents(connection)
             report.tombstones = try await purgeTombstones(connection)
+            report.shares = try await purgeShares(connection)
             return report
         }
     }
@@ -86,6 +89,24 @@ public struct Purge {
                     RemoveTombstones(accountID: account, before: before, itemIDs: items)
                 )
                 bite += Self.sum(counts)
+            }
+            removed += bite
+            guard due.count == policy.biteSize, bite > 0 else { return removed }
+        }
+    }
+
+    private func purgeShares(_ connection: PostgresLease) async throws -> Int {
+        var removed = 0
+        while true {
+            let due = try await connection.execute(FindEndedShares(now: now, limit: Int64(policy.biteSize)))
+            var bite = 0
+            for (owner, shares) in Dictionary(grouping: due, by: { $0.owner ?? .nobody }) {
+                bite += try await database.withTransaction { transaction in
+                    _ = try await transaction.execute(LockAccount(accountID: owner))
+                    let gone = try await transaction.execute(RemoveEndedShares(ids: shares.map(\.id), now: now))
+                    _ = try await transaction.execute(RemoveAccountShares(accountID: owner, ids: gone))
+                    return gone.count
+                }
             }
             removed += bite
             guard due.count == policy.biteSize, bite > 0 else { return removed }

@@ -62,6 +62,34 @@ final class Authorization {
         return rows
     }
 
+    /// Changes what belongs to the account, and in the same transaction something else that belongs to the change.
+    /// - Parameters:
+    ///   - write: Locks the account's row.
+    ///   - next: Must change nothing unless `write` has.
+    func write<Write: AccountWrite, Next: Statement>(
+        _ write: Write, followedBy next: Next
+    ) async throws -> [Write.Row] {
+        let (sessions, rows, _) = try await database.execute(
+            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            next)
+        try await accept(sessions)
+        return rows
+    }
+
+    /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row.
+    /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
+    func transaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
+        let (session, result) = try await database.withTransaction { transaction in
+            let sessions = try await transaction.execute(
+                AuthenticateForWrite(caller: caller, touchInterval: touchInterval))
+            guard let session = sessions.first else { throw Unauthenticated() }
+            authenticatedAccount = caller.accountID
+            return (session, try await body(transaction))
+        }
+        try await accept([session])
+        return result
+    }
+
     private func accept(_ sessions: [LiveSession]) async throws {
         guard let session = sessions.first else { throw Unauthenticated() }
         authenticatedAccount = caller.accountID

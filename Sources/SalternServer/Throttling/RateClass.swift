@@ -12,6 +12,8 @@ public enum RateClass: String, Sendable, CaseIterable {
     case share
     /// Shares that were not there: walking through ids.
     case shareMiss = "share-miss"
+    /// Shares that are made without an account.
+    case anonymousShare = "anonymous-share"
 }
 
 /// A token bucket: how many requests may come at once, and how many a second in the long run.

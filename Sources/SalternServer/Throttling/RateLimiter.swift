@@ -97,6 +97,7 @@ extension RateClass {
         case .account: 3
         case .share: 4
         case .shareMiss: 5
+        case .anonymousShare: 6
         }
     }
 }

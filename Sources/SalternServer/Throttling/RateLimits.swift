@@ -14,6 +14,7 @@ public struct RateLimits: Sendable, Equatable {
         .account: RateLimit(burst: 5_000, perSecond: 1_000),
         .share: RateLimit(burst: 500, perSecond: 20),
         .shareMiss: RateLimit(burst: 60, perSecond: 0.5),
+        .anonymousShare: RateLimit(burst: 10, perSecond: 0.01),
     ])
 
     /// No limits, for benchmarks.

@@ -33,11 +33,13 @@ struct PurgeNow: Command {
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
+                writer.member("shares", report.shares)
             }
             console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
             console.print(
-                "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents")
+                "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
+                    + "\(report.shares) shares")
         }
     }
 }

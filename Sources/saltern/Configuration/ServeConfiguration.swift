@@ -21,6 +21,8 @@ import TransportSecurity
 /// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
 /// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
+/// | `SALTERN_ANONYMOUS_SHARES` | `on` or `off`: whether people without an account may create shares | `off` |
+/// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | how many of those there may be at a time | `1000` |
 /// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
 /// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
@@ -50,6 +52,7 @@ struct ServeConfiguration {
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
+        "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
         "SALTERN_TRUSTED_PROXIES",
         "SALTERN_DATABASE_CONNECTIONS",
@@ -188,6 +191,9 @@ extension Settings {
             sessions: sessions,
             items: ItemPolicy(
                 acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),
+            shares: SharePolicy(
+                acceptsAnonymous: choice("SALTERN_ANONYMOUS_SHARES", ["on": true, "off": false], default: false),
+                anonymousLimit: integer("SALTERN_ANONYMOUS_SHARES_LIMIT", in: 0...10_000_000, default: 1_000)),
             purge: purgePolicy(), pins: pins)
         // An empty prefix has been reported as missing.
         if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }

@@ -97,7 +97,10 @@ final class RunningServer: Sendable {
                     guard let report = try await purge.run() else { return }
                     log.write(
                         .info, "purged",
-                        ["sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents])
+                        [
+                            "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
+                            "shares": report.shares,
+                        ])
                 } catch let error as PostgresError {
                     log.write(.warning, "not_purged", ["error": error])
                 } catch {
