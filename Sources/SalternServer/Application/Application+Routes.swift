@@ -33,6 +33,8 @@ extension Application {
             build.account(.put, "/v1/account/receipt", body: .json(limit: Receipt.requestLimit), PutReceipt()),
             build.account(.post, "/v1/account/export", body: small, ExportAccount(parts)),
 
+            build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
+
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
             build.account(.delete, "/v1/sessions", EndOtherSessions()),

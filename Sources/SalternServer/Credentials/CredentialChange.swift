@@ -59,7 +59,7 @@ struct CredentialChange: Sendable {
             MoveCredential(
                 accountID: accountID, credentialRevision: credentialRevision, userid: newUserid, keyring: new.keyring,
                 keyringRevision: new.keyringRevision),
-            RemoveAllSessions(accountID: accountID, exception: exception))
+            RemoveAllSessions(accountID: accountID, exception: exception, now: now))
         guard let keyringRevision = moved.first else { throw CredentialProblem.keyringChanged }
         _ = try await transaction.execute(
             RecordSecurityEvent(

@@ -1,20 +1,22 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, and shares
-/// that have ended.
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, shares that
+/// have ended, old security events and forgotten failures.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long.
 public struct Purge {
     private let database: PostgresClient
     private let sessions: SessionPolicy
-    private let policy: PurgePolicy
-    private let now: Timestamp
+    let policy: PurgePolicy
+    let now: Timestamp
 
     /// How many rows were removed.
     public struct Report: Sendable, Equatable {
         public var sessions = 0
         public var tombstones = 0
         public var contents = 0
+        public var events = 0
+        public var attempts = 0
         public var shares = 0
     }
 
@@ -40,6 +42,8 @@ public struct Purge {
             report.sessions = try await purgeSessions(connection)
             report.contents = try await purgeContents(connection)
             report.tombstones = try await purgeTombstones(connection)
+            report.events = try await purgeEvents(connection)
+            report.attempts = try await purgeAttempts(connection)
             report.shares = try await purgeShares(connection)
             return report
         }
@@ -117,5 +121,5 @@ public struct Purge {
         Dictionary(grouping: rows, by: \.accountID).mapValues { $0.map(\.itemID) }
     }
 
-    private static func sum(_ counts: [Int64]) -> Int { Int(counts.first ?? 0) }
+    static func sum(_ counts: [Int64]) -> Int { Int(counts.first ?? 0) }
 }

@@ -168,15 +168,14 @@ struct RemoveSessions: Statement {
     let idleSince: Timestamp
 
     static let sql = """
-        WITH ended AS (
-            SELECT s.token_hash FROM saltern.sessions s
-            WHERE s.account_id = $1 AND (s.expires_at <= $2 OR s.last_used_at <= $3)
-            FOR UPDATE SKIP LOCKED
-        ), gone AS (
-            DELETE FROM saltern.sessions s USING ended e WHERE s.account_id = $1 AND s.token_hash = e.token_hash
-            RETURNING s.token_hash
-        )
-        SELECT count(*) FROM gone
+        \(SessionEnd.sql(due, at: SessionEnd.moment(now: "$2", idleSince: "$3")))
+        SELECT count(*) FROM ended
+        """
+    private static let due = """
+        s.token_hash IN (
+            SELECT o.token_hash FROM saltern.sessions o
+            WHERE o.account_id = $1 AND (o.expires_at <= $2 OR o.last_used_at <= $3)
+            FOR UPDATE SKIP LOCKED)
         """
 
     func bind(to parameters: inout Parameters) {

@@ -135,35 +135,6 @@ struct OpenSession: Statement {
     }
 }
 
-/// Removes the account's sessions that have ended, and of the others the least recently used that are more than the
-/// plan allows: whoever has the right key always gets in, and no list of forgotten devices keeps a person out.
-struct TrimSessions: Statement {
-    let accountID: AccountID
-    let now: Timestamp
-    let idleSince: Timestamp
-    /// The session that was just opened: it stays.
-    let tokenHash: TokenHash
-    /// How many others stay.
-    let otherSessions: Int64
-
-    static let sql = """
-        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash <> $4 AND (
-            expires_at <= $2 OR last_used_at <= $3 OR token_hash IN (
-                SELECT o.token_hash FROM saltern.sessions o
-                WHERE o.account_id = $1 AND o.token_hash <> $4 AND o.expires_at > $2 AND o.last_used_at > $3
-                    AND NOT o.restricted
-                ORDER BY o.last_used_at DESC, o.token_hash OFFSET $5))
-        """
-
-    func bind(to parameters: inout Parameters) {
-        parameters.append(accountID)
-        parameters.append(now)
-        parameters.append(idleSince)
-        parameters.append(tokenHash)
-        parameters.append(otherSessions)
-    }
-}
-
 /// The account's live sessions, oldest first.
 struct FindSessions: AccountRead {
     /// The caller's own token.
@@ -198,66 +169,4 @@ struct FindSessions: AccountRead {
             id: try row.next(), deviceName: try row.next(), createdAt: try row.next(), lastUsedAt: try row.next(),
             expiresAt: try row.next(), isCurrent: try row.next())
     }
-}
-
-/// Ends one session of the account; one row when there was such a live one.
-///
-/// Like every end of a session it queues with the account's writes: when it is told, no write of that session is under
-/// way any more.
-struct RemoveSession: AccountWrite {
-    let id: SessionID
-
-    static let locksAccount = true
-    static let sql = """
-        DELETE FROM saltern.sessions
-        WHERE account_id = $1 AND session_id = $5 AND expires_at > $3 AND last_used_at > $4
-            AND \(Caller.hasLiveSession)
-        RETURNING session_id
-        """
-
-    func bind(to parameters: inout Parameters) { parameters.append(id) }
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> SessionID { try row.next() }
-}
-
-/// Ends every session of the account but the caller's.
-struct RemoveOtherSessions: AccountWrite {
-    static let locksAccount = true
-    static let sql = """
-        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash <> $2 AND \(Caller.hasLiveSession)
-        RETURNING expires_at > $3 AND last_used_at > $4
-        """
-
-    /// Whether the session was still live.
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
-}
-
-/// Ends all sessions of an account, or all but one, on every node at once; a row for each.
-struct RemoveAllSessions: Statement {
-    let accountID: AccountID
-    /// The session that stays.
-    let exception: TokenHash?
-
-    static let sql = """
-        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash IS DISTINCT FROM $2
-        RETURNING session_id
-        """
-
-    func bind(to parameters: inout Parameters) {
-        parameters.append(accountID)
-        parameters.append(exception)
-    }
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> SessionID { try row.next() }
-}
-
-/// Ends the caller's session.
-struct RemoveCurrentSession: AccountWrite {
-    static let locksAccount = true
-    static let sql = """
-        DELETE FROM saltern.sessions WHERE account_id = $1 AND token_hash = $2 AND \(Caller.hasLiveSession)
-        RETURNING session_id
-        """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> SessionID { try row.next() }
 }

@@ -70,3 +70,43 @@ struct RemoveFailedAttempts: Statement {
         try FindFailedAttempts.decode(&row)
     }
 }
+
+/// Subjects whose last failure is older than `before`, by the index `failed_attempts_by_age`.
+struct FindOldAttempts: Statement {
+    let before: Timestamp
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql = """
+        SELECT f.subject FROM saltern.failed_attempts f
+        WHERE f.first_failed_at <= $1 AND f.last_failed_at <= $1 ORDER BY f.first_failed_at LIMIT $2
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(before)
+        parameters.append(limit)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> AttemptSubject { try row.next() }
+}
+
+/// Removes the failures of subjects that did not fail again. Returns how many there were.
+struct RemoveOldAttempts: Statement {
+    let subjects: [AttemptSubject]
+    let before: Timestamp
+
+    static let sql = """
+        WITH gone AS (
+            DELETE FROM saltern.failed_attempts f WHERE f.subject = ANY($1) AND f.last_failed_at <= $2
+            RETURNING f.subject
+        )
+        SELECT count(*) FROM gone
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(subjects)
+        parameters.append(before)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
+}

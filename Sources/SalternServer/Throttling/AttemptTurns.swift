@@ -20,9 +20,15 @@ public final class AttemptTurns: Sendable {
     private let numbers = Atomic<Int>(0)
 
     /// How many wait for one subject.
-    static let waiterLimit = 32
+    static let waiterLimit = 256
 
     public init() {}
+
+    /// Subjects that are being attempted now.
+    var subjectCount: Int { queues.withLock { $0.count } }
+
+    /// How many wait for a subject now.
+    func waiterCount(_ subject: AttemptSubject) -> Int { queues.withLock { $0[subject]?.count ?? 0 } }
 
     /// Runs `body` when no other attempt of the subject is under way on this node.
     /// - Throws: ``TooManyAttempts`` when too many wait already, `CancellationError`, or what `body` throws.

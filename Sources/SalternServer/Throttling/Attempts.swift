@@ -39,6 +39,11 @@ struct Attempts: Sendable {
         return streak
     }
 
+    /// The failed log-ins of a userid that no success has ended yet.
+    func failures(of userid: Userid) async throws(PostgresError) -> FailedAttempts? {
+        try await database.execute(FindFailedAttempts(subject: subjects.userid(userid))).first
+    }
+
     /// Counts a failure.
     func recordFailure(_ subject: AttemptSubject) async throws(PostgresError) {
         _ = try await database.execute(RecordFailedAttempt(subject: subject, now: clock.now))

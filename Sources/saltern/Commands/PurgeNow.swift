@@ -3,13 +3,13 @@ import SalternServer
 
 struct PurgeNow: Command {
     static let words = ["purge"]
-    static let summary = "remove ended sessions, old tombstones and expired contents of deleted items"
+    static let summary = "remove ended sessions, old tombstones and events, and expired contents of deleted items"
     static let help = """
           --json           prints the counts as an object, for scripts
 
         The server does the same every hour, one node at a time. Connects with SALTERN_DATABASE_URL. Obeys
-        SALTERN_TOMBSTONE_RETENTION (90d), SALTERN_SESSION_IDLE_TIMEOUT (30d) and SALTERN_SESSION_LIFETIME (365d): give it
-        the server's own.
+        SALTERN_TOMBSTONE_RETENTION (90d), SALTERN_EVENT_RETENTION (400d), SALTERN_SESSION_IDLE_TIMEOUT (30d) and
+        SALTERN_SESSION_LIFETIME (365d): give it the server's own.
         """
 
     private let asJSON: Bool
@@ -33,13 +33,15 @@ struct PurgeNow: Command {
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
+                writer.member("events", report.events)
+                writer.member("attempts", report.attempts)
                 writer.member("shares", report.shares)
             }
             console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
             console.print(
                 "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
-                    + "\(report.shares) shares")
+                    + "\(report.shares) shares, \(report.events) events, \(report.attempts) failures")
         }
     }
 }

@@ -25,6 +25,7 @@ struct Serve: Command {
           SALTERN_SESSION_IDLE_TIMEOUT         30d
           SALTERN_SESSION_LIFETIME             365d
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
+          SALTERN_EVENT_RETENTION              400d: how long entries of the security log are kept
           SALTERN_OPAQUE_FORMAT                on, or off
           SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or figures such as login=20/5,lookup=100/10
           SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose X-Forwarded-For counts

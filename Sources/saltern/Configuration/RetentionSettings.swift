@@ -15,6 +15,9 @@ extension Settings {
         PurgePolicy(
             tombstoneRetention: duration(
                 "SALTERN_TOMBSTONE_RETENTION", in: .seconds(86_400) ... .seconds(3_650 * 86_400),
-                default: .seconds(90 * 86_400)))
+                default: .seconds(90 * 86_400)),
+            eventRetention: duration(
+                "SALTERN_EVENT_RETENTION", in: .seconds(86_400) ... .seconds(3_650 * 86_400),
+                default: .seconds(400 * 86_400)))
     }
 }

@@ -20,6 +20,7 @@ import TransportSecurity
 /// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
 /// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
 /// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
+/// | `SALTERN_EVENT_RETENTION` | how long entries of the security log are kept | `400d` |
 /// | `SALTERN_OPAQUE_FORMAT` | `on` or `off`: whether the format `opaque` is accepted | `on` |
 /// | `SALTERN_ANONYMOUS_SHARES` | `on` or `off`: whether people without an account may create shares | `off` |
 /// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | how many of those there may be at a time | `1000` |
@@ -54,7 +55,7 @@ struct ServeConfiguration {
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
-        "SALTERN_TRUSTED_PROXIES",
+        "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
         "SALTERN_DATABASE_CONNECTIONS",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",

@@ -99,6 +99,7 @@ final class RunningServer: Sendable {
                         .info, "purged",
                         [
                             "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
+                            "events": report.events, "attempts": report.attempts,
                             "shares": report.shares,
                         ])
                 } catch let error as PostgresError {

@@ -34,7 +34,8 @@ import Testing
     /// Statements that look into many accounts, or into none, and why they may. They change nothing that is spread.
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
-        "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares",
+        "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
+        "FindOldAttempts",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
         // The invitation that an account came of, when the account is deleted or exported.
