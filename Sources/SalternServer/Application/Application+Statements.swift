@@ -30,7 +30,7 @@ extension Application {
             statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
             statement(RemoveSomeAccountShares.self), statement(RemoveShares.self),
             statement(FindInvitesUsedBy.self), statement(ForgetInvitee.self), statement(RemoveAccount.self),
-            statement(FindTokenHashes.self), statement(ForgetFailedAttempts.self),
+            statement(FindTokenHashes.self), statement(RemoveSessionsAltogether.self), statement(ForgetFailedAttempts.self),
             statement(Owned<FindAccount>.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),

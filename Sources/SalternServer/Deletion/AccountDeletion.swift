@@ -21,8 +21,10 @@ struct AccountDeletion: Sendable {
         else { return false }
         try await removeItems(transaction)
         try await removeShares(transaction)
-        try await removeEvents(transaction)
         try await removeFailures(userid, transaction)
+        // Before the events: who trims sessions has not locked the account, and notes what it ends.
+        _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
+        try await removeEvents(transaction)
         let invites = try await transaction.execute(FindInvitesUsedBy(accountID: accountID))
         if !invites.isEmpty { _ = try await transaction.execute(ForgetInvitee(codeHashes: invites)) }
         _ = try await transaction.execute(

@@ -215,13 +215,22 @@ struct ForgetFailedAttempts: Statement {
     func bind(to parameters: inout Parameters) { parameters.append(subjects) }
 }
 
+/// Removes an account's sessions without a word in its security log.
+struct RemoveSessionsAltogether: Statement {
+    let accountID: AccountID
+
+    static let sql = "DELETE FROM saltern.sessions s WHERE s.account_id = $1"
+
+    func bind(to parameters: inout Parameters) { parameters.append(accountID) }
+}
+
 /// Removes the account itself, and of everything else that is stored under it what a few rows hold.
 struct RemoveAccount: Statement {
     let accountID: AccountID
 
     /// The tables that this statement empties beside `accounts`.
     private static let tables = [
-        "sessions", "recoveries", "second_factors", "second_factor_codes", "receipts", "rotations",
+        "recoveries", "second_factors", "second_factor_codes", "receipts", "rotations",
     ]
 
     static let sql =
