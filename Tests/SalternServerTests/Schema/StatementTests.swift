@@ -9,9 +9,9 @@ import Testing
     @Test func `the list of statements is complete`() throws {
         var declared: Set<String> = []
         for source in try Self.sources() {
-            for match in source.matches(of: /struct (\w+): (Statement|AccountRead|AccountWrite) \{/) {
+            for match in source.matches(of: /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite) \{/) {
                 switch match.2 {
-                case "AccountRead": declared.insert("Owned<\(match.1)>")
+                case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
                 case "AccountWrite": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
                 }
@@ -38,6 +38,8 @@ import Testing
         "FindOldAttempts", "FindExpiredRotations",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
+        // The invitation that an account came of, when the account is deleted or exported.
+        "FindInvitesUsedBy", "Owned<ExportInvites>",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
         // An operator's questions, asked by hand.
