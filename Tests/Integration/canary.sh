@@ -20,6 +20,12 @@ send() {
 base64_to_hex() { openssl base64 -d -A <<<"$1" | hex; }
 url_base64_to_hex() { tr '_-' '/+' <<<"$1" | openssl base64 -d -A | hex; }
 
+base62_to_hex() {
+    python3 -c 'import string, sys
+digits = string.digits + string.ascii_uppercase + string.ascii_lowercase
+print("%032x" % sum(digits.index(c) * 62**i for i, c in enumerate(reversed(sys.argv[1]))))' "$1"
+}
+
 scenario "secrets go through every route"
 plaintext="canary-$(openssl rand -hex 8) in the clear"
 password="canary-$(openssl rand -hex 8)"
@@ -56,6 +62,37 @@ expect_status 201
 send GET "/v1/items/$id"
 send GET "/v1/items?limit=1"
 
+# Shares: one that stays, one that is used up, one that is deleted; the links' passphrase goes nowhere.
+share_passphrase="canary$(openssl rand -hex 8)"
+share_salt=$(random_base64 16)
+share_sealed=$(random_base64 120)
+share="\"format\":\"aes-256-gcm\",\"salt\":\"$share_salt\",\"iterations\":600000,\"sealed\":\"$share_sealed\""
+share_ids=()
+manage_tokens=()
+for members in '' ',"maxViews":1' ''; do
+    send POST /v1/shares "{$share$members}"
+    expect_status 201
+    share_ids+=("$(json .id)")
+    manage_tokens+=("$(json .manageToken)")
+done
+send GET '/v1/shares?limit=1'
+session_token=$token
+token=
+for share_id in "${share_ids[@]}"; do
+    send HEAD "/v1/shares/$share_id" '' --head
+    send GET "/v1/shares/$share_id" '' --header "Referer: $SALTERN_TEST_URL/s/$share_id"
+    expect_status 200
+done
+send GET "/v1/shares/${share_ids[1]}"
+expect_problem 404 not_found
+token=${manage_tokens[0]}
+send PUT "/v1/shares/${share_ids[0]}" "{$share,\"maxViews\":9}"
+expect_status 200
+token=${manage_tokens[2]}
+send DELETE "/v1/shares/${share_ids[2]}"
+expect_status 204
+token=$session_token
+
 scenario "and into every kind of refusal"
 unencrypted=$(printf '%s' "$plaintext" | openssl base64 -A)
 send POST /v1/sessions "{\"userid\":\"$userid\",\"password\":\"$password\"}"
@@ -86,6 +123,20 @@ send PUT "/v1/items/$id" "{$content}" --header "If-Match: $plaintext"
 expect_problem 400 malformed_precondition
 send GET /v1/account '' --header "Cookie: $password" --header "User-Agent: $plaintext" --header "X-Forwarded-For: $device"
 expect_status 200
+session_token=$token
+for token in "$session_token" "${manage_tokens[2]}" "${manage_tokens[0]%?????}AAAAA" ""; do
+    send PUT "/v1/shares/${share_ids[0]}" "{$share,\"maxViews\":\"$share_passphrase\"}"
+    send PUT "/v1/shares/${share_ids[2]}" "{$share,\"$share_passphrase\":1}"
+    send PUT "/v1/shares/${share_ids[2]}" "{$share}"
+    send DELETE "/v1/shares/${share_ids[2]}"
+    send POST "/v1/shares/${share_ids[0]}" "{$share}"
+    send GET "/v1/shares/${share_ids[0]}/$share_passphrase"
+    send GET "/v1/shares/${share_ids[0]}?passphrase=$share_passphrase"
+    send GET "/v1/shares/${share_ids[0]}%00"
+    send GET "/v1/shares/${share_ids[0]}" '' --header 'Purpose: prefetch'
+    expect_problem 403 prefetch_refused
+done
+token=$session_token
 good=$token
 token=${token%?????}AAAAA
 send GET /v1/account
@@ -114,6 +165,12 @@ remember "the password key in hexadecimal" "$(base64_to_hex "$password_key")"
 remember "the third token" "$token"
 remember "the third token's secret in hexadecimal" "$(url_base64_to_hex "${token#slt_}" | tail --bytes +33)"
 
+remember "a share's passphrase" "$share_passphrase"
+for index in "${!manage_tokens[@]}"; do
+    remember "manage token $index" "${manage_tokens[index]}"
+    remember "manage token $index in hexadecimal" "$(url_base64_to_hex "${manage_tokens[index]#slm_}=")"
+done
+
 # search FILE WHAT: none of the secrets is in it.
 search() {
     local name
@@ -134,7 +191,7 @@ scenario "the dump of the database has no password, no password key, no token an
 verifier=$(openssl base64 -d -A <<<"$password_key" | openssl dgst -sha256 -binary | openssl base64)
 search "$work/dump" "the dump"
 # The search finds what is there: the verifier and the sealed bytes, in PostgreSQL's hexadecimal.
-for known in "$verifier" "$keyring" "$title" "$body_bytes"; do
+for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$title" "$body_bytes"; do
     grep --quiet --fixed-strings "$(base64_to_hex "$known")" "$work/dump" || fail "the dump to have $known"
 done
 grep --quiet --fixed-strings "$userid" "$work/dump" || fail "the dump to have the userid"
@@ -148,6 +205,14 @@ scenario "no error says anything back that is secret"
 (($(wc -l <"$work/errors") >= 15)) || fail "at least 15 errors"
 search "$work/errors" "the errors"
 
+for index in "${!share_ids[@]}"; do
+    remember "the id of share $index" "${share_ids[index]}"
+    remember "the id of share $index in hexadecimal" "$(base62_to_hex "${share_ids[index]}")"
+done
+remember "a share's salt" "$share_salt"
+remember "a share's payload" "$share_sealed"
+remember "a share's salt in hexadecimal" "$(base64_to_hex "$share_salt")"
+remember "a share's payload in hexadecimal" "$(base64_to_hex "$share_sealed")"
 remember "the keyring" "$keyring"
 remember "the sealed title" "$title"
 remember "the sealed body" "$body_bytes"

@@ -1,4 +1,4 @@
-"""Accounts for the load: made through the API, one sealed item of 1 KiB in each."""
+"""Accounts for the load: made through the API, one sealed item and one share of 1 KiB in each."""
 
 import base64
 import hashlib
@@ -6,11 +6,14 @@ import http.client
 import json
 import os
 import ssl
+import string
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from loads import BenchmarkError
+
+DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 @dataclass
@@ -21,12 +24,21 @@ class BenchAccount:
     token: str
     item_id: str
     body: str
+    share_id: str
 
     @property
     def token_hash(self):
         """What the server stores of the token."""
         raw = base64.urlsafe_b64decode(self.token.removeprefix("slt_"))
         return hashlib.sha256(raw[16:]).hexdigest()
+
+    @property
+    def share_key(self):
+        """The share's identifier as the database has it."""
+        number = 0
+        for character in self.share_id:
+            number = number * 62 + DIGITS.index(character)
+        return number.to_bytes(16, "big").hex()
 
 
 class Client:
@@ -57,7 +69,10 @@ def _make(client, number):
     body = base64.b64encode(os.urandom(1024)).decode()
     headers = {"Authorization": f"Bearer {token}", "If-None-Match": "*"}
     client.send("PUT", f"/v1/items/{item_id}", {"format": "aes-256-gcm", "body": body}, headers)
-    return BenchAccount(userid, key, made["accountId"], token, item_id, body)
+    salt = base64.b64encode(os.urandom(16)).decode()
+    share = {"format": "aes-256-gcm", "salt": salt, "iterations": 600_000, "sealed": body}
+    share_id = client.send("POST", "/v1/shares", share, {"Authorization": f"Bearer {token}"})["id"]
+    return BenchAccount(userid, key, made["accountId"], token, item_id, body, share_id)
 
 
 def make_accounts(port, certificate, count):
@@ -75,4 +90,4 @@ def write_list(accounts, path):
     """The list that load.lua reads."""
     with open(path, "w", encoding="ascii") as file:
         for a in accounts:
-            file.write(f"{a.userid}\t{a.key}\t{a.token}\t{a.item_id}\t{a.body}\n")
+            file.write(f"{a.userid}\t{a.key}\t{a.token}\t{a.item_id}\t{a.body}\t{a.share_id}\n")

@@ -21,7 +21,7 @@ from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "health", "handshake", "memory", "stream", "sync"]
+ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 
@@ -187,7 +187,7 @@ def say(text="", end="\n"):
 
 
 def print_table(results):
-    comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench"}
+    comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench", "share": "pgbench"}
     print(f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}   {'compared with':24}{'ratio':>6}")
     for row, r in results.items():
         if row in ("memory", "stream", "sync"):

@@ -16,19 +16,21 @@ class Database:
     def prepare(self, accounts):
         """Lets pgbench find the accounts, and lets them have as many sessions as a load makes."""
         rows = ",".join(
-            f"({number},'{a.userid}','{a.account_id}','\\x{a.token_hash}','{a.item_id}')"
+            f"({number},'{a.userid}','{a.account_id}','\\x{a.token_hash}','{a.item_id}','\\x{a.share_key}')"
             for number, a in enumerate(accounts, 1)
         )
         self.run(
             f"""
             CREATE SCHEMA bench;
             CREATE TABLE bench.accounts (
-                number integer PRIMARY KEY, userid text, account_id uuid, token_hash bytea, item_id uuid);
+                number integer PRIMARY KEY, userid text, account_id uuid, token_hash bytea, item_id uuid,
+                share_id bytea);
             INSERT INTO bench.accounts VALUES {rows};
             GRANT USAGE ON SCHEMA bench TO saltern_server;
             GRANT SELECT ON bench.accounts TO saltern_server;
             UPDATE saltern.plans SET max_sessions = 1000000000;
-            ANALYZE bench.accounts, saltern.logins, saltern.accounts, saltern.sessions, saltern.items;
+            ANALYZE bench.accounts, saltern.logins, saltern.accounts, saltern.sessions, saltern.items,
+                saltern.shares;
             """
         )
 
@@ -39,7 +41,7 @@ class Database:
             DELETE FROM saltern.sessions s
             WHERE NOT EXISTS (
                 SELECT FROM bench.accounts a WHERE a.account_id = s.account_id AND a.token_hash = s.token_hash);
-            VACUUM ANALYZE saltern.sessions, saltern.items, saltern.accounts;
+            VACUUM ANALYZE saltern.sessions, saltern.items, saltern.accounts, saltern.shares;
             """
         )
 
@@ -49,4 +51,6 @@ class Database:
             return int(self.run("SELECT count(*) FROM saltern.sessions"))
         if row == "write":
             return int(self.run("SELECT sum(revision) FROM saltern.accounts"))
+        if row == "share":
+            return int(self.run("SELECT sum(views) FROM saltern.shares"))
         return None

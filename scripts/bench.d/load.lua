@@ -1,7 +1,7 @@
 -- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN
---   KIND      health, login, read, write, batch (of a hundred items) or get
---   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, with tabs between; for
---             get, what stands as the item is the path to get
+--   KIND      health, login, read, write, share, batch (of a hundred items) or get
+--   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, share, with tabs between;
+--             for get, what stands as the item is the path to get
 --   RUN       a digit that is another one in each run, so that no write repeats what an earlier run left
 
 local threads = {}
@@ -24,6 +24,7 @@ local make = {
         return wrk.format("POST", "/v1/sessions", json(), body)
     end,
     read = function(a) return wrk.format("GET", "/v1/items/" .. a.item, json(a.token)) end,
+    share = function(a) return wrk.format("GET", "/v1/shares/" .. a.share) end,
     get = function(a) return wrk.format("GET", a.item, json(a.token)) end,
     -- A hundred items, the same ones each time, with a stamp in each that request() replaces.
     batch = function(a)
@@ -55,8 +56,8 @@ function init(words)
         return
     end
     for line in io.lines(words[2]) do
-        local userid, key, token, item, body = line:match("^(%S+)\t(%S+)\t(%S+)\t(%S+)\t(%S+)$")
-        local a = { userid = userid, key = key, token = token, item = item, body = body }
+        local userid, key, token, item, body, share = line:match("^(%S+)\t(%S+)\t(%S+)\t(%S+)\t(%S+)\t(%S+)$")
+        local a = { userid = userid, key = key, token = token, item = item, body = body, share = share }
         table.insert(accounts, kind == "write" and write_template(a) or make[kind](a))
     end
     -- The threads walk through the accounts at a distance.

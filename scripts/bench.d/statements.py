@@ -38,6 +38,7 @@ PARAMETERS = {
     "Authenticate": [*CALLER, TOUCH_DUE],
     "AuthenticateForWrite": [*CALLER, TOUCH_DUE],
     "FindItem": [ACCOUNT, ITEM],
+    "TakeView": [":share_id::bytea", NOW],
     "WriteItem": [
         *CALLER,
         ITEM,
@@ -56,6 +57,7 @@ ENDPOINTS = {
     "login": ["FindLogin", "OpenSession"],
     "read": ["Authenticate", "FindItem"],
     "write": ["AuthenticateForWrite", "WriteItem"],
+    "share": ["TakeView"],
 }
 
 # The server sends these rows' statements in one round trip and one transaction. For a write that is part of what the
@@ -69,7 +71,7 @@ REFRESH = """\
 \\set refresh random(1, 200)
 \\if :refresh = 1 or :started = 0
 \\set number random(1, :accounts)
-SELECT userid, account_id, token_hash, item_id FROM bench.accounts WHERE number = :number \\gset
+SELECT userid, account_id, token_hash, item_id, share_id FROM bench.accounts WHERE number = :number \\gset
 \\set started 1
 \\endif
 """

@@ -66,7 +66,13 @@ def before_call(context, case, kwargs):
         made["kdf"] = {"iterations": 600_000}
     if made.get("keyring") is not None:
         made["keyring"] = base64_of(body, 90)
-    if "format" in made:
+    if "sealed" in made:
+        made["format"] = "aes-256-gcm"
+        made["sealed"] = base64_of(body, 120)
+        made["salt"] = base64_of(body, 16)
+        if made.get("expiresAt") is not None:
+            made["expiresAt"] = "2126-01-01T00:00:00Z"
+    elif "format" in made:
         made["format"] = "opaque"
         made["body"] = base64_of(body, 120)
         if made.get("title") is not None:

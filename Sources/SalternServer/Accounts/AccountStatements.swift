@@ -84,6 +84,11 @@ struct FindAccount: AccountRead {
         let bytes: Int64
         let sessions: Int64
         let shares: Int64
+        let hasSecondFactor: Bool
+        /// Those of the second factor that were not used yet.
+        let recoveryCodes: Int64
+        /// When the recovery key was set; nil when there is none.
+        let recoverySetAt: Timestamp?
     }
 
     struct Limits: Sendable {
@@ -101,8 +106,11 @@ struct FindAccount: AccountRead {
             p.max_shares, p.deleted_days, a.item_count, a.item_bytes,
             (
                 SELECT count(*) FROM saltern.sessions s
-                WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3
-            ), \(ShareCount.sql(at: "$2"))
+                WHERE s.account_id = $1 AND s.expires_at > $2 AND s.last_used_at > $3 AND NOT s.restricted
+            ), \(ShareCount.sql(at: "$2")),
+            EXISTS (SELECT FROM saltern.second_factors f WHERE f.account_id = $1 AND f.confirmed_at IS NOT NULL),
+            (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = $1),
+            (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = $1)
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
         """
@@ -118,6 +126,7 @@ struct FindAccount: AccountRead {
             limits: Limits(
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
                 shares: try row.next(), deletedDays: try row.next()),
-            items: try row.next(), bytes: try row.next(), sessions: try row.next(), shares: try row.next())
+            items: try row.next(), bytes: try row.next(), sessions: try row.next(), shares: try row.next(),
+            hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next())
     }
 }

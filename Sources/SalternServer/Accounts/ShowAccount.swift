@@ -24,6 +24,14 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("sessions", account.sessions)
                     writer.member("shares", account.shares)
                 }
+                writer.object("secondFactor") { writer in
+                    writer.member("totp", account.hasSecondFactor)
+                    writer.member("recoveryCodesLeft", account.recoveryCodes)
+                }
+                writer.object("recovery") { writer in
+                    writer.member("set", account.recoverySetAt != nil)
+                    if let createdAt = account.recoverySetAt { writer.member("createdAt", createdAt) }
+                }
                 writer.member("createdAt", account.createdAt)
             }
         }

@@ -1,7 +1,7 @@
 internal import HTTPCore
 
 extension Application {
-    /// Bodies that anybody may send.
+    /// Bodies that anybody may send, and others of a few members.
     private static let small = BodyRule.json(limit: 8_192)
 
     /// Every route of the service.
@@ -31,7 +31,27 @@ extension Application {
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
 
+            build.account(.post, "/v1/account/totp", body: small, BeginSecondFactor(parts)),
+            build.account(.post, "/v1/account/totp/confirm", body: small, FinishSecondFactor(parts)),
+            build.account(.post, "/v1/account/totp/recovery-codes", body: small, RenewRecoveryCodes()),
+            build.account(.delete, "/v1/account/totp", body: small, EndSecondFactor()),
+
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
+
+            build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
+            build.account(.delete, "/v1/account/recovery", body: small, RemoveRecovery()),
+            build.open(.post, "/v1/recoveries", rate: .login, body: small, UseRecovery(parts)),
+
+            build.account(
+                .post, "/v1/rotations", body: small, deadline: Rotation.discardDeadline, OpenRotation()),
+            build.account(
+                .put, "/v1/rotations/{id}/items", body: .json(limit: Rotation.requestLimit),
+                StageItems(parts.configuration.items)),
+            build.account(
+                .post, "/v1/rotations/{id}/commit", body: .json(limit: Keyring.requestLimit),
+                deadline: Rotation.commitDeadline, CommitRotation(parts)),
+            build.account(
+                .delete, "/v1/rotations/{id}", deadline: Rotation.discardDeadline, DiscardRotation()),
 
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),

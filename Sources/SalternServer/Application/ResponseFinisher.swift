@@ -49,7 +49,10 @@ struct ResponseFinisher: Sendable {
     /// The problem that clients see. What they cannot see is logged with the request's identifier: what an error of
     /// the database says about itself, which never includes values, or the name of an unexpected error's type.
     private func problem(for error: any Error, requestID: RequestID) -> Problem {
-        if let error = error as? any ProblemConvertible { return error.problem }
+        if let error = error as? any ProblemConvertible {
+            if let error = error as? any OperatorProblem { error.write(to: log, requestID: requestID) }
+            return error.problem
+        }
         if let error = error as? PostgresError {
             log.write(.error, "database_error", ["requestId": requestID, "error": error])
             return DatabaseProblem.problem(for: error)

@@ -38,7 +38,11 @@ struct ItemContent: Sendable {
 
 extension ItemContent {
     /// Reads the members of an item.
-    init(_ members: inout JSONMembers, formats: [SealedFormat]) throws {
+    /// - Parameters:
+    ///   - members: They are taken from there.
+    ///   - formats: Those that are accepted.
+    ///   - hasCollection: Whether there may be a `collection`.
+    init(_ members: inout JSONMembers, formats: [SealedFormat], hasCollection: Bool = true) throws {
         let format = try members.required("format") { json in
             guard let format = SealedFormat(rawValue: try json.string()), formats.contains(format) else {
                 throw SealedRefusal.unknownFormat
@@ -46,7 +50,8 @@ extension ItemContent {
             return format
         }
         self.format = format
-        collection = try members.optional("collection", CollectionName.init(json:)) ?? .standard
+        collection =
+            hasCollection ? try members.optional("collection", CollectionName.init(json:)) ?? .standard : .standard
         iterations = try members.optional("iterations") { Int32(try $0.integer(in: 1...Int(Int32.max))) }
         title = try members.optional("title") { try SealedBytes(base64: $0.text(), format: format) }
         body = try members.required("body") { try SealedBytes(base64: $0.text(), format: format) }

@@ -1,8 +1,8 @@
-public import Cryptography
+internal import Cryptography
 internal import Postgres
 
 /// Where a sealed secret belongs: it opens nowhere else, so that nobody who writes to the database can move it.
-public struct SealedPlace: Sendable {
+struct SealedPlace: Sendable {
     let authenticatedData: [UInt8]
 
     /// The secret of an account's one-time passwords.

@@ -1,7 +1,7 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, shares that
-/// have ended, old security events and forgotten failures.
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, abandoned
+/// rotations, shares that have ended, old security events and forgotten failures.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long.
 public struct Purge {
@@ -15,6 +15,7 @@ public struct Purge {
         public var sessions = 0
         public var tombstones = 0
         public var contents = 0
+        public var rotations = 0
         public var events = 0
         public var attempts = 0
         public var shares = 0
@@ -42,6 +43,7 @@ public struct Purge {
             report.sessions = try await purgeSessions(connection)
             report.contents = try await purgeContents(connection)
             report.tombstones = try await purgeTombstones(connection)
+            report.rotations = try await purgeRotations(connection)
             report.events = try await purgeEvents(connection)
             report.attempts = try await purgeAttempts(connection)
             report.shares = try await purgeShares(connection)
@@ -96,6 +98,24 @@ public struct Purge {
             }
             removed += bite
             guard due.count == policy.biteSize, bite > 0 else { return removed }
+        }
+    }
+
+    /// What is staged goes first, so that a purge that is interrupted finds the rest again.
+    private func purgeRotations(_ connection: PostgresLease) async throws -> Int {
+        var removed = 0
+        while true {
+            let due = try await connection.execute(FindExpiredRotations(now: now, limit: Int64(policy.biteSize)))
+            for rotation in due {
+                let lock = LockAccount(accountID: rotation.accountID)
+                try await StagedItems.remove(of: rotation.id, rotation.accountID) {
+                    try await connection.execute(lock, $0).1
+                }
+                _ = try await connection.execute(
+                    lock, RemoveRotation(accountID: rotation.accountID, id: rotation.id))
+            }
+            removed += due.count
+            guard due.count == policy.biteSize else { return removed }
         }
     }
 

@@ -95,6 +95,33 @@ struct FindEndedSessions: Statement {
     }
 }
 
+/// The rotations of all accounts that expired first, by the index `rotations_by_expiry`.
+struct FindExpiredRotations: Statement {
+    let now: Timestamp
+    let limit: Int64
+
+    struct Row: Sendable {
+        let accountID: AccountID
+        let id: RotationID
+    }
+
+    static let isReadOnly = true
+    static let sql = """
+        SELECT r.account_id, r.rotation_id FROM saltern.rotations r
+        WHERE r.expires_at <= $1
+        ORDER BY r.expires_at LIMIT $2
+        """
+
+    func bind(to parameters: inout Parameters) {
+        parameters.append(now)
+        parameters.append(limit)
+    }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(accountID: try row.next(), id: try row.next())
+    }
+}
+
 /// Locks an account's row until the transaction ends, as every writer of its items does first.
 struct LockAccount: Statement {
     let accountID: AccountID

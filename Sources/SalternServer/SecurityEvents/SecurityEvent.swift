@@ -18,6 +18,7 @@ enum SecurityEvent {
         case totpDisabled = "totp_disabled"
         /// One of the second factor's recovery codes was used up.
         case totpCodeUsed = "totp_code_used"
+        case totpCodesRenewed = "totp_codes_renewed"
         /// The right password key with a wrong code.
         case secondFactorFailed = "second_factor_failed"
         /// Log-ins with a wrong key, counted.

@@ -6,7 +6,8 @@ internal import Postgres
 /// Unknown userid, wrong key and locked account take the same statements in the same order and get the same answer at the
 /// same pace.
 /// After failures in a row the next attempt is not looked at for a while, at the userid or, when the client shows that
-/// it was here before, at its device alone.
+/// it was here before, at its device alone. Whether an account has a second factor is told only to whoever has shown the
+/// right key.
 struct LogIn: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
@@ -14,6 +15,7 @@ struct LogIn: OpenEndpoint {
     private let sessions: SessionPolicy
     private let attempts: Attempts
     private let devices: DeviceTokens
+    private let secondFactor: SecondFactorCheck
     private let decoyVerifier = Verifier.decoy()
 
     init(_ parts: Dependencies) {
@@ -23,12 +25,14 @@ struct LogIn: OpenEndpoint {
         sessions = parts.configuration.sessions
         attempts = parts.attempts
         devices = parts.devices
+        secondFactor = SecondFactorCheck(database: parts.database, masterKey: parts.configuration.masterKey)
     }
 
     private struct Body {
         let userid: Userid
         let passwordKey: PasswordKey
         let device: DeviceClaim
+        let code: SecondFactorCode?
 
         init(_ request: Request) throws {
             self = try JSONBody.read(request) { try Body(&$0) }
@@ -38,6 +42,7 @@ struct LogIn: OpenEndpoint {
             userid = try members.required("userid", Userid.init(json:))
             passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
             device = try DeviceClaim(from: &members)
+            code = try members.optional("totp", SecondFactorCode.init(json:))
         }
     }
 
@@ -60,13 +65,20 @@ struct LogIn: OpenEndpoint {
         let now = clock.now
         let accountID = login?.accountID ?? .random()
         let session = NewSession(accountID: accountID, now: now, policy: sessions)
-        let opened = try await database.execute(
-            OpenSession(
-                accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                deviceName: body.device.name, now: now, idleSince: now - sessions.idleTimeout,
-                expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil,
-                credentialRevision: login?.credentialRevision ?? 0))
-        guard let login, isRightKey, let account = opened.first else {
+        let opening = OpenSession(
+            accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+            deviceName: body.device.name, now: now, idleSince: now - sessions.idleTimeout,
+            expiresAt: session.expiresAt, isPermitted: isRightKey && login != nil,
+            credentialRevision: login?.credentialRevision ?? 0)
+        let opened: OpenSession.Row?
+        do {
+            opened = try await secondFactor.open(opening, body.code)
+        } catch SecondFactorProblem.wrongCode {
+            try await attempts.recordFailure(subject)
+            try await recordWrongCode(opening)
+            throw SecondFactorProblem.wrongCode
+        }
+        guard let login, isRightKey, let account = opened else {
             try await attempts.recordFailure(subject)
             throw WrongCredentials()
         }
@@ -89,6 +101,16 @@ struct LogIn: OpenEndpoint {
                 writer.member("keyringRevision", account.keyringRevision)
             }
         }
+    }
+}
+
+extension LogIn {
+    /// The right key came with a wrong code: the person should hear of it, for somebody may have their password.
+    private func recordWrongCode(_ opening: OpenSession) async throws(PostgresError) {
+        _ = try await database.execute(
+            RecordSecurityEvent(
+                accountID: opening.accountID, kind: .secondFactorFailed, now: opening.now,
+                deviceName: opening.deviceName))
     }
 }
 

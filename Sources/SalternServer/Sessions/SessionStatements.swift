@@ -65,8 +65,8 @@ struct TouchSession: Statement {
     }
 }
 
-/// The second half of a login: opens a session, unless the key was wrong, the account is locked or its credential was
-/// changed since the key was compared.
+/// The second half of a login: opens a session, unless the key was wrong, the account is locked, its credential was
+/// changed since the key was compared, or it has a second factor.
 ///
 /// Whoever changes a credential locks the account's row `FOR UPDATE` before ending its sessions. That waits for the lock
 /// taken here, and this lock waits for that one: no session of an old key comes after the change.
@@ -91,29 +91,48 @@ struct OpenSession: Statement {
         let sessionLimit: Int64
         let keyring: [UInt8]?
         let keyringRevision: Int64
+        /// When the account has one that counts. Then ``OpenSession`` has opened nothing yet: a code is needed.
+        let secondFactor: StoredSecondFactor?
 
         /// Whether ``TrimSessions`` has something to remove.
         var needsTrimming: Bool { storedSessions > liveSessions || liveSessions >= sessionLimit }
     }
 
-    static let sql = """
-        WITH account AS (
+    /// The account, for a statement whose first nine parameters are these.
+    static let account = """
+        account AS (
             SELECT a.account_id, a.keyring, a.keyring_revision, n.stored_sessions, n.live_sessions,
-                (SELECT p.max_sessions FROM saltern.plans p WHERE p.plan = a.plan) AS max_sessions
+                (SELECT p.max_sessions FROM saltern.plans p WHERE p.plan = a.plan) AS max_sessions,
+                f.sealed_secret, f.created_at, f.last_step
             FROM saltern.accounts a CROSS JOIN (
                 SELECT count(*) AS stored_sessions,
                     count(*) FILTER (WHERE s.expires_at > $5 AND s.last_used_at > $6 AND NOT s.restricted)
                         AS live_sessions
                 FROM saltern.sessions s WHERE s.account_id = $1
-            ) n
+            ) n LEFT JOIN saltern.second_factors f ON f.account_id = $1 AND f.confirmed_at IS NOT NULL
             WHERE a.account_id = $1 AND $8 AND a.credential_revision = $9 AND a.locked_at IS NULL
             FOR KEY SHARE OF a
-        ), opened AS (
-            INSERT INTO saltern.sessions
-                (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
-            SELECT a.account_id, $2, $3, $4, $5, $5, $7 FROM account a
         )
-        SELECT a.stored_sessions, a.live_sessions, a.max_sessions, a.keyring, a.keyring_revision FROM account a
+        """
+
+    /// The session, of the account `a`.
+    static let insertion = """
+        INSERT INTO saltern.sessions
+            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
+        SELECT a.account_id, $2, $3, $4, $5, $5, $7 FROM account a
+        """
+
+    /// What ``decode(_:)`` reads, of the account `a`.
+    static let columns = """
+        a.stored_sessions, a.live_sessions, a.max_sessions, a.keyring, a.keyring_revision, \
+        a.sealed_secret, a.created_at, a.last_step
+        """
+
+    static let sql = """
+        WITH \(account), opened AS (
+            \(insertion) WHERE a.sealed_secret IS NULL
+        )
+        SELECT \(columns) FROM account a
         """
 
     func bind(to parameters: inout Parameters) {
@@ -131,7 +150,7 @@ struct OpenSession: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
             storedSessions: try row.next(), liveSessions: try row.next(), sessionLimit: try row.next(),
-            keyring: try row.next(), keyringRevision: try row.next())
+            keyring: try row.next(), keyringRevision: try row.next(), secondFactor: try StoredSecondFactor(row: &row))
     }
 }
 

@@ -42,8 +42,11 @@ struct AttemptSubjects: Sendable {
         subject("session", accountID.uuid.bytes + tokenHash.digest.bytes)
     }
 
-    /// Recoveries of a userid.
+    /// Recoveries of a userid from devices that are not known.
     func recovery(_ userid: Userid) -> AttemptSubject { subject("recovery", Array(userid.string.utf8)) }
+
+    /// Recoveries from a known device.
+    func recovery(_ device: KnownDevice) -> AttemptSubject { subject("recovery device", device.identity) }
 
     private func subject(_ kind: String, _ name: [UInt8]) -> AttemptSubject {
         AttemptSubject(digest: key.authenticationCode(for: Array(kind.utf8) + [0] + name))

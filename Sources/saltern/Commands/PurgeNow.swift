@@ -3,7 +3,7 @@ import SalternServer
 
 struct PurgeNow: Command {
     static let words = ["purge"]
-    static let summary = "remove ended sessions, old tombstones and events, and expired contents of deleted items"
+    static let summary = "remove ended sessions, old tombstones and events, expired contents and rotations"
     static let help = """
           --json           prints the counts as an object, for scripts
 
@@ -33,6 +33,7 @@ struct PurgeNow: Command {
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
+                writer.member("rotations", report.rotations)
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
                 writer.member("shares", report.shares)
@@ -41,7 +42,8 @@ struct PurgeNow: Command {
         } else {
             console.print(
                 "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
-                    + "\(report.shares) shares, \(report.events) events, \(report.attempts) failures")
+                    + "\(report.rotations) rotations, \(report.shares) shares, \(report.events) events, "
+                    + "\(report.attempts) failures")
         }
     }
 }

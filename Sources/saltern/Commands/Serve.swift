@@ -27,6 +27,8 @@ struct Serve: Command {
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
           SALTERN_EVENT_RETENTION              400d: how long entries of the security log are kept
           SALTERN_OPAQUE_FORMAT                on, or off
+          SALTERN_ANONYMOUS_SHARES             off, or on: shares without an account, small and for 7 days at most
+          SALTERN_ANONYMOUS_SHARES_LIMIT       1000: how many of those there may be at a time
           SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or figures such as login=20/5,lookup=100/10
           SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose X-Forwarded-For counts
           SALTERN_LOOPS                        the number of cores

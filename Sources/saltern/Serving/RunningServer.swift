@@ -99,8 +99,8 @@ final class RunningServer: Sendable {
                         .info, "purged",
                         [
                             "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                            "events": report.events, "attempts": report.attempts,
-                            "shares": report.shares,
+                            "rotations": report.rotations, "shares": report.shares, "events": report.events,
+                            "attempts": report.attempts,
                         ])
                 } catch let error as PostgresError {
                     log.write(.warning, "not_purged", ["error": error])

@@ -28,6 +28,13 @@ import Testing
                 """)
     }
 
+    @Test func `a response to HEAD that was made without a body says nothing of a length`() {
+        let head = text(Response(status: .ok), HTTP1ResponseSerializer(answersHead: true))
+        #expect(!head.contains("Content-Length"))
+        #expect(!head.contains("Transfer-Encoding"))
+        #expect(text(Response(status: .ok), HTTP1ResponseSerializer()).contains("Content-Length: 0"))
+    }
+
     @Test func `a response to HEAD has the length of the body and no body`() {
         let response = Response(status: .ok, body: .bytes(Array("12345".utf8)))
         let head = text(response, HTTP1ResponseSerializer(answersHead: true))

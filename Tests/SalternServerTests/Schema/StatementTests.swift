@@ -35,7 +35,7 @@ import Testing
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
-        "FindOldAttempts",
+        "FindOldAttempts", "FindExpiredRotations",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
         // The invitation that an account came of, when the account is deleted.

@@ -195,6 +195,25 @@ import Testing
         }
     }
 
+    @Test func `what PostgreSQL remembers of statements names no share, no token and no payload`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("CREATE EXTENSION pg_stat_statements SCHEMA public")
+            let ada = try await app.register()
+            let share = try await TestShare(ada.client, ShareFixtures.content(["maxViews": 1]))
+            _ = try await app.client.with(token: share.manageToken).put(share.path, share.content)
+            _ = try await app.client.send(.head, share.path)
+            _ = try await app.client.get(share.path)
+            _ = try await ada.client.get("/v1/shares")
+            _ = try await ada.client.delete(share.path)
+            let texts = try await app.execute(FindStatementTexts()).joined()
+            #expect(texts.contains("UPDATE saltern.shares s"))
+            let sealed = try Base64.decode(#require(ShareFixtures.sealed(share.content)).utf8)
+            for secret in [share.id, Self.hex(share.id), share.manageToken, Hex.encode(sealed)] {
+                #expect(!texts.lowercased().contains(secret.lowercased()))
+            }
+        }
+    }
+
     /// The identifier's bytes as SQL writes them.
     static func hex(_ id: String) -> String { Hex.encode(ShareID(text: id)?.bytes ?? []) }
 }
@@ -207,4 +226,15 @@ struct CountShareRows: Statement {
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> [Int64] { try row.next() }
+}
+
+/// The texts of all statements of the database that PostgreSQL has counted.
+private struct FindStatementTexts: Statement {
+    static let isReadOnly = true
+    static let sql = """
+        SELECT s.query FROM public.pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+        WHERE d.datname = current_database()
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> String { try row.next() }
 }

@@ -11,6 +11,7 @@ enum RouteBodies {
         case "PUT /v1/account/keyring": ["keyring": .string(Fixtures.sealed())]
         case "PUT /v1/account/credential": object(keyChange)
         case "PUT /v1/account/userid": object(keyChange.merging(["userid": .string(Fixtures.userid())]) { $1 })
+        case "POST /v1/account/totp/confirm": ["totp": "123456"]
         case "PUT /v1/account/receipt": ["receipt": "receipt"]
         // What a dangerous call carries at least.
         default: ["currentPasswordKey": .string(Fixtures.passwordKey("present"))]

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# A rotation that is cut off anywhere leaves the account wholly as it was, or wholly as it shall be.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+ensure_python_tools
+state=$work/state.json
+progress=$work/progress
+
+device() {
+    SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate \
+        "$repository/.venv/bin/python" "$repository/Tests/Integration/rotation.py" "$@"
+}
+
+# outcome: which of the passwords opens the account, after every item was opened with it.
+outcome() { device check "$state" "$progress" || fail "the account to be whole"; }
+
+reached() { (($(grep --count "^$1" "$progress") >= ${2:-1})) || is_gone "$rotating"; }
+
+# cut_off VICTIM STEP [COUNT [DELAY]]: kills while a rotation is under way, as soon as a step was reached so often, and so
+# many seconds later; and starts everything again.
+cut_off() {
+    local victim=$1 step=$2 count=${3:-1} delay=${4:-0}
+    : >"$progress"
+    device rotate "$state" "$progress" &
+    rotating=$!
+    wait_until 120 reached "$step" "$count" || fail "the rotation to get to '$step'"
+    sleep "$delay"
+    case $victim in
+        server) kill -KILL "$(own_server_process)" ;;
+        # An immediate shutdown, which is a crash to whoever starts next.
+        database) kill -QUIT "$(head -n 1 "$own_home/postgres/postmaster.pid")" ;;
+    esac
+    wait "$rotating" || fail "the rotation to be cut off or to succeed"
+    wait_for_own_server 60 || true
+    start_own_server
+}
+
+start_own_server
+device register "$state"
+
+scenario "a rotation that nobody disturbs swaps every item and the password"
+: >"$progress"
+device rotate "$state" "$progress"
+duration=$(sed -n 's/^committed //p' "$progress")
+[[ $(outcome) == new ]] || fail "the new password to open the account"
+
+scenario "killed between any two steps, everything is as it was"
+for point in 'server opened 1' 'database staged 1' 'server staged 3' 'server staged 6'; do
+    # shellcheck disable=SC2086  # words
+    cut_off $point
+    result=$(outcome)
+    [[ $result == old || $(tail -n 1 "$progress") == commit* ]] || fail "the old password to open the account ($point)"
+done
+
+scenario "killed at any moment of the commit, everything is as it was or as it shall be"
+outcomes=
+for tenth in 1 3 4 5 6 7 8 9 11; do
+    victim=server
+    ((tenth % 4 != 0)) || victim=database
+    cut_off "$victim" committing 1 "$(jq --null-input "$duration * $tenth / 10")"
+    outcomes+=" $(outcome)"
+done
+printf 'commits of %s s, cut off: %s\n' "$duration" "${outcomes# }"
+
+scenario "nothing that was staged stays behind for longer than it can be used"
+query "UPDATE saltern.rotations SET expires_at = now() - interval '1 second'" >/dev/null
+saltern purge >/dev/null
+[[ $(query 'SELECT count(*) FROM saltern.rotation_items') == 0 ]] || fail "no staged items"
+[[ $(query 'SELECT count(*) FROM saltern.rotations') == 0 ]] || fail "no rotations"
+: >"$progress"
+device rotate "$state" "$progress"
+[[ $(outcome) == new ]] || fail "the account to be rotated after all that"
