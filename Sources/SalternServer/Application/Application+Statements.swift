@@ -29,7 +29,7 @@ extension Application {
             statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
             statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
             statement(RemoveSomeAccountShares.self), statement(RemoveShares.self),
-            statement(FindInvitesUsedBy.self), statement(ForgetInvitee.self), statement(RemoveAccount.self),
+            statement(RemoveAccount.self),
             statement(FindTokenHashes.self), statement(RemoveSessionsAltogether.self),
             statement(ForgetFailedAttempts.self),
             statement(Owned<FindAccount>.self),

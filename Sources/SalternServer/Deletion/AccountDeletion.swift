@@ -27,8 +27,6 @@ struct AccountDeletion: Sendable {
         // Before the events: who trims sessions has not locked the account, and notes what it ends.
         _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
         try await removeEvents(transaction)
-        let invites = try await transaction.execute(FindInvitesUsedBy(accountID: accountID))
-        if !invites.isEmpty { _ = try await transaction.execute(ForgetInvitee(codeHashes: invites)) }
         _ = try await transaction.execute(
             RemoveLogin(userid: userid, accountID: accountID), RemoveAccount(accountID: accountID))
         try await transaction.record(

@@ -165,7 +165,11 @@ struct ExportInvites: AccountRead {
         }
     }
 
-    static let sql = "SELECT i.created_at, i.used_at, i.plan, i.note FROM saltern.invites i WHERE i.used_by = $1"
+    static let sql = """
+        SELECT i.created_at, i.used_at, i.plan, i.note
+        FROM saltern.accounts a JOIN saltern.invites i ON i.invite_id = a.invite_id
+        WHERE a.account_id = $1
+        """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(createdAt: try row.next(), usedAt: try row.next(), plan: try row.next(), note: try row.next())

@@ -38,8 +38,8 @@ import Testing
         "FindOldAttempts", "FindExpiredRotations",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
-        // The invitation that an account came of, when the account is deleted or exported.
-        "FindInvitesUsedBy", "Owned<ExportInvites>",
+        // The invitation that an account came with, when the account is exported.
+        "Owned<ExportInvites>",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
         // An operator's questions, asked by hand.
