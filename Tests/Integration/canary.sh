@@ -177,14 +177,14 @@ send PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}"
 expect_problem 428 precondition_required
 send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: "1"'
 expect_status 200
-new_key="\"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
+between=$(random_base64 32)
+new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
 send PUT /v1/account/credential "{\"currentPasswordKey\":\"$(random_base64 32)\",$new_key}"
 expect_problem 403 wrong_credentials
 send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":1}"
 expect_problem 409 keyring_changed
 send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key}"
 expect_status 200
-between=$(sed 's/^"passwordKey":"\([^"]*\)".*/\1/' <<<"$new_key")
 send PUT /v1/account/userid "{\"currentPasswordKey\":\"$between\",\"userid\":\"$userid\",
     \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
 expect_status 200
