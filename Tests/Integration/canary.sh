@@ -190,6 +190,43 @@ for index in "${!invites[@]}"; do
     remember "invite $index without its prefix" "${invites[index]#sli_}"
     remember "invite $index in hexadecimal" "$(url_base64_to_hex "${invites[index]#sli_}")"
 done
+scenario "key, keyring and userid are changed, and what they were is nowhere any more"
+replaced_key=$password_key
+replaced_keyring=$keyring
+replaced_userid=$userid
+password_key=$(random_base64 32)
+keyring=$(random_base64 120)
+userid=$(unique canary)
+receipt="canary-$(openssl rand -hex 8)"
+send PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}"
+expect_problem 428 precondition_required
+send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: "1"'
+expect_status 200
+between=$(random_base64 32)
+new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$(random_base64 32)\",$new_key}"
+expect_problem 403 wrong_credentials
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":1}"
+expect_problem 409 keyring_changed
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key}"
+expect_status 200
+send PUT /v1/account/userid "{\"currentPasswordKey\":\"$between\",\"userid\":\"$userid\",
+    \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+expect_status 200
+send PUT /v1/account/receipt "{\"receipt\":\"$receipt\"}"
+expect_status 200
+send POST /v1/account/export "{\"currentPasswordKey\":\"$password_key\"}"
+expect_status 200
+send DELETE /v1/account "{\"currentPasswordKey\":\"$between\"}"
+expect_problem 403 wrong_credentials
+remember "the replaced key" "$replaced_key"
+remember "the replaced key in hexadecimal" "$(base64_to_hex "$replaced_key")"
+remember "the replaced verifier in hexadecimal" "$(openssl base64 -d -A <<<"$replaced_key" | openssl dgst -sha256 -binary | hex)"
+remember "the key between" "$between"
+remember "the key between in hexadecimal" "$(base64_to_hex "$between")"
+remember "the replaced keyring in hexadecimal" "$(base64_to_hex "$replaced_keyring")"
+remember "the replaced userid" "$replaced_userid"
+
 remember "the password" "$password"
 remember "the plaintext" "$plaintext"
 remember "the plaintext in base64" "$unencrypted"
@@ -229,6 +266,7 @@ for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$title" "$bod
     grep --quiet --fixed-strings "$(base64_to_hex "$known")" "$work/dump" || fail "the dump to have $known"
 done
 grep --quiet --fixed-strings "$userid" "$work/dump" || fail "the dump to have the userid"
+grep --quiet --fixed-strings "$receipt" "$work/dump" || fail "the dump to have the receipt"
 grep --quiet --fixed-strings "$(base62_to_hex "${share_ids[0]}")" "$work/dump" || fail "the dump to have the share's id"
 
 remember "the verifier" "$verifier"
@@ -249,6 +287,7 @@ remember "a share's payload" "$share_sealed"
 remember "a share's salt in hexadecimal" "$(base64_to_hex "$share_salt")"
 remember "a share's payload in hexadecimal" "$(base64_to_hex "$share_sealed")"
 remember "the keyring" "$keyring"
+remember "the receipt" "$receipt"
 remember "the sealed title" "$title"
 remember "the sealed body" "$body_bytes"
 remember "the keyring in hexadecimal" "$(base64_to_hex "$keyring")"

@@ -20,6 +20,21 @@ enum RouteBodies {
                 "format": "aes-256-gcm", "salt": "AQIDBAUGBwg=", "iterations": 1000,
                 "sealed": .string(Fixtures.sealed()),
             ]
+        case "PUT /v1/account/recovery":
+            [
+                "currentPasswordKey": .string(Fixtures.passwordKey("present")),
+                "recoveryKey": .string(Fixtures.passwordKey("recovery")),
+            ]
+        case "PUT /v1/rotations/{id}/items":
+            [
+                "items": [
+                    [
+                        "id": .string(Fixtures.uuid()), "ifRevision": 1, "format": "aes-256-gcm",
+                        "body": .string(Fixtures.sealed()),
+                    ]
+                ]
+            ]
+        case "POST /v1/rotations/{id}/commit": object(keyChange)
         // What a dangerous call carries at least.
         default: ["currentPasswordKey": .string(Fixtures.passwordKey("present"))]
         }
