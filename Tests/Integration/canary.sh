@@ -93,6 +93,15 @@ for share_id in "${share_ids[@]}"; do
 done
 send GET "/v1/shares/${share_ids[1]}"
 expect_problem 404 not_found
+# The page, also by the link of an older app, which has the passphrase in the path.
+for page in "/s/${share_ids[0]}" "/s/${share_ids[0]}/$share_passphrase" "/s/${share_ids[0]}?x=$share_passphrase"; do
+    send GET "$page"
+    expect_status 200
+    [[ $body != *"$share_passphrase"* && $body != *"${share_ids[0]}"* ]] || fail "a page that knows nothing of its address"
+done
+send GET "/s/${share_ids[0]}/$share_passphrase/more"
+send GET "/assets/$share_passphrase"
+expect_problem 404 not_found
 token=${manage_tokens[0]}
 send PUT "/v1/shares/${share_ids[0]}" "{$share,\"maxViews\":9}"
 expect_status 200
@@ -134,7 +143,7 @@ expect_status 200
 session_token=$token
 for token in "$session_token" "${manage_tokens[2]}" "${manage_tokens[0]%?????}AAAAA" ""; do
     send PUT "/v1/shares/${share_ids[0]}" "{$share,\"maxViews\":\"$share_passphrase\"}"
-    send PUT "/v1/shares/${share_ids[2]}" "{$share,\"$share_passphrase\":1}"
+    send PUT "/v1/shares/${share_ids[2]}" "{$share,\"passphrase\":\"$share_passphrase\"}"
     send PUT "/v1/shares/${share_ids[2]}" "{$share}"
     send DELETE "/v1/shares/${share_ids[2]}"
     send POST "/v1/shares/${share_ids[0]}" "{$share}"
@@ -208,6 +217,7 @@ for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$title" "$bod
     grep --quiet --fixed-strings "$(base64_to_hex "$known")" "$work/dump" || fail "the dump to have $known"
 done
 grep --quiet --fixed-strings "$userid" "$work/dump" || fail "the dump to have the userid"
+grep --quiet --fixed-strings "$(base62_to_hex "${share_ids[0]}")" "$work/dump" || fail "the dump to have the share's id"
 
 remember "the verifier" "$verifier"
 remember "the verifier in hexadecimal" "$(base64_to_hex "$verifier")"
