@@ -32,7 +32,7 @@ extension CommandLineTests {
             // The test's clock stands in the past: everything that it stored is old.
             let purge = try await run(
                 "purge", "--json", environment: ["SALTERN_DATABASE_URL": app.database.serverURL])
-            #expect(purge.output == "{\"sessions\":1,\"tombstones\":0,\"contents\":0}\n", "\(purge)")
+            #expect(purge.output.hasPrefix(#"{"sessions":1,"tombstones":0,"contents":0,"#), "\(purge)")
         }
     }
 

@@ -7,7 +7,7 @@ struct SetLock: Statement {
 
     static let sql = """
         UPDATE saltern.accounts a SET locked_at = $2
-        WHERE a.account_id = $1 AND (a.locked_at IS NULL) <> ($2 IS NULL)
+        WHERE a.account_id = $1 AND (a.locked_at IS NULL) <> ($2::timestamptz IS NULL)
         RETURNING a.account_id
         """
 

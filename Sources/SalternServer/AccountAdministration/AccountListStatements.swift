@@ -55,7 +55,7 @@ struct SummarizeAccounts: Statement {
     static let sql = """
         SELECT \(AccountSummary.columns)
         FROM saltern.accounts a
-        WHERE a.account_id = ANY($1) AND ($2 IS NULL OR a.plan = $2)
+        WHERE a.account_id = ANY($1) AND ($2::text IS NULL OR a.plan = $2)
         ORDER BY a.userid
         """
 
@@ -80,7 +80,7 @@ struct FindLockedAccounts: Statement {
         SELECT \(AccountSummary.columns)
         FROM saltern.accounts a
         WHERE a.locked_at IS NOT NULL AND a.userid > $1 AND a.userid >= $2 AND a.userid < $3
-            AND ($4 IS NULL OR a.plan = $4)
+            AND ($4::text IS NULL OR a.plan = $4)
         ORDER BY a.userid LIMIT $5
         """
 
