@@ -41,7 +41,9 @@ let package = Package(
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
-        library("SalternServer", ["HTTPCore", "Postgres", "Cryptography"], resources: [.embedInCode("Migrations")]),
+        library(
+            "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
+            resources: [.embedInCode("Migrations"), .embedInCode("SharePage/Assets")]),
         .executableTarget(
             name: "saltern",
             dependencies: [

@@ -89,6 +89,15 @@ for share_id in "${share_ids[@]}"; do
 done
 send GET "/v1/shares/${share_ids[1]}"
 expect_problem 404 not_found
+# The page, also by the link of an older app, which has the passphrase in the path.
+for page in "/s/${share_ids[0]}" "/s/${share_ids[0]}/$share_passphrase" "/s/${share_ids[0]}?x=$share_passphrase"; do
+    send GET "$page"
+    expect_status 200
+    [[ $body != *"$share_passphrase"* && $body != *"${share_ids[0]}"* ]] || fail "a page that knows nothing of its address"
+done
+send GET "/s/${share_ids[0]}/$share_passphrase/more"
+send GET "/assets/$share_passphrase"
+expect_problem 404 not_found
 token=${manage_tokens[0]}
 send PUT "/v1/shares/${share_ids[0]}" "{$share,\"maxViews\":9}"
 expect_status 200

@@ -3,7 +3,9 @@
 
 build_packages=(libevent-dev libpq-dev libssl-dev pkg-config)
 run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
-test_packages=("${run_packages[@]}" postgresql-contrib shellcheck docker-compose python3 python3-venv jq)
+browser_packages=(chromium fonts-liberation)
+test_packages=("${run_packages[@]}" "${browser_packages[@]}" postgresql-contrib shellcheck docker-compose python3
+    python3-venv jq)
 bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3)
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }

@@ -79,6 +79,22 @@ extension Application {
             build.open(.head, "/v1/shares/{id}", rate: .share, LookAtShare(parts)),
             build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
             build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
+        ] + pages(parts.configuration, build)
+    }
+
+    /// What browsers and the platforms of apps fetch: constant replies, so no bucket pays for them.
+    private static func pages(
+        _ configuration: ServiceConfiguration, _ build: RouteBuilder
+    ) -> [Route<RouteMetadata>] {
+        let page = BrowserPage(service: configuration.name, banner: configuration.appLinks.appStoreID)
+        return [
+            build.open(.get, "/s/{id}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/s/{id}/{passphrase}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/assets/{name}", rate: nil, ShowSharePageAsset(page)),
+            build.open(
+                .get, "/.well-known/apple-app-site-association", rate: nil,
+                ShowAppleAppSiteAssociation(configuration.appLinks)),
+            build.open(.get, "/.well-known/assetlinks.json", rate: nil, ShowAssetLinks(configuration.appLinks)),
         ]
     }
 }

@@ -54,7 +54,8 @@ public struct Application: Responder {
                 let client = proxies.client(head.fields, peer: client)
                 try admit(client, head, route.metadata)
                 let body = try route.body.admit(head)
-                let query = try QueryParameters(parsing: head.queryBytes)
+                let query =
+                    route.metadata.ignoresQuery ? QueryParameters() : try QueryParameters(parsing: head.queryBytes)
                 let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
                 try Self.refuseUnknown(query, except: known)
                 let bodyLimit = try Self.bodyLimit(body.limit, head, route.metadata)

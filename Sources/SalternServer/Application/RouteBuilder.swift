@@ -15,10 +15,11 @@ struct RouteBuilder: Sendable {
     /// A route that anybody may call. Which bucket pays has to be said for each.
     func open(
         _ method: HTTPMethod, _ template: String, rate: RateClass?, body: BodyRule = .none, query: [String] = [],
-        deadline: Duration = standardDeadline, _ endpoint: some OpenEndpoint
+        ignoresQuery: Bool = false, deadline: Duration = standardDeadline, _ endpoint: some OpenEndpoint
     ) -> Route<RouteMetadata> {
         let metadata = Self.metadata(
-            method, template, rate: rate, needsSession: false, query: query, deadline: deadline)
+            method, template, rate: rate, needsSession: false, query: query, ignoresQuery: ignoresQuery,
+            deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [finisher] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
@@ -71,11 +72,10 @@ struct RouteBuilder: Sendable {
 
     private static func metadata(
         _ method: HTTPMethod, _ template: String, rate: RateClass?, needsSession: Bool, guests: GuestRule = .nobody,
-        query: [String], bytesQuery: [String] = [], deadline: Duration
+        query: [String], bytesQuery: [String] = [], ignoresQuery: Bool = false, deadline: Duration
     ) -> RouteMetadata {
         RouteMetadata(
             name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, guests: guests,
-            query: query,
-            bytesQuery: bytesQuery, handlerDeadline: deadline)
+            query: query, bytesQuery: bytesQuery, ignoresQuery: ignoresQuery, handlerDeadline: deadline)
     }
 }

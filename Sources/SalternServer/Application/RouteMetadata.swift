@@ -14,6 +14,8 @@ public struct RouteMetadata: Sendable {
     public let query: [String]
     /// Those that it knows beside a body of bytes, which has no members.
     public let bytesQuery: [String]
+    /// Whether it takes no notice of a query at all: for pages, whose addresses other people's programs add things to.
+    public let ignoresQuery: Bool
     /// How long the reply may take.
     public let handlerDeadline: Duration
 }

@@ -18,6 +18,8 @@ public struct ServiceConfiguration: Sendable {
     public var rateLimits: RateLimits
     /// Whose `X-Forwarded-For` counts.
     public var trustedProxies: TrustedProxies
+    /// The operator's apps that open links to shares.
+    public var appLinks: AppLinks
     public var pins: PinSet
     /// Seals what the database must keep secret.
     public var masterKey: MasterKey
@@ -28,7 +30,8 @@ public struct ServiceConfiguration: Sendable {
         name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
         registration: RegistrationMode = .open, sessions: SessionPolicy = SessionPolicy(),
         items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
-        rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(), pins: PinSet = PinSet(),
+        rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(),
+        appLinks: AppLinks = AppLinks(), pins: PinSet = PinSet(),
         strictTransportSecurity: String = "max-age=31536000"
     ) {
         self.name = name
@@ -43,6 +46,7 @@ public struct ServiceConfiguration: Sendable {
         self.purge = purge
         self.rateLimits = rateLimits
         self.trustedProxies = trustedProxies
+        self.appLinks = appLinks
         self.pins = pins
         self.strictTransportSecurity = strictTransportSecurity
     }

@@ -31,6 +31,9 @@ struct Serve: Command {
           SALTERN_ANONYMOUS_SHARES_LIMIT       1000: how many of those there may be at a time
           SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or figures such as login=20/5,lookup=100/10
           SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose X-Forwarded-For counts
+          SALTERN_APPLE_APP_IDS                none, or TEAMID.bundle.id,…: apps in which links to shares open
+          SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing certificate,…
+          SALTERN_APP_STORE_ID                 none, or the app that Safari offers on the page of a share
           SALTERN_LOOPS                        the number of cores
           SALTERN_DATABASE_CONNECTIONS         8, for each loop
           SALTERN_MAX_CONNECTIONS              10000

@@ -26,6 +26,9 @@ import TransportSecurity
 /// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | how many of those there may be at a time | `1000` |
 /// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
 /// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
+/// | `SALTERN_APPLE_APP_IDS` | `TEAMID.bundle.id,…`: apps in which links to shares open | none |
+/// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
+/// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
 /// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `8` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
@@ -53,6 +56,7 @@ struct ServeConfiguration {
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
+        "SALTERN_APPLE_APP_IDS", "SALTERN_ANDROID_APPS", "SALTERN_APP_STORE_ID",
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
         "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
@@ -89,6 +93,7 @@ struct ServeConfiguration {
         var service = settings.service(pins: tls?.pins ?? PinSet(), masterKey: masterKey ?? .random())
         service.rateLimits = settings.rateLimits()
         service.trustedProxies = proxies
+        service.appLinks = settings.appLinks()
         try settings.finish()
         guard let database, let tls, let masterKeyFile else { throw CommandFailure("the configuration is incomplete") }
         self.database = database

@@ -1,0 +1,35 @@
+internal import HTTPCore
+
+/// `GET /.well-known/apple-app-site-association`: which apps of Apple's platforms open links to shares. 404 when the
+/// operator has none.
+///
+/// `*` in a component stands for any characters, slashes too, so the legacy form of links is covered.
+struct ShowAppleAppSiteAssociation: OpenEndpoint {
+    private let response: Response?
+
+    init(_ links: AppLinks) {
+        guard !links.apple.isEmpty else {
+            response = nil
+            return
+        }
+        response = .json { writer in
+            writer.object { writer in
+                writer.object("applinks") { writer in
+                    writer.array("details") { writer in
+                        writer.object { writer in
+                            writer.array("appIDs") { writer in for app in links.apple { writer.string("\(app)") } }
+                            writer.array("components") { writer in
+                                writer.object { writer in writer.member("/", "/s/*") }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard let response else { throw Problem.notFound }
+        return response
+    }
+}

@@ -1,0 +1,51 @@
+internal import HTTPCore
+
+/// `GET /.well-known/assetlinks.json`: which Android apps may open links to this host. 404 when the operator has none.
+///
+/// Which paths they open says the app's own intent filter; here it is `/s/`.
+struct ShowAssetLinks: OpenEndpoint {
+    private let response: Response?
+
+    init(_ links: AppLinks) {
+        guard !links.android.isEmpty else {
+            response = nil
+            return
+        }
+        response = .json { writer in
+            writer.array { writer in
+                for app in Self.signatures(links.android) { Self.write(app, to: &writer) }
+            }
+        }
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard let response else { throw Problem.notFound }
+        return response
+    }
+
+    /// Each package once, with all its fingerprints, in the operator's order.
+    private static func signatures(_ apps: [AndroidApp]) -> [(package: String, fingerprints: [String])] {
+        var found: [(package: String, fingerprints: [String])] = []
+        for app in apps {
+            if let index = found.firstIndex(where: { $0.package == app.package }) {
+                found[index].fingerprints.append(app.fingerprint)
+            } else {
+                found.append((app.package, [app.fingerprint]))
+            }
+        }
+        return found
+    }
+
+    private static func write(_ app: (package: String, fingerprints: [String]), to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.array("relation") { writer in writer.string("delegate_permission/common.handle_all_urls") }
+            writer.object("target") { writer in
+                writer.member("namespace", "android_app")
+                writer.member("package_name", app.package)
+                writer.array("sha256_cert_fingerprints") { writer in
+                    for fingerprint in app.fingerprints { writer.string(fingerprint) }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// The sealed envelope of a share, and how it is opened: PBKDF2-HMAC-SHA256, then AES-256-GCM.
+
+/** What the server sent is not an envelope, or one that is cut off: no key opens it. */
+export class DamagedEnvelope extends Error {}
+/** The envelope is sealed in a form that only apps know. */
+export class UnknownFormat extends Error {}
+/** The tag does not match: another key, or other bytes. AES-GCM cannot tell which. */
+export class WrongKey extends Error {}
+
+const ivLengths = new Map([["aes-256-gcm", 12], ["aes-256-gcm-iv16", 16]]);
+const tagLength = 16;
+
+/** The plaintext. `working` is called when everything is ready for the slow part. */
+export async function open(envelope, passphrase, working) {
+  const { salt, iterations, iv, sealed } = parse(envelope);
+  working();
+  const stretched = await crypto.subtle.importKey(
+    "raw", new TextEncoder().encode(passphrase), "PBKDF2", false, ["deriveKey"]);
+  const key = await crypto.subtle.deriveKey(
+    { name: "PBKDF2", hash: "SHA-256", salt, iterations }, stretched, { name: "AES-GCM", length: 256 }, false,
+    ["decrypt"]);
+  try {
+    return new Uint8Array(await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, sealed));
+  } catch {
+    throw new WrongKey();
+  }
+}
+
+function parse(envelope) {
+  const { format, iterations } = envelope ?? {};
+  if (typeof format !== "string") throw new DamagedEnvelope();
+  const ivLength = ivLengths.get(format);
+  if (!ivLength) throw new UnknownFormat();
+  if (!Number.isSafeInteger(iterations) || iterations < 1 || iterations > 1e7) throw new DamagedEnvelope();
+  const salt = fromBase64(envelope.salt);
+  const bytes = fromBase64(envelope.sealed);
+  if (!salt || salt.length < 8 || !bytes || bytes.length < ivLength + tagLength) throw new DamagedEnvelope();
+  return { salt, iterations, iv: bytes.subarray(0, ivLength), sealed: bytes.subarray(ivLength) };
+}
+
+/** Bytes of base64; nothing when it is none. */
+export function fromBase64(text) {
+  if (typeof text !== "string") return undefined;
+  let binary;
+  try {
+    binary = atob(text);
+  } catch {
+    return undefined;
+  }
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}

@@ -1,0 +1,37 @@
+import SalternServer
+
+/// In which apps links to shares open.
+extension Settings {
+    mutating func appLinks() -> AppLinks {
+        AppLinks(
+            apple: list(
+                "SALTERN_APPLE_APP_IDS", "app ids such as A1B2C3D4E5.org.example.notes", AppleAppID.init),
+            android: list(
+                "SALTERN_ANDROID_APPS", "apps such as org.example.notes=AB:CD:… (SHA-256 of the signing certificate)",
+                AndroidApp.init),
+            appStoreID: appStoreID())
+    }
+
+    private mutating func appStoreID() -> AppStoreID? {
+        guard let text = text("SALTERN_APP_STORE_ID") else { return nil }
+        if let id = AppStoreID(text) { return id }
+        note("SALTERN_APP_STORE_ID must be the number of an app in the App Store, such as 123456789")
+        return nil
+    }
+
+    /// What stands between commas, white space around it not counting. An empty element, one that is there twice and one
+    /// that `read` does not understand are refused.
+    private mutating func list<Value: Hashable>(
+        _ name: String, _ meaning: String, _ read: (String) -> Value?
+    ) -> [Value] {
+        guard let text = text(name) else { return [] }
+        let values = text.split(separator: ",", omittingEmptySubsequences: false).map { element in
+            read(
+                String(element.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()))
+        }
+        let known = values.compactMap(\.self)
+        if known.count < values.count { note("\(name) must be \(meaning), separated by commas") }
+        if Set(known).count < known.count { note("\(name) has an app twice") }
+        return known
+    }
+}
