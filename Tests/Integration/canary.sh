@@ -147,7 +147,7 @@ expect_status 200
 session_token=$token
 for token in "$session_token" "${manage_tokens[2]}" "${manage_tokens[0]%?????}AAAAA" ""; do
     send PUT "/v1/shares/${share_ids[0]}" "{$share,\"maxViews\":\"$share_passphrase\"}"
-    send PUT "/v1/shares/${share_ids[2]}" "{$share,\"$share_passphrase\":1}"
+    send PUT "/v1/shares/${share_ids[2]}" "{$share,\"passphrase\":\"$share_passphrase\"}"
     send PUT "/v1/shares/${share_ids[2]}" "{$share}"
     send DELETE "/v1/shares/${share_ids[2]}"
     send POST "/v1/shares/${share_ids[0]}" "{$share}"
@@ -216,6 +216,7 @@ for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$title" "$bod
     grep --quiet --fixed-strings "$(base64_to_hex "$known")" "$work/dump" || fail "the dump to have $known"
 done
 grep --quiet --fixed-strings "$userid" "$work/dump" || fail "the dump to have the userid"
+grep --quiet --fixed-strings "$(base62_to_hex "${share_ids[0]}")" "$work/dump" || fail "the dump to have the share's id"
 
 remember "the verifier" "$verifier"
 remember "the verifier in hexadecimal" "$(base64_to_hex "$verifier")"
