@@ -4,7 +4,7 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 metrics=127.0.0.1:$(free_port)
-start_own_server SALTERN_RATE_LIMITS=lookup=3/1,login=100/100 SALTERN_TRUSTED_PROXIES=127.0.0.1,10.0.0.0/8 \
+start_own_server SALTERN_RATE_LIMITS=lookup=3/0.2,login=100/100 SALTERN_TRUSTED_PROXIES=127.0.0.1,10.0.0.0/8 \
     SALTERN_METRICS_LISTEN="$metrics"
 
 # look_up FORWARDED-FOR: asks for KDF parameters as the proxy on this machine would.
@@ -21,8 +21,7 @@ for _ in 1 2 3; do
 done
 look_up 192.0.2.1
 expect_problem 429 rate_limited
-expect_header retry-after 1
-sleep 1.1
+sleep "$(header retry-after)"
 look_up 192.0.2.1
 expect_status 200
 
