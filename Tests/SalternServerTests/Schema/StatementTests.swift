@@ -36,8 +36,10 @@ import Testing
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
         "FindOldAttempts", "FindExpiredRotations",
-        // An advisory lock belongs to no table.
-        "TakePurgeLock",
+        // Master keys are counted and exchanged everywhere.
+        "CountSealedSecrets", "FindOutdatedSecrets",
+        // An advisory lock belongs to no table, nor does a setting.
+        "TakePurgeLock", "JoinWholeSets",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
         // An operator's questions, asked by hand.
