@@ -13,8 +13,7 @@ struct ListAccounts: Command {
           --after USERID        only userids behind this one: the next page
           --json                one object, for scripts; its member `next` is what --after takes
 
-        A prefix and --locked are found by an index. Looking for a plan that few have walks through all accounts, some
-        hundred thousand a second.
+        A prefix and --locked are found by an index. Looking for a plan that few have walks through all accounts.
 
         \(DatabaseCommand.ownerHelp)
         """
