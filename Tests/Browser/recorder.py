@@ -91,6 +91,6 @@ class Recorder:
         return b"\n".join(bytes(stream) for stream in list(self.streams))
 
     def request_lines(self):
-        """The first line of every request."""
-        heads = self.sent().replace(b"\r\n\r\n\n", b"\r\n\r\n").split(b"\r\n\r\n")
-        return [head.split(b"\r\n")[0].decode() for head in heads if head.strip()]
+        """The first line of every request. None has a body: the page sends GET and HEAD."""
+        heads = [head for stream in list(self.streams) for head in bytes(stream).split(b"\r\n\r\n") if head]
+        return [head.split(b"\r\n")[0].decode() for head in heads]

@@ -39,6 +39,7 @@ expect_status 200
 expect_header content-type 'text/html; charset=utf-8'
 [[ $body == *'<meta name="apple-itunes-app" content="app-id=123456789">'* ]] || fail "the banner of the App Store"
 
+scenario "the page in a browser"
 SALTERN_TEST_URL=$SALTERN_TEST_URL SALTERN_TEST_CERTIFICATE=$certificate SALTERN_TEST_TOKEN=$sender \
     SALTERN_TEST_SCREENSHOTS=$repository/.build/share-page \
     "$repository/.venv/bin/python" "$repository/Tests/Browser/share_page.py"
