@@ -40,10 +40,11 @@ import Testing
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting.
         "TakePurgeLock", "JoinWholeSets",
-        // The invitation that an account came of, when the account is deleted or exported.
-        "FindInvitesUsedBy", "Owned<ExportInvites>",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
+        // An operator's questions, asked by hand.
+        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts",
+        "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
     ]
 
     @Test(arguments: Application.statements.map(\.name))
