@@ -29,7 +29,6 @@ extension Application {
             statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
             statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
             statement(RemoveSomeAccountShares.self), statement(RemoveShares.self),
-            statement(RemoveAccount.self),
             statement(FindTokenHashes.self), statement(RemoveSessionsAltogether.self), statement(ForgetFailedAttempts.self),
             statement(RemoveAccount.self),
             statement(FindTokenHashes.self), statement(ForgetFailedAttempts.self),
