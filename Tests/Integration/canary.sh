@@ -52,6 +52,10 @@ expect_status 201
 account_id=$(json .accountId)
 token=$(json .session.token)
 remember "the first token" "$token"
+device_token=$(json .device.token)
+remember "the device's token" "$device_token"
+remember "the device's token in hexadecimal" "$(url_base64_to_hex "${device_token#sld_}")"
+remember "the code of the device's token in hexadecimal" "$(url_base64_to_hex "${device_token#sld_}" | tail --bytes +33)"
 send POST /v1/accounts "{$credentials,\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\"}"
 expect_status 409
 send POST /v1/accounts "$(invited "${invites[1]}")"
@@ -61,7 +65,7 @@ expect_problem 403 invalid_invite
 send GET "/v1/invites/${invites[2]}"
 expect_problem 404 not_found
 send POST /v1/kdf "{\"userid\":\"$userid\"}"
-send POST /v1/sessions "{$credentials}"
+send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"device\":{\"name\":\"$device\",\"token\":\"$device_token\"}}"
 expect_status 201
 token=$(json .session.token)
 session=$(json .session.id)
@@ -124,6 +128,14 @@ send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password\"}"
 expect_problem 422 not_a_stretched_key
 send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(random_base64 32)\"}"
 expect_problem 401 wrong_credentials
+send POST /v1/sessions "{\"userid\":\"$password\",\"passwordKey\":\"$(random_base64 32)\",\"device\":{\"token\":\"$device_token\"}}"
+expect_problem 401 wrong_credentials
+send POST /v1/sessions "{$credentials,\"$device_token\":1}"
+expect_problem 422 unknown_member
+send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$device_token\"}"
+expect_problem 422 not_a_stretched_key
+send GET "/v1/account/events?page=$device_token"
+expect_problem 400 invalid_parameter
 send POST /v1/sessions "{$credentials,\"more\":\"$password_key\"}"
 expect_problem 422 unknown_member
 send POST /v1/sessions "{$credentials"
@@ -184,6 +196,7 @@ for index in "${!invites[@]}"; do
     remember "invite $index without its prefix" "${invites[index]#sli_}"
     remember "invite $index in hexadecimal" "$(url_base64_to_hex "${invites[index]#sli_}")"
 done
+
 scenario "and into recovery and rotation"
 recovery_key=$(stretch "canary-$(openssl rand -hex 8)" localhost.saltern:recovery 10000)
 recovery_keyring=$(random_base64 120)

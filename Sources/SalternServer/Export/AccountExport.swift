@@ -64,6 +64,7 @@ struct AccountExport: Sendable {
         try await output.write(try await reader.read(ExportRecovery()))
         try await output.write(try await reader.read(ExportSecondFactor()))
         try await output.write(try await reader.read(ExportReceipt()))
+        try await output.write(try await reader.read(ExportInvites()))
         try await pages(ExportSessions.self, &output)
         try await pages(ExportSecurityEvents.self, &output)
         try await pages(ExportItems.self, &output)

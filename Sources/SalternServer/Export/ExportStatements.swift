@@ -13,8 +13,6 @@ struct ExportAccountRow: AccountRead {
         let purgedRevision: Int64
         let items: Int64
         let bytes: Int64
-        /// The invite that it came with.
-        let inviteID: UUID?
 
         let type = "account"
 
@@ -22,7 +20,6 @@ struct ExportAccountRow: AccountRead {
             writer.member("accountId", accountID.description)
             writer.member("userid", userid)
             writer.member("createdAt", createdAt)
-            if let inviteID { writer.member("inviteId", inviteID.description) }
             plan.write(to: &writer)
             writer.object("usage") { writer in
                 writer.member("items", items)
@@ -35,7 +32,7 @@ struct ExportAccountRow: AccountRead {
 
     static let sql = """
         SELECT a.account_id, a.userid, a.created_at, a.revision, a.purged_revision, a.item_count, a.item_bytes,
-            a.invite_id, p.plan, p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions, p.max_shares,
+            p.plan, p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions, p.max_shares,
             p.deleted_days
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
@@ -49,11 +46,9 @@ struct ExportAccountRow: AccountRead {
         let purgedRevision: Int64 = try row.next()
         let items: Int64 = try row.next()
         let bytes: Int64 = try row.next()
-        let inviteID: UUID? = try row.next()
         return Row(
             accountID: accountID, userid: userid, createdAt: createdAt, plan: try AccountPlan(row: &row),
-            revision: revision, purgedRevision: purgedRevision, items: items, bytes: bytes,
-            inviteID: inviteID)
+            revision: revision, purgedRevision: purgedRevision, items: items, bytes: bytes)
     }
 }
 
@@ -149,5 +144,34 @@ struct ExportReceipt: AccountRead {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(receipt: try row.next(), updatedAt: try row.next())
+    }
+}
+
+/// The invitation that the account came of. A walk over all invitations, which are few.
+struct ExportInvites: AccountRead {
+    struct Row: ExportedRecord {
+        let createdAt: Timestamp
+        let usedAt: Timestamp?
+        let plan: String?
+        let note: String?
+
+        let type = "invite"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("createdAt", createdAt)
+            if let usedAt { writer.member("usedAt", usedAt) }
+            if let plan { writer.member("plan", plan) }
+            if let note { writer.member("note", note) }
+        }
+    }
+
+    static let sql = """
+        SELECT i.created_at, i.used_at, i.plan, i.note
+        FROM saltern.accounts a JOIN saltern.invites i ON i.invite_id = a.invite_id
+        WHERE a.account_id = $1
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(createdAt: try row.next(), usedAt: try row.next(), plan: try row.next(), note: try row.next())
     }
 }

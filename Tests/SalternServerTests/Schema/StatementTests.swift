@@ -40,6 +40,8 @@ import Testing
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting.
         "TakePurgeLock", "JoinWholeSets",
+        // The invitation that an account came with, when the account is exported.
+        "Owned<ExportInvites>",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
         // An operator's questions, asked by hand.
