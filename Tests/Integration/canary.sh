@@ -196,42 +196,7 @@ for index in "${!invites[@]}"; do
     remember "invite $index without its prefix" "${invites[index]#sli_}"
     remember "invite $index in hexadecimal" "$(url_base64_to_hex "${invites[index]#sli_}")"
 done
-scenario "key, keyring and userid are changed, and what they were is nowhere any more"
-replaced_key=$password_key
-replaced_keyring=$keyring
-replaced_userid=$userid
-password_key=$(random_base64 32)
-keyring=$(random_base64 120)
-userid=$(unique canary)
-receipt="canary-$(openssl rand -hex 8)"
-send PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}"
-expect_problem 428 precondition_required
-send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: "1"'
-expect_status 200
-between=$(random_base64 32)
-new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
-send PUT /v1/account/credential "{\"currentPasswordKey\":\"$(random_base64 32)\",$new_key}"
-expect_problem 403 wrong_credentials
-send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":1}"
-expect_problem 409 keyring_changed
-send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key}"
-expect_status 200
-send PUT /v1/account/userid "{\"currentPasswordKey\":\"$between\",\"userid\":\"$userid\",
-    \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
-expect_status 200
-send PUT /v1/account/receipt "{\"receipt\":\"$receipt\"}"
-expect_status 200
-send POST /v1/account/export "{\"currentPasswordKey\":\"$password_key\"}"
-expect_status 200
-send DELETE /v1/account "{\"currentPasswordKey\":\"$between\"}"
-expect_problem 403 wrong_credentials
-remember "the replaced key" "$replaced_key"
-remember "the replaced key in hexadecimal" "$(base64_to_hex "$replaced_key")"
-remember "the replaced verifier in hexadecimal" "$(openssl base64 -d -A <<<"$replaced_key" | openssl dgst -sha256 -binary | hex)"
-remember "the key between" "$between"
-remember "the key between in hexadecimal" "$(base64_to_hex "$between")"
-remember "the replaced keyring in hexadecimal" "$(base64_to_hex "$replaced_keyring")"
-remember "the replaced userid" "$replaced_userid"
+
 scenario "and into recovery and rotation"
 recovery_key=$(stretch "canary-$(openssl rand -hex 8)" localhost.saltern:recovery 10000)
 recovery_keyring=$(random_base64 120)
@@ -314,6 +279,43 @@ done
 master_key=$(grep --invert-match '^#' "$own_home/master.key")
 remember "the master key" "$master_key"
 remember "the master key in hexadecimal" "$(base64_to_hex "$master_key")"
+
+scenario "key, keyring and userid are changed, and what they were is nowhere any more"
+replaced_key=$password_key
+replaced_keyring=$keyring
+replaced_userid=$userid
+password_key=$(random_base64 32)
+keyring=$(random_base64 120)
+userid=$(unique canary)
+receipt="canary-$(openssl rand -hex 8)"
+send PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}"
+expect_problem 428 precondition_required
+send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: "1"'
+expect_status 200
+between=$(random_base64 32)
+new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$(random_base64 32)\",$new_key}"
+expect_problem 403 wrong_credentials
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":1}"
+expect_problem 409 keyring_changed
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key}"
+expect_status 200
+send PUT /v1/account/userid "{\"currentPasswordKey\":\"$between\",\"userid\":\"$userid\",
+    \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+expect_status 200
+send PUT /v1/account/receipt "{\"receipt\":\"$receipt\"}"
+expect_status 200
+send POST /v1/account/export "{\"currentPasswordKey\":\"$password_key\"}"
+expect_status 200
+send DELETE /v1/account "{\"currentPasswordKey\":\"$between\"}"
+expect_problem 403 wrong_credentials
+remember "the replaced key" "$replaced_key"
+remember "the replaced key in hexadecimal" "$(base64_to_hex "$replaced_key")"
+remember "the replaced verifier in hexadecimal" "$(openssl base64 -d -A <<<"$replaced_key" | openssl dgst -sha256 -binary | hex)"
+remember "the key between" "$between"
+remember "the key between in hexadecimal" "$(base64_to_hex "$between")"
+remember "the replaced keyring in hexadecimal" "$(base64_to_hex "$replaced_keyring")"
+remember "the replaced userid" "$replaced_userid"
 
 remember "the password" "$password"
 remember "the plaintext" "$plaintext"
