@@ -36,7 +36,8 @@ import Testing
             "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
             "certificate export", "certificate rotate", "certificate check", "health", "statements",
             "master-key create",
-            "master-key list", "master-key rotate", "plan list", "plan set", "account set-plan", "purge",
+            "master-key list", "master-key rotate", "master-key reseal", "master-key prune",
+            "account remove-second-factor", "plan list", "plan set", "account set-plan", "purge",
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")

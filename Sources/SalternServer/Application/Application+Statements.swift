@@ -29,6 +29,8 @@ extension Application {
             statement(Owned<FindSecondFactor>.self), statement(EnrolSecondFactor.self),
             statement(Guarded<ConfirmSecondFactor>.self), statement(RemoveSecondFactor.self),
             statement(RemoveSecondFactorCodes.self), statement(InsertSecondFactorCodes.self),
+            statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
+            statement(ReplaceSealedSecret.self),
             statement(OpenSessionWithOneTimeCode.self), statement(OpenSessionWithRecoveryCode.self),
             statement(Owned<FindItem>.self), statement(Owned<FindItems>.self), statement(Owned<FindItemHeaders>.self),
             statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self),

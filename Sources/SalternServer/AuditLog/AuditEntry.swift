@@ -7,6 +7,7 @@ public enum AuditAction: String, Sendable, CaseIterable {
     case accountLocked = "account_locked"
     case accountUnlocked = "account_unlocked"
     case sessionsEnded = "sessions_ended"
+    case secondFactorRemoved = "second_factor_removed"
     case planAssigned = "plan_assigned"
     case planChanged = "plan_changed"
     case inviteCreated = "invite_created"

@@ -48,5 +48,5 @@ extension MasterKey {
     }
 
     /// How everything begins that the active key has sealed.
-    var activePrefix: [UInt8] { [Self.form] + active.id.bytes }
+    var activeHeader: [UInt8] { [Self.form] + active.id.bytes }
 }

@@ -66,9 +66,9 @@ extension MasterKey {
         return MasterKey(active: Self.random().active, older: keys)
     }
 
-    /// This one without the older keys that are not among `used`.
-    public func pruned(keeping used: Set<MasterKeyID>) -> MasterKey {
-        MasterKey(active: active, older: older.filter { used.contains($0.id) })
+    /// This one without the older keys of these names. The active one stays.
+    public func removing(_ ids: Set<MasterKeyID>) -> MasterKey {
+        MasterKey(active: active, older: older.filter { !ids.contains($0.id) })
     }
 }
 

@@ -29,7 +29,9 @@ enum CommandLineTool {
             Entry(CreateCertificate.self), Entry(ShowPins.self), Entry(ExportCertificate.self),
             Entry(RotateCertificate.self), Entry(CheckCertificate.self),
             Entry(CreateMasterKey.self), Entry(ListMasterKeys.self), Entry(RotateMasterKey.self),
-            Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(SetAccountPlan.self), Entry(PurgeNow.self),
+            Entry(ResealSecrets.self), Entry(PruneMasterKeys.self),
+            Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(SetAccountPlan.self),
+            Entry(RemoveAccountSecondFactor.self), Entry(PurgeNow.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
             Entry(CheckHealth.self), Entry(ListStatements.self),
         ]

@@ -43,6 +43,7 @@ final class RunningServer: Sendable {
             return installation
         }
         self.installation = installation
+        await Self.reportMissingKeys(configuration.service.masterKey, first, log)
         let server = try await HTTPServer(
             address: configuration.listen, context: configuration.tls.context, configuration: configuration.http,
             loops: zip(
@@ -61,6 +62,21 @@ final class RunningServer: Sendable {
         } catch {
             await server.drain(deadline: .zero)
             throw error
+        }
+    }
+
+    /// Tells the operator when the database has secrets that the master key does not open: a wrong or an old file, most
+    /// likely. The server can do everything else, so it starts.
+    private static func reportMissingKeys(_ masterKey: MasterKey, _ share: Backbone.Share, _ log: Log) async {
+        await share.loop.run {
+            do throws(PostgresError) {
+                let counts = try await SealedSecrets(database: share.database).counts()
+                for (id, count) in counts where !masterKey.ids.contains(id) {
+                    log.write(.error, "master_key_missing", ["key": id, "secrets": Int(count)])
+                }
+            } catch {
+                log.write(.warning, "master_key_not_checked", ["error": error])
+            }
         }
     }
 

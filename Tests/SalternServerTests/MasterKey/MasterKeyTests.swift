@@ -53,10 +53,10 @@ import Testing
         #expect(throws: MasterKeyError.unknownKey(rotated.ids[0])) {
             try key.open(after, for: .oneTimePasswords(of: account))
         }
-        #expect(after.starts(with: rotated.activePrefix))
-        #expect(!before.starts(with: rotated.activePrefix))
-        #expect(rotated.pruned(keeping: []).ids == [rotated.ids[0]])
-        #expect(rotated.pruned(keeping: [key.ids[0]]).ids == rotated.ids)
+        #expect(after.starts(with: rotated.activeHeader))
+        #expect(!before.starts(with: rotated.activeHeader))
+        #expect(rotated.removing([key.ids[0]]).ids == [rotated.ids[0]])
+        #expect(rotated.removing([rotated.ids[0]]).ids == rotated.ids)
     }
 
     @Test func `derived keys differ by label, and outlive a rotation as the second one`() throws {

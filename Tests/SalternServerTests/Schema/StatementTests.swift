@@ -36,6 +36,8 @@ import Testing
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
         "FindOldAttempts", "FindExpiredRotations",
+        // Master keys are counted and exchanged everywhere.
+        "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table.
         "TakePurgeLock",
         // The invitation that an account came of, when the account is deleted.

@@ -1,0 +1,56 @@
+import SalternServer
+
+struct ResealSecrets: Command {
+    static let words = ["master-key", "reseal"]
+    static let summary = "seal with the active key whatever an older one has sealed"
+    static let help = """
+        \(MasterKeyFileOption.help)
+
+        Disturbs nobody, and may be stopped and run again. Every node has to have the new key by then: see
+        saltern master-key rotate. Exit status 1 when something cannot be opened; it is left as it is.
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    let option: MasterKeyFileOption
+
+    init(_ arguments: inout Arguments) throws(UsageError) { option = try MasterKeyFileOption(&arguments) }
+
+    func run(_ console: Console) async throws {
+        let key = try option.file(console).read()
+        let report = try await DatabaseCommand.asOwner(console) {
+            try await SealedSecrets(database: $0).reseal(with: key)
+        }
+        console.print("sealed \(report.resealed) secrets with the key \(key.ids[0])")
+        guard report.unreadable.isEmpty else {
+            throw CommandFailure(report.unreadable.map { "the secret of account \($0.accountID): \($0.reason)" })
+        }
+    }
+}
+
+struct PruneMasterKeys: Command {
+    static let words = ["master-key", "prune"]
+    static let summary = "remove the older keys from the file, if nothing in the database needs them"
+    static let help = """
+        \(MasterKeyFileOption.help)
+
+        Refuses when one of them is needed: see saltern master-key reseal. A backup of the database from before then needs
+        the file from before. \(DatabaseCommand.ownerHelp)
+        """
+
+    let option: MasterKeyFileOption
+
+    init(_ arguments: inout Arguments) throws(UsageError) { option = try MasterKeyFileOption(&arguments) }
+
+    func run(_ console: Console) async throws {
+        let file = try option.file(console)
+        // What is older now may go, and not what a rotation that comes in between makes older.
+        let older = Set(try file.read().ids.dropFirst())
+        let counts = try await DatabaseCommand.asOwner(console) { try await SealedSecrets(database: $0).counts() }
+        let needed = counts.filter { older.contains($0.key) }
+        guard needed.isEmpty else {
+            throw CommandFailure(
+                needed.map { "\($0.value) secrets need the key \($0.key); saltern master-key reseal seals them anew" })
+        }
+        console.printKeys(try file.change { key throws(MasterKeyError) in key.removing(older) })
+    }
+}

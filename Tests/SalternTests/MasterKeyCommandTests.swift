@@ -1,0 +1,56 @@
+import HTTPCore
+import SalternServer
+import SalternTesting
+import Testing
+
+@testable import saltern
+
+extension CommandLineTests {
+    @Test func `older master keys go when nothing needs them, and the second factor of a person when an admin says so`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let file = MasterKeyFile(path: directory.path + "/master.key")
+        var configuration = TestApplication.configuration
+        configuration.masterKey = try file.create()
+        try await TestApplication.with(configuration) { app in
+            let environment = [
+                "SALTERN_DATABASE_URL": app.database.administratorURL, "SALTERN_MASTER_KEY_FILE": file.path,
+            ]
+            let ada = try await app.register()
+            _ = try await ada.client.post("/v1/account/totp", ["currentPasswordKey": .string(ada.passwordKey)])
+            #expect(try await run("master-key", "rotate", environment: environment).status == 0)
+
+            let refused = try await run("master-key", "prune", environment: environment)
+            #expect(refused.status == 1)
+            #expect(refused.error.contains("1 secrets need the key \(configuration.masterKey.ids[0])"))
+            #expect(try file.read().ids.count == 2)
+
+            let resealed = try await run("master-key", "reseal", environment: environment)
+            #expect(resealed.status == 0, "\(resealed)")
+            #expect(resealed.output == "sealed 1 secrets with the key \(try file.read().ids[0])\n")
+            let pruned = try await run("master-key", "prune", environment: environment)
+            #expect(pruned.status == 0, "\(pruned)")
+            #expect(pruned.output == "active  \(try file.read().ids[0])\n")
+
+            // A key that nothing opens with.
+            let other = MasterKeyFile(path: directory.path + "/other.key")
+            _ = try other.create()
+            let unreadable = try await run("master-key", "reseal", "--file", other.path, environment: environment)
+            #expect(unreadable.status == 1)
+            #expect(unreadable.error.contains("the secret of account \(ada.id)"))
+
+            let words = ["account", "remove-second-factor", ada.userid, "--actor", "grace"]
+            let removed = try await run(words, environment: environment)
+            #expect(removed.output == "account \(ada.id) has no second factor any more\n", "\(removed)")
+            let again = try await run(words, environment: environment)
+            #expect(again.status == 1)
+            #expect(again.error.contains("has no second factor"))
+            let audit = try await run("audit", "list", environment: environment)
+            #expect(audit.output.contains("second_factor_removed"))
+            #expect(audit.output.contains("grace"))
+            let events = try await ada.client.get("/v1/account/events")
+            #expect(events.text.contains("totp_disabled"))
+        }
+    }
+}
