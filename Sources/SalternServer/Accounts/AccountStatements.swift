@@ -30,10 +30,12 @@ struct InsertAccount: Statement {
     let userid: Userid
     let keyring: Keyring?
     let now: Timestamp
+    /// The invite that was used for it.
+    var invite: ConsumeInvite.Row?
 
     static let sql = """
-        INSERT INTO saltern.accounts (account_id, userid, keyring, keyring_revision, created_at)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO saltern.accounts (account_id, userid, keyring, keyring_revision, created_at, plan, invite_id)
+        VALUES ($1, $2, $3, $4, $5, coalesce($6, 'default'), $7)
         """
 
     func bind(to parameters: inout Parameters) {
@@ -42,6 +44,8 @@ struct InsertAccount: Statement {
         parameters.append(keyring?.bytes)
         parameters.append(keyring == nil ? 0 as Int64 : 1)
         parameters.append(now)
+        parameters.append(invite?.plan)
+        parameters.append(invite?.id)
     }
 }
 

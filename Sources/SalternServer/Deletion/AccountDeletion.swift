@@ -9,6 +9,8 @@ struct AccountDeletion: Sendable {
     /// Who deletes it.
     let actor: AuditActor
     let now: Timestamp
+    /// Why, for the audit log. Nothing that ought to go with the account.
+    var reason: String?
 
     /// Deletes the account. After an error the transaction has to be rolled back.
     ///
@@ -23,12 +25,11 @@ struct AccountDeletion: Sendable {
         try await removeShares(transaction)
         try await removeEvents(transaction)
         try await removeFailures(userid, transaction)
-        let invites = try await transaction.execute(FindInvitesUsedBy(accountID: accountID))
-        if !invites.isEmpty { _ = try await transaction.execute(ForgetInvitee(codeHashes: invites)) }
         _ = try await transaction.execute(
             RemoveLogin(userid: userid, accountID: accountID), RemoveAccount(accountID: accountID))
         try await transaction.record(
-            AppendAudit(actor: actor, action: .accountDeleted, targetAccount: accountID, now: now))
+            AppendAudit(
+                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason, now: now))
         return true
     }
 

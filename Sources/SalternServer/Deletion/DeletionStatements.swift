@@ -167,27 +167,6 @@ struct RemoveShares: Statement {
     }
 }
 
-/// The invitations that led to an account: one, or none. A walk over all of them, which are few.
-struct FindInvitesUsedBy: Statement {
-    let accountID: AccountID
-
-    static let isReadOnly = true
-    static let sql = "SELECT i.code_hash FROM saltern.invites i WHERE i.used_by = $1"
-
-    func bind(to parameters: inout Parameters) { parameters.append(accountID) }
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> [UInt8] { try row.next() }
-}
-
-/// Lets used invitations forget by whom.
-struct ForgetInvitee: Statement {
-    let codeHashes: [[UInt8]]
-
-    static let sql = "UPDATE saltern.invites SET used_by = NULL WHERE code_hash = ANY($1)"
-
-    func bind(to parameters: inout Parameters) { parameters.append(codeHashes) }
-}
-
 /// The token hashes of an account's sessions, live or not.
 struct FindTokenHashes: Statement {
     let accountID: AccountID

@@ -38,12 +38,13 @@ import Testing
         "FindOldAttempts", "FindExpiredRotations",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
-        // An advisory lock belongs to no table.
-        "TakePurgeLock",
-        // The invitation that an account came of, when the account is deleted.
-        "FindInvitesUsedBy",
+        // An advisory lock belongs to no table, nor does a setting.
+        "TakePurgeLock", "JoinWholeSets",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
+        // An operator's questions, asked by hand.
+        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts",
+        "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
     ]
 
     @Test(arguments: Application.statements.map(\.name))
