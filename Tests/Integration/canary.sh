@@ -3,6 +3,10 @@
 # a dump of the database are searched for them.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+ensure_python_tools
 
 metrics=127.0.0.1:$(free_port)
 start_own_server SALTERN_LOG_LEVEL=debug SALTERN_METRICS_LISTEN="$metrics"
@@ -19,6 +23,8 @@ send() {
 
 base64_to_hex() { openssl base64 -d -A <<<"$1" | hex; }
 url_base64_to_hex() { tr '_-' '/+' <<<"$1" | openssl base64 -d -A | hex; }
+
+base32_to_hex() { base32 --decode <<<"$1" | hex; }
 
 base62_to_hex() {
     python3 -c 'import string, sys
@@ -177,6 +183,89 @@ send DELETE "/v1/items/$id" '' --header 'If-Match: *'
 send PUT "/v1/items/$id" "{$content}" --header 'If-None-Match: *'
 expect_status 201
 
+scenario "and into recovery and rotation"
+recovery_key=$(stretch "canary-$(openssl rand -hex 8)" localhost.saltern:recovery 10000)
+recovery_keyring=$(random_base64 120)
+present="\"currentPasswordKey\":\"$password_key\""
+recovery="\"recoveryKey\":\"$recovery_key\",\"keyring\":\"$recovery_keyring\""
+send PUT /v1/account/recovery "{$present,$recovery}"
+expect_status 204
+send PUT /v1/account/recovery "{\"currentPasswordKey\":\"$recovery_key\",$recovery}"
+expect_problem 403 wrong_credentials
+send PUT /v1/account/recovery "{$present,\"recoveryKey\":\"$password_key\"}"
+expect_problem 422 recovery_key_reused
+send PUT /v1/account/recovery "{$present,$recovery,\"more\":\"$recovery_key\"}"
+expect_problem 422 unknown_member
+send GET "/v1/items/$id"
+revision=$(json .revision)
+send POST /v1/rotations "{$present}"
+expect_status 201
+rotation=$(json .id)
+staged_title=$(random_base64 45)
+staged_body=$(random_base64 120)
+staged="\"format\":\"opaque\",\"title\":\"$staged_title\",\"body\":\"$staged_body\""
+send PUT "/v1/rotations/$rotation/items" "{\"items\":[{\"id\":\"$id\",\"ifRevision\":$revision,\"format\":\"opaque\",\"body\":\"$unencrypted\"}]}"
+expect_problem 422 not_encrypted
+commit="{$present,\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+send POST "/v1/rotations/$rotation/commit" "$commit"
+expect_problem 409 rotation_incomplete
+send PUT "/v1/rotations/$rotation/items" "{\"items\":[{\"id\":\"$id\",\"ifRevision\":$revision,$staged}]}"
+expect_status 200
+send POST "/v1/rotations/$rotation/commit" "$commit"
+expect_status 200
+send DELETE "/v1/rotations/$rotation"
+expect_problem 409 rotation_committed
+kept=$token
+token=
+send POST /v1/recoveries "{\"userid\":\"$userid\",\"recoveryKey\":\"$password_key\",\"device\":{\"name\":\"$device\"}}"
+expect_problem 401 wrong_credentials
+send POST /v1/recoveries "{\"userid\":\"$userid\",\"recoveryKey\":\"$recovery_key\",\"device\":{\"name\":\"$device\"}}"
+expect_status 201
+token=$(json .session.token)
+remember "the restricted token" "$token"
+remember "the restricted token's secret in hexadecimal" "$(url_base64_to_hex "${token#slt_}" | tail --bytes +33)"
+send GET /v1/account
+expect_problem 401 unauthenticated
+token=$kept
+remember "the recovery key" "$recovery_key"
+remember "the recovery key in hexadecimal" "$(base64_to_hex "$recovery_key")"
+
+scenario "and into a second factor"
+proof="{\"currentPasswordKey\":\"$password_key\"}"
+send POST /v1/account/totp "$proof"
+expect_status 201
+otp_secret=$(json .secret)
+send POST /v1/account/totp/confirm "{\"totp\":\"$(one_time_code "$otp_secret" 3600)\"}"
+expect_problem 403 wrong_totp
+send POST /v1/account/totp/confirm "{\"totp\":\"$otp_secret\"}"
+expect_problem 422 malformed_totp
+send POST /v1/account/totp/confirm "{\"totp\":\"$(one_time_code "$otp_secret")\"}"
+expect_status 200
+mapfile -t recovery_codes < <(json '.recoveryCodes[]')
+send POST /v1/account/totp "$proof"
+expect_problem 409 totp_enabled
+session_token=$token
+token=
+send POST /v1/sessions "{$credentials}"
+expect_problem 401 totp_required
+send POST /v1/sessions "{$credentials,\"totp\":\"${recovery_codes[0]}\"}"
+expect_status 201
+send POST /v1/sessions "{$credentials,\"totp\":\"${recovery_codes[0]}\"}"
+expect_problem 401 wrong_totp
+send POST /v1/sessions "{$credentials,\"totp\":\"${recovery_codes[1]}-A\"}"
+expect_problem 422 malformed_totp
+token=$session_token
+remember "the secret of one-time passwords" "$otp_secret"
+remember "the secret of one-time passwords in hexadecimal" "$(base32_to_hex "$otp_secret")"
+for index in "${!recovery_codes[@]}"; do
+    remember "recovery code $index" "${recovery_codes[index]}"
+    remember "recovery code $index without hyphens" "${recovery_codes[index]//-/}"
+    remember "recovery code $index in hexadecimal" "$(printf '%s' "${recovery_codes[index]//-/}" | hex)"
+done
+master_key=$(grep --invert-match '^#' "$own_home/master.key")
+remember "the master key" "$master_key"
+remember "the master key in hexadecimal" "$(base64_to_hex "$master_key")"
+
 remember "the password" "$password"
 remember "the plaintext" "$plaintext"
 remember "the plaintext in base64" "$unencrypted"
@@ -212,7 +301,13 @@ scenario "the dump of the database has no password, no password key, no token an
 verifier=$(openssl base64 -d -A <<<"$password_key" | openssl dgst -sha256 -binary | openssl base64)
 search "$work/dump" "the dump"
 # The search finds what is there: the verifier and the sealed bytes, in PostgreSQL's hexadecimal.
-for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$title" "$body_bytes"; do
+code_hash=$({
+    python3 -c 'import sys; sys.stdout.buffer.write(bytes.fromhex(sys.argv[1]))' "${account_id//-/}"
+    printf '%s' "${recovery_codes[1]//-/}"
+} | openssl dgst -sha256 -binary | openssl base64)
+recovery_verifier=$(openssl base64 -d -A <<<"$recovery_key" | openssl dgst -sha256 -binary | openssl base64)
+for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$staged_title" "$staged_body" "$recovery_verifier" \
+    "$recovery_keyring" "$code_hash"; do
     grep --quiet --fixed-strings "$(base64_to_hex "$known")" "$work/dump" || fail "the dump to have $known"
 done
 grep --quiet --fixed-strings "$userid" "$work/dump" || fail "the dump to have the userid"
@@ -220,6 +315,8 @@ grep --quiet --fixed-strings "$(base62_to_hex "${share_ids[0]}")" "$work/dump" |
 
 remember "the verifier" "$verifier"
 remember "the verifier in hexadecimal" "$(base64_to_hex "$verifier")"
+remember "the recovery key's verifier" "$recovery_verifier"
+remember "the recovery key's verifier in hexadecimal" "$(base64_to_hex "$recovery_verifier")"
 remember "the device's name" "$device"
 remember "the userid" "$userid"
 
@@ -241,6 +338,13 @@ remember "the sealed body" "$body_bytes"
 remember "the keyring in hexadecimal" "$(base64_to_hex "$keyring")"
 remember "the sealed title in hexadecimal" "$(base64_to_hex "$title")"
 remember "the sealed body in hexadecimal" "$(base64_to_hex "$body_bytes")"
+remember "the recovery keyring" "$recovery_keyring"
+remember "the recovery keyring in hexadecimal" "$(base64_to_hex "$recovery_keyring")"
+remember "the title that was sealed anew" "$staged_title"
+remember "the body that was sealed anew" "$staged_body"
+remember "the title that was sealed anew, in hexadecimal" "$(base64_to_hex "$staged_title")"
+remember "the body that was sealed anew, in hexadecimal" "$(base64_to_hex "$staged_body")"
+remember "the rotation's id" "$rotation"
 remember "the item's id" "$id"
 remember "the session's id" "$session"
 

@@ -148,6 +148,13 @@ log_in() {
     token=$(json .session.token)
 }
 
+# one_time_code SECRET [SECONDS]: what pyotp, whose RFC 6238 is not ours, says that the code is now, or so much later. Needs
+# ensure_python_tools.
+one_time_code() {
+    "$repository/.venv/bin/python" -c \
+        'import sys, time, pyotp; print(pyotp.TOTP(sys.argv[1]).at(int(time.time()) + int(sys.argv[2])))' "$1" "${2:-0}"
+}
+
 # saltern ARGUMENT…: the command, talking to the server's own database.
 saltern() (
     # shellcheck source=/dev/null

@@ -1,7 +1,7 @@
 """A device that re-encrypts an account for good: PBKDF2 and AES-256-GCM by `cryptography`, every step noted in a file.
 
     rotation.py register STATE             a new account with items
-    rotation.py rotate STATE PROGRESS      stages everything and commits; ends quietly when the server goes away
+    rotation.py rotate STATE PROGRESS      stages everything and commits; status 3 when the server goes away
     rotation.py check STATE PROGRESS       one of the two passwords logs in and opens every item; prints old or new
 
 Called by rotation.sh, which kills the server meanwhile. STATE has what the person knows; after a check the password that
@@ -61,9 +61,9 @@ class Server:
             reply = self.connection.getresponse()
             received = reply.read()
         except (OSError, http.client.HTTPException) as error:
-            raise Gone from error
+            raise Gone(f"{method} {path}: {error}") from error
         if reply.status in (500, 503):
-            raise Gone
+            raise Gone(f"{method} {path}: {received[:500]!r}")
         check(reply.status in statuses, f"{method} {path}: not {reply.status} {received[:500]!r}")
         return reply.status, json.loads(received)
 
@@ -197,6 +197,6 @@ if __name__ == "__main__":
         {"register": register, "rotate": rotate, "check": check_state}[sys.argv[1]](*sys.argv[2:])
     except Failure as failure:
         sys.exit(str(failure))
-    except Gone:
-        if sys.argv[1] != "rotate":
-            sys.exit("the server does not answer")
+    except Gone as gone:
+        print(gone, file=sys.stderr)
+        sys.exit(3)

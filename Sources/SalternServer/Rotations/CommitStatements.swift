@@ -1,5 +1,13 @@
 internal import Postgres
 
+/// Has the planner join whole sets until the transaction ends. It knows nothing of rows that were written a moment ago,
+/// takes them for a handful, and would look them up one by one, or worse, each beside each.
+struct JoinWholeSets: Statement {
+    static let sql = "SELECT set_config('enable_nestloop', 'off', true)"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> String { try row.next() }
+}
+
 /// Live items that stand in the way of a commit: not staged, or staged from another revision than the present one.
 /// The account's row was locked before, so the answer stays true.
 struct FindUnready: Statement {
@@ -81,18 +89,20 @@ struct SwapItems: Statement {
     }
 
     static let sql = """
-        WITH \(StagedItems.slice(of: "$2")), numbered AS (
-            SELECT n.item_id, row_number() OVER (ORDER BY n.item_id) AS position
-            FROM slice n JOIN saltern.items i ON i.account_id = $1 AND i.item_id = n.item_id AND NOT i.deleted
-        ), taken AS (
-            DELETE FROM saltern.rotation_items s USING slice n
-            WHERE s.account_id = $1 AND s.rotation_id = $2 AND s.item_id = n.item_id
+        WITH \(StagedItems.bound(of: "$2")), taken AS (
+            DELETE FROM saltern.rotation_items s
+            WHERE s.account_id = $1 AND s.rotation_id = $2 AND s.item_id <= (SELECT b.item_id FROM bound b)
             RETURNING s.item_id, s.format, s.iterations, s.title, s.body
+        ), numbered AS (
+            SELECT t.*, row_number() OVER (ORDER BY t.item_id) AS position
+            FROM taken t
+            WHERE EXISTS (
+                SELECT FROM saltern.items l WHERE l.account_id = $1 AND l.item_id = t.item_id AND NOT l.deleted)
         ), swapped AS (
             UPDATE saltern.items i
-            SET revision = $3 + n.position, format = t.format, iterations = t.iterations, title = t.title,
-                body = t.body, updated_at = $4
-            FROM numbered n JOIN taken t ON t.item_id = n.item_id
+            SET revision = $3 + n.position, format = n.format, iterations = n.iterations, title = n.title,
+                body = n.body, updated_at = $4
+            FROM numbered n
             WHERE i.account_id = $1 AND i.item_id = n.item_id
             RETURNING i.item_id
         )

@@ -56,7 +56,8 @@ struct RotationCommit: Sendable {
     }
 
     private func refuseUnready(_ transaction: Transaction) async throws {
-        let unready = try await transaction.execute(FindUnready(accountID: accountID, rotationID: id))
+        let (_, unready) = try await transaction.execute(
+            JoinWholeSets(), FindUnready(accountID: accountID, rotationID: id))
         guard unready.isEmpty else {
             throw RotationProblem.incomplete(
                 missing: unready.filter { !$0.isStaged }.map(\.id), changed: unready.filter(\.isStaged).map(\.id))

@@ -107,19 +107,20 @@ struct DiscardStaged: AccountWrite {
             SELECT r.account_id, r.rotation_id, r.committed_at IS NOT NULL AS is_committed
             FROM saltern.rotations r
             WHERE r.account_id = $1 AND r.rotation_id = $5 AND \(Caller.hasLiveSession)
-        ), \(StagedItems.slice(of: "$5")), gone AS (
-            DELETE FROM saltern.rotation_items s USING slice n, rotation r
-            WHERE s.account_id = $1 AND s.rotation_id = $5 AND s.item_id = n.item_id AND NOT r.is_committed
+        ), \(StagedItems.bound(of: "$5")), gone AS (
+            DELETE FROM saltern.rotation_items s
+            WHERE s.account_id = $1 AND s.rotation_id = $5 AND s.item_id <= (SELECT b.item_id FROM bound b)
+                AND EXISTS (SELECT FROM rotation r WHERE NOT r.is_committed)
         ), expired AS (
             UPDATE saltern.rotations t SET expires_at = least(t.expires_at, $3) FROM rotation r
             WHERE t.account_id = $1 AND t.rotation_id = r.rotation_id AND NOT r.is_committed
-                AND EXISTS (SELECT FROM slice)
+                AND EXISTS (SELECT FROM bound)
         ), closed AS (
             DELETE FROM saltern.rotations t USING rotation r
             WHERE t.account_id = $1 AND t.rotation_id = r.rotation_id AND NOT r.is_committed
-                AND NOT EXISTS (SELECT FROM slice)
+                AND NOT EXISTS (SELECT FROM bound)
         )
-        SELECT r.is_committed, NOT r.is_committed AND NOT EXISTS (SELECT FROM slice) FROM rotation r
+        SELECT r.is_committed, NOT r.is_committed AND NOT EXISTS (SELECT FROM bound) FROM rotation r
         """
 
     func bind(to parameters: inout Parameters) { parameters.append(id) }

@@ -6,11 +6,15 @@ enum StagedItems {
     /// Sealed bytes; a single item may have more.
     private static let byteLimit = 33_554_432
 
-    /// A part of a `WITH`, `slice`: the first staged items of a rotation of the account $1, in the order of their ids.
+    /// A part of a `WITH`, `bound`: the last item of the first slice of what a rotation of the account $1 has staged, by
+    /// id; no row when nothing is staged.
+    ///
+    /// A slice is a range of keys: a statement finds its rows without a join, of which the planner, who thinks that an
+    /// account it knows nothing of has one row, would make a loop in a loop.
     /// - Parameter rotation: The parameter that names the rotation.
-    static func slice(of rotation: String) -> String {
+    static func bound(of rotation: String) -> String {
         """
-        slice AS (
+        bound AS (
             SELECT b.item_id FROM (
                 SELECT f.item_id, f.position, sum(f.bytes) OVER (ORDER BY f.position) AS bytes
                 FROM (
@@ -22,6 +26,7 @@ enum StagedItems {
                 ) f
             ) b
             WHERE b.position = 1 OR b.bytes <= \(byteLimit)
+            ORDER BY b.position DESC LIMIT 1
         )
         """
     }
@@ -41,9 +46,9 @@ struct RemoveStaged: Statement {
     let rotationID: RotationID
 
     static let sql = """
-        WITH \(StagedItems.slice(of: "$2")), gone AS (
-            DELETE FROM saltern.rotation_items s USING slice n
-            WHERE s.account_id = $1 AND s.rotation_id = $2 AND s.item_id = n.item_id
+        WITH \(StagedItems.bound(of: "$2")), gone AS (
+            DELETE FROM saltern.rotation_items s
+            WHERE s.account_id = $1 AND s.rotation_id = $2 AND s.item_id <= (SELECT b.item_id FROM bound b)
             RETURNING s.item_id
         )
         SELECT count(*) FROM gone

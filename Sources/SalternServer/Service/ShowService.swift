@@ -13,6 +13,7 @@ struct ShowService: OpenEndpoint {
                 Self.write(configuration.kdf, to: &writer)
                 writer.member("registration", configuration.registration.rawValue)
                 Self.write(configuration.items, to: &writer)
+                Self.write(configuration.shares, to: &writer)
                 Self.write(configuration.pins, to: &writer)
             }
         }
@@ -42,6 +43,15 @@ struct ShowService: OpenEndpoint {
             writer.member("changesPerPage", PageSize.limits.upperBound)
             writer.member("batchOperations", WriteBatch.operationLimit)
             writer.member("batchRequestBytes", WriteBatch.requestLimit)
+        }
+    }
+
+    private static func write(_ policy: SharePolicy, to writer: inout JSONWriter) {
+        writer.object("shares") { writer in
+            writer.array("formats") { writer in
+                for format in SharePolicy.formats { writer.string(format.rawValue) }
+            }
+            writer.member("anonymous", policy.acceptsAnonymous)
         }
     }
 

@@ -34,7 +34,7 @@ struct OpenShare: OpenEndpoint {
                 writer.member("salt", base64: share.salt)
                 writer.member("iterations", Int(share.iterations))
                 writer.member("sealed", base64: share.sealed)
-                if let expiresAt = share.expiresAt { writer.member("expiresAt", expiresAt) }
+                if let expiresAt = share.expiresAt, share.viewsLeft != 0 { writer.member("expiresAt", expiresAt) }
                 if let viewsLeft = share.viewsLeft { writer.member("viewsLeft", viewsLeft) }
             }
         }

@@ -31,13 +31,14 @@ struct ReplaceShare: AccountEndpoint, OpenEndpoint {
 
     func respond(to request: Request) async throws -> Response {
         let now = clock.now
-        let content = try JSONBody.read(request) { try ShareContent(&$0, now: now) }
         guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
         let (id, owner) = try await misses.find(request) { id in
             try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
                 (id, $0)
             }
         }
+        // Whoever has a wrong token is told so before the server takes trouble with the body.
+        let content = try JSONBody.read(request) { try ShareContent(&$0, now: now) }
         let update = UpdateShare(id: id, now: now, manager: .token(token.hash), content: content)
         if let owner {
             return try await database.withTransaction { try await Self.replace(update, of: owner, in: $0) }

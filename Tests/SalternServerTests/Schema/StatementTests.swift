@@ -38,8 +38,8 @@ import Testing
         "FindOldAttempts", "FindExpiredRotations",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
-        // An advisory lock belongs to no table.
-        "TakePurgeLock",
+        // An advisory lock belongs to no table, nor does a setting.
+        "TakePurgeLock", "JoinWholeSets",
         // The invitation that an account came of, when the account is deleted.
         "FindInvitesUsedBy",
         // The quantiles of all accounts, once a day.

@@ -23,6 +23,7 @@ import Testing
                         "useridBytes": 254, "keyringBytes": 65_536, "itemRequestBytes": 2_097_152, "itemsPerPage": 500,
                         "changesPerPage": 500, "batchOperations": 500, "batchRequestBytes": 8_388_608,
                     ],
+                    "shares": ["formats": ["aes-256-gcm", "aes-256-gcm-iv16"], "anonymous": false],
                     "pins": ["active": ["sha256//a"], "backup": ["sha256//b"]],
                 ])
         }

@@ -20,12 +20,14 @@ import Testing
         try await TestApplication.with { app in
             let reply = try await app.client.post("/v1/shares", Self.content())
             #expect(reply.status == 401)
+            #expect(try await app.client.get("/v1/service").bool("shares.anonymous") == false)
             #expect(try await app.execute(CountShareRows()) == [[0, 0]])
         }
     }
 
     @Test func `without an account a share is small and short-lived`() async throws {
         try await TestApplication.with(Self.configuration()) { app in
+            #expect(try await app.client.get("/v1/service").bool("shares.anonymous") == true)
             let share = try await TestShare(app.client, Self.content(plaintext: 65_536 - 28))
             for (content, code, field) in [
                 (Self.content(plaintext: 65_537 - 28), "too_long", "sealed"),

@@ -73,6 +73,8 @@ import Testing
                 for path in [share.path, "/v1/shares/\(ShareID.random().text)", "/v1/shares/x"] {
                     for reply in [
                         try await client.put(path, ShareFixtures.content()), try await client.delete(path),
+                        // A body that is no share does not make a difference either.
+                        try await client.put(path, client.token == bob.client.token ? ShareFixtures.content() : [:]),
                     ] {
                         #expect(reply.status == 404)
                         bodies.insert(reply.text.replacing(/"requestId":"[0-9a-f]+"/, with: ""))
