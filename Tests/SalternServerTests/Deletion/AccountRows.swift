@@ -9,7 +9,7 @@ struct AccountRows: Statement {
     let accountID: AccountID
 
     /// Columns that can name an account, in whatever table.
-    static let columns = ["account_id", "owner_account", "used_by", "target_account"]
+    static let columns = ["account_id", "owner_account", "target_account"]
 
     /// Counts for one account, by `table.column`.
     static let function = """
@@ -72,10 +72,6 @@ extension TestApplication {
             """
             INSERT INTO saltern.security_events (account_id, occurred_at, event_id, kind)
             SELECT \(id), now(), gen_random_uuid(), 'exported' FROM generate_series(1, 3)
-            """,
-            """
-            INSERT INTO saltern.invites (code_hash, invite_id, created_at, expires_at, used_at, used_by)
-            VALUES (\(share), gen_random_uuid(), now(), now(), now(), \(id))
             """,
             """
             INSERT INTO saltern.shares
