@@ -36,10 +36,11 @@ import Testing
             "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
             "certificate export", "certificate rotate", "certificate check", "health", "statements",
             "master-key create",
-            "master-key list", "master-key rotate", "master-key reseal", "master-key prune", "plan list", "plan set",
-            "account list", "account show", "account events", "account lock", "account unlock", "account end-sessions",
-            "account set-plan", "account delete", "account remove-second-factor", "invite create", "invite list",
-            "invite revoke", "audit list", "audit verify", "stats", "purge",
+            "master-key list", "master-key rotate", "master-key reseal", "master-key prune",
+            "account remove-second-factor", "plan list", "plan set", "account set-plan", "purge",
+            "account list", "account show", "account events",
+            "account lock", "account unlock", "account end-sessions", "account delete", "invite create", "invite list",
+            "invite revoke", "audit list", "audit verify", "stats",
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")

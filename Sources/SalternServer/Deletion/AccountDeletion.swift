@@ -23,8 +23,10 @@ struct AccountDeletion: Sendable {
         else { return false }
         try await removeItems(transaction)
         try await removeShares(transaction)
-        try await removeEvents(transaction)
         try await removeFailures(userid, transaction)
+        // Before the events: who trims sessions has not locked the account, and notes what it ends.
+        _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
+        try await removeEvents(transaction)
         _ = try await transaction.execute(
             RemoveLogin(userid: userid, accountID: accountID), RemoveAccount(accountID: accountID))
         try await transaction.record(
@@ -51,7 +53,7 @@ struct AccountDeletion: Sendable {
 
     private func removeEvents(_ transaction: Transaction) async throws(PostgresError) {
         var event: RemoveSomeSecurityEvents.Key? = RemoveSomeSecurityEvents.Key(
-            occurredAt: Timestamp(unixSeconds: 0), eventID: SecurityEventID(ItemPage.lowest.uuid))
+            occurredAt: .distantPast, eventID: SecurityEventID(ItemPage.lowest.uuid))
         while let from = event {
             event = try await transaction.execute(RemoveSomeSecurityEvents(accountID: accountID, from: from)).first
         }

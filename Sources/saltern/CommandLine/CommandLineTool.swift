@@ -32,7 +32,7 @@ enum CommandLineTool {
             Entry(ResealSecrets.self), Entry(PruneMasterKeys.self),
             Entry(ListAccounts.self), Entry(ShowAccount.self), Entry(ListAccountEvents.self),
             Entry(LockAccount.self), Entry(UnlockAccount.self), Entry(EndSessions.self), Entry(SetAccountPlan.self),
-            Entry(DeleteAccount.self), Entry(RemoveAccountSecondFactor.self),
+            Entry(RemoveAccountSecondFactor.self), Entry(DeleteAccount.self),
             Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(ShowStatistics.self), Entry(PurgeNow.self),
             Entry(CreateInvites.self), Entry(ListInvites.self), Entry(RevokeInvite.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
