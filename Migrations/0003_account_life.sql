@@ -121,11 +121,13 @@ CREATE TABLE saltern.invites (
     plan text COLLATE "C",
     note text CHECK (char_length(note) BETWEEN 1 AND 200),
     used_at timestamptz,
-    -- Forgotten when that account is deleted.
-    used_by uuid,
-    revoked_at timestamptz,
-    CHECK (used_at IS NOT NULL OR used_by IS NULL)
+    revoked_at timestamptz
 );
+-- The invite that an account came with. Here and not in `invites`, so that it goes with the account.
+ALTER TABLE saltern.accounts ADD COLUMN invite_id uuid;
+
+-- Locked accounts are few; no write of an account touches this.
+CREATE INDEX accounts_locked ON saltern.accounts (userid) WHERE locked_at IS NOT NULL;
 
 -- What admins did, and which accounts were deleted. Each row carries the hash of the one before.
 CREATE TABLE saltern.audit_log (
@@ -152,7 +154,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE
     saltern.rotation_items, saltern.receipts, saltern.security_events, saltern.failed_attempts
     TO saltern_server;
 GRANT SELECT ON saltern.invites TO saltern_server;
-GRANT UPDATE (used_at, used_by) ON saltern.invites TO saltern_server;
+GRANT UPDATE (used_at) ON saltern.invites TO saltern_server;
 GRANT SELECT, INSERT ON saltern.audit_log TO saltern_server;
 GRANT SELECT ON saltern.audit_head TO saltern_server;
 GRANT UPDATE (sequence, hash) ON saltern.audit_head TO saltern_server;

@@ -107,48 +107,116 @@ serve_with_another_prefix >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
 grep --quiet 'salt prefix' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
 
-# documented_sql FIRST-WORDS: the statement of docs/admins.md that begins so, for this account.
-documented_sql() {
-    awk -v first="$1" 'index($0, first) == 1 { found = 1 } found { print } found && /;/ && first != "BEGIN" { exit } /^COMMIT/ { found = 0 }' \
-        "$repository/docs/admins.md" | sed "s/'…'/'$account_id'/; s/ada@example.org/$userid/"
-}
-
-scenario "the handbook's SQL finds, locks and unlocks an account"
+scenario "an account is found, shown and listed"
 register ada
-[[ $(query "$(documented_sql 'SELECT account_id')") == "$account_id" ]] || fail "the account to be found"
-query "$(documented_sql 'UPDATE saltern.accounts SET locked_at')"
+run_command 0 account list --userid-prefix "$userid" --json
+[[ $(jq --raw-output '.accounts[0].accountId' <<<"$said") == "$account_id" ]] || fail "the account to be listed: $said"
+run_command 0 account list --userid-prefix "$userid"
+says "$account_id"
+run_command 0 account show "$userid"
+says 'never changed'
+run_command 0 account show --id "$account_id" --json
+[[ $(jq --raw-output .userid <<<"$said") == "$userid" ]] || fail "the account to be shown: $said"
+run_command 1 account show nobody@example.org
+says 'nobody has this userid'
+
+scenario "a locked account's sessions are over, and its key opens nothing until it is unlocked"
+run_command 0 account lock "$userid" --actor grace
+says "account $account_id is locked; 1 sessions have ended"
 request GET /v1/account
 expect_problem 401 unauthenticated
-kept=$token
 token=
 request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
 expect_problem 401 wrong_credentials
-query "UPDATE saltern.accounts SET locked_at = NULL WHERE account_id = '$account_id'"
-token=$kept
+run_command 0 account list --locked
+says "$account_id"
+run_command 0 account lock "$userid"
+says 'was locked already'
+run_command 0 account unlock "$userid"
+# The failure above may have to be waited out.
+logs_in_again() {
+    request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
+    [[ $status == 201 ]]
+}
+wait_until 70 logs_in_again || fail "a log-in after the account was unlocked"
+token=$(json .session.token)
 request GET /v1/account
 expect_status 200
 
-scenario "… gives it another plan"
-saltern plan set large --items 100000 >/dev/null
-saltern account set-plan "$userid" large >/dev/null
+scenario "… gets another plan"
+run_command 0 plan set large --items 100000
+run_command 0 account set-plan "$userid" large
 request GET /v1/account
 expect_json .plan large
 expect_json .limits.items 100000
 
-scenario "… and deletes it, with everything it has"
+scenario "… loses its sessions on every node at once"
+run_command 0 account end-sessions "$userid"
+says '1 sessions have ended'
+request GET /v1/account
+expect_problem 401 unauthenticated
+
+scenario "… reads all that in its security log"
+log_in
+request GET /v1/account/events
+expect_status 200
+for kind in locked unlocked plan_changed sessions_ended; do
+    expect_json ".events | any(.kind == \"$kind\")" true
+done
+run_command 0 account events "$userid" --json
+[[ $(jq '.events | any(.kind == "locked")' <<<"$said") == true ]] || fail "the same events: $said"
+
+scenario "… and is deleted, with everything it has, when somebody says yes"
 request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
 expect_status 201
 item=$(uuid)
 request PUT "/v1/items/$item" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
 request DELETE "/v1/items/$item" '' --header 'If-Match: *'
 expect_status 200
-query "$(documented_sql BEGIN)"
+run_command 1 account delete "$userid"
+says 'nobody is there to confirm it'
+request GET /v1/account
+expect_status 200
+run_command 0 account delete "$userid" --yes
 request GET /v1/account
 expect_problem 401 unauthenticated
-left=$(query "SELECT (SELECT count(*) FROM saltern.accounts WHERE account_id = '$account_id')
-    + (SELECT count(*) FROM saltern.sessions WHERE account_id = '$account_id')
-    + (SELECT count(*) FROM saltern.items WHERE account_id = '$account_id')
-    + (SELECT count(*) FROM saltern.deleted_contents WHERE account_id = '$account_id')
-    + (SELECT count(*) FROM saltern.logins WHERE userid = '$userid')")
-[[ $left == 0 ]] || fail "no row to be left, which are $left"
+tables=$(query "SELECT c.table_name FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
+    WHERE c.table_schema = 'saltern' AND c.column_name = 'account_id'")
+(($(wc -l <<<"$tables") >= 10)) || fail "the tables of accounts: $tables"
+for table in $tables; do
+    left=$(query "SELECT count(*) FROM saltern.$table WHERE account_id = '$account_id'")
+    [[ $left == 0 ]] || fail "no row to be left in $table, which are $left"
+done
 query "DELETE FROM saltern.plans WHERE plan = 'large'"
+
+scenario "accounts that nobody has ever used go, and nobody else"
+register used
+request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
+expect_status 201
+used=$account_id
+register young
+young=$account_id
+bots=()
+for _ in 1 2 3; do
+    register bot
+    bots+=("$account_id")
+done
+in_list=$(printf ",'%s'" "$used" "${bots[@]}")
+# All but the young one are old.
+query "UPDATE saltern.accounts SET created_at = created_at - interval '400 days' WHERE account_id IN (${in_list:1});
+    UPDATE saltern.sessions SET created_at = created_at - interval '400 days', last_used_at = last_used_at - interval '400 days'
+    WHERE account_id IN (${in_list:1})"
+run_command 0 account delete --never-used --older-than 390d --dry-run
+says '3 of'
+run_command 1 account delete --never-used --older-than 390d
+run_command 0 account delete --never-used --older-than 390d --yes
+says 'deleted 3 of'
+for account_id in "${bots[@]}"; do run_command 1 account show --id "$account_id"; done
+for account_id in "$used" "$young"; do run_command 0 account show --id "$account_id"; done
+
+scenario "stats count"
+run_command 0 stats --json
+(($(jq '.accounts.total' <<<"$said") >= 2)) || fail "two accounts at least: $said"
+(($(jq '.databaseBytes' <<<"$said") > 1000000)) || fail "the size of the database: $said"
+run_command 0 stats
+says 'live sessions'

@@ -44,16 +44,28 @@ body_bytes=$(random_base64 120)
 id=$(uuid)
 
 credentials="\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"device\":{\"name\":\"$device\"}"
+mapfile -t invites < <(saltern invite create --count 3 --json | jq --raw-output '.invites[].code')
+invited() { printf '{%s,"kdf":{"iterations":600000},"keyring":"%s","invite":"%s"}' "$credentials" "$keyring" "$1"; }
 send POST /v1/kdf "{\"userid\":\"$userid\"}"
-send POST /v1/accounts "{$credentials,\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\"}"
+send POST /v1/accounts "$(invited "${invites[0]}")"
 expect_status 201
 account_id=$(json .accountId)
 token=$(json .session.token)
 remember "the first token" "$token"
+device_token=$(json .device.token)
+remember "the device's token" "$device_token"
+remember "the device's token in hexadecimal" "$(url_base64_to_hex "${device_token#sld_}")"
+remember "the code of the device's token in hexadecimal" "$(url_base64_to_hex "${device_token#sld_}" | tail --bytes +33)"
 send POST /v1/accounts "{$credentials,\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\"}"
 expect_status 409
+send POST /v1/accounts "$(invited "${invites[1]}")"
+expect_status 409
+send POST /v1/accounts "$(invited "${invites[2]%?}")"
+expect_problem 403 invalid_invite
+send GET "/v1/invites/${invites[2]}"
+expect_problem 404 not_found
 send POST /v1/kdf "{\"userid\":\"$userid\"}"
-send POST /v1/sessions "{$credentials}"
+send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"device\":{\"name\":\"$device\",\"token\":\"$device_token\"}}"
 expect_status 201
 token=$(json .session.token)
 session=$(json .session.id)
@@ -116,6 +128,14 @@ send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password\"}"
 expect_problem 422 not_a_stretched_key
 send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(random_base64 32)\"}"
 expect_problem 401 wrong_credentials
+send POST /v1/sessions "{\"userid\":\"$password\",\"passwordKey\":\"$(random_base64 32)\",\"device\":{\"token\":\"$device_token\"}}"
+expect_problem 401 wrong_credentials
+send POST /v1/sessions "{$credentials,\"$device_token\":1}"
+expect_problem 422 unknown_member
+send POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$device_token\"}"
+expect_problem 422 not_a_stretched_key
+send GET "/v1/account/events?page=$device_token"
+expect_problem 400 invalid_parameter
 send POST /v1/sessions "{$credentials,\"more\":\"$password_key\"}"
 expect_problem 422 unknown_member
 send POST /v1/sessions "{$credentials"
@@ -170,6 +190,12 @@ token=$(json .session.token)
 send DELETE "/v1/items/$id" '' --header 'If-Match: *'
 send PUT "/v1/items/$id" "{$content}" --header 'If-None-Match: *'
 expect_status 201
+
+for index in "${!invites[@]}"; do
+    remember "invite $index" "${invites[index]}"
+    remember "invite $index without its prefix" "${invites[index]#sli_}"
+    remember "invite $index in hexadecimal" "$(url_base64_to_hex "${invites[index]#sli_}")"
+done
 
 scenario "and into recovery and rotation"
 recovery_key=$(stretch "canary-$(openssl rand -hex 8)" localhost.saltern:recovery 10000)
@@ -254,6 +280,43 @@ master_key=$(grep --invert-match '^#' "$own_home/master.key")
 remember "the master key" "$master_key"
 remember "the master key in hexadecimal" "$(base64_to_hex "$master_key")"
 
+scenario "key, keyring and userid are changed, and what they were is nowhere any more"
+replaced_key=$password_key
+replaced_keyring=$keyring
+replaced_userid=$userid
+password_key=$(random_base64 32)
+keyring=$(random_base64 120)
+userid=$(unique canary)
+receipt="canary-$(openssl rand -hex 8)"
+send PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}"
+expect_problem 428 precondition_required
+send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: "1"'
+expect_status 200
+between=$(random_base64 32)
+new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$(random_base64 32)\",$new_key}"
+expect_problem 403 wrong_credentials
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":1}"
+expect_problem 409 keyring_changed
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key}"
+expect_status 200
+send PUT /v1/account/userid "{\"currentPasswordKey\":\"$between\",\"userid\":\"$userid\",
+    \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+expect_status 200
+send PUT /v1/account/receipt "{\"receipt\":\"$receipt\"}"
+expect_status 200
+send POST /v1/account/export "{\"currentPasswordKey\":\"$password_key\"}"
+expect_status 200
+send DELETE /v1/account "{\"currentPasswordKey\":\"$between\"}"
+expect_problem 403 wrong_credentials
+remember "the replaced key" "$replaced_key"
+remember "the replaced key in hexadecimal" "$(base64_to_hex "$replaced_key")"
+remember "the replaced verifier in hexadecimal" "$(openssl base64 -d -A <<<"$replaced_key" | openssl dgst -sha256 -binary | hex)"
+remember "the key between" "$between"
+remember "the key between in hexadecimal" "$(base64_to_hex "$between")"
+remember "the replaced keyring in hexadecimal" "$(base64_to_hex "$replaced_keyring")"
+remember "the replaced userid" "$replaced_userid"
+
 remember "the password" "$password"
 remember "the plaintext" "$plaintext"
 remember "the plaintext in base64" "$unencrypted"
@@ -299,6 +362,7 @@ for known in "$verifier" "$share_sealed" "$share_salt" "$keyring" "$staged_title
     grep --quiet --fixed-strings "$(base64_to_hex "$known")" "$work/dump" || fail "the dump to have $known"
 done
 grep --quiet --fixed-strings "$userid" "$work/dump" || fail "the dump to have the userid"
+grep --quiet --fixed-strings "$receipt" "$work/dump" || fail "the dump to have the receipt"
 grep --quiet --fixed-strings "$(base62_to_hex "${share_ids[0]}")" "$work/dump" || fail "the dump to have the share's id"
 
 remember "the verifier" "$verifier"
@@ -321,6 +385,7 @@ remember "a share's payload" "$share_sealed"
 remember "a share's salt in hexadecimal" "$(base64_to_hex "$share_salt")"
 remember "a share's payload in hexadecimal" "$(base64_to_hex "$share_sealed")"
 remember "the keyring" "$keyring"
+remember "the receipt" "$receipt"
 remember "the sealed title" "$title"
 remember "the sealed body" "$body_bytes"
 remember "the keyring in hexadecimal" "$(base64_to_hex "$keyring")"

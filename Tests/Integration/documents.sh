@@ -45,7 +45,9 @@ saltern serve --help | sed -n 's/^ *\(SALTERN_[A-Z_]*\)  *\([a-z0-9.:]*[a-z0-9]\
 done
 
 scenario "every command is documented"
-for words in serve 'migrate up' 'certificate create' 'certificate pins' 'master-key create' 'master-key rotate' 'master-key reseal' 'master-key prune' 'account remove-second-factor' 'plan list' 'plan set' 'account set-plan' purge health statements; do
+for words in serve 'migrate up' 'certificate create' 'certificate pins' 'master-key create' 'master-key rotate' 'master-key reseal' \
+    'master-key prune' 'account remove-second-factor' 'plan list' 'plan set' 'account list' 'account lock' \
+    'account set-plan' 'account delete' 'invite create' 'audit list' stats purge health statements; do
     grep --quiet --fixed-strings "saltern $words" docs/admins.md || fail "saltern $words in docs/admins.md"
 done
 

@@ -38,6 +38,9 @@ import Testing
             "master-key create",
             "master-key list", "master-key rotate", "master-key reseal", "master-key prune",
             "account remove-second-factor", "plan list", "plan set", "account set-plan", "purge",
+            "account list", "account show", "account events",
+            "account lock", "account unlock", "account end-sessions", "account delete", "invite create", "invite list",
+            "invite revoke", "audit list", "audit verify", "stats",
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")

@@ -32,7 +32,7 @@ extension CommandLineTests {
             // The test's clock stands in the past: everything that it stored is old.
             let purge = try await run(
                 "purge", "--json", environment: ["SALTERN_DATABASE_URL": app.database.serverURL])
-            #expect(purge.output == "{\"sessions\":1,\"tombstones\":0,\"contents\":0}\n", "\(purge)")
+            #expect(purge.output.hasPrefix(#"{"sessions":1,"tombstones":0,"contents":0,"#), "\(purge)")
         }
     }
 
@@ -42,6 +42,7 @@ extension CommandLineTests {
             (["plan", "set", "a", "--items", "-1"], "--items must be a whole number"),
             (["plan", "set", "a", "--sessions", "0"], "--sessions must be a whole number"),
             (["plan", "set", "a", "b"], "unknown argument b"), (["account", "set-plan", "a"], "the plan's name is"),
+            (["plan", "set", "a", "--actor", ""], "--actor must be"),
         ] {
             let outcome = try await run(words)
             #expect(outcome.status == 64)

@@ -1,4 +1,6 @@
 import Foundation
+import HTTPCore
+import SalternServer
 import SalternTesting
 import Testing
 
@@ -49,6 +51,32 @@ import Testing
         var settings = Settings(["SALTERN_N": text])
         _ = settings.integer("SALTERN_N", in: 1...64, default: 4)
         #expect(settings.problems == ["SALTERN_N must be a whole number from 1 to 64"])
+    }
+
+    @Test(arguments: ["127.0.0.1", "127.0.0.1,10.0.0.0/8", "127.0.0.1, ::1, 2001:db8::/32"])
+    func `trusted proxies are addresses and blocks`(text: String) {
+        var settings = Settings(["SALTERN_TRUSTED_PROXIES": text])
+        #expect(settings.trustedProxies().contains(IPAddress("127.0.0.1") ?? .unspecified))
+        #expect(settings.problems == [])
+    }
+
+    @Test(arguments: [
+        "", ",", "127.0.0.1,", "127.0.0.1;10.0.0.1", "proxy", "10.0.0.1/8", "0.0.0.0/0", "127.0.0.1 10.0.0.1",
+    ])
+    func `a slip among them trusts nobody`(text: String) {
+        var settings = Settings(["SALTERN_TRUSTED_PROXIES": text])
+        _ = settings.trustedProxies()
+        #expect(settings.problems.count == 1)
+    }
+
+    @Test func `rate limits are figures, on or off`() {
+        var settings = Settings(["SALTERN_RATE_LIMITS": "login=1/1"])
+        #expect(settings.rateLimits().limits[.login]?.burst == 1)
+        settings = Settings([:])
+        #expect(settings.rateLimits() == .standard)
+        settings = Settings(["SALTERN_RATE_LIMITS": "none"])
+        _ = settings.rateLimits()
+        #expect(settings.problems.first?.hasPrefix("SALTERN_RATE_LIMITS must be on, off, or figures") == true)
     }
 
     @Test func `a misspelt variable is refused, also as a file`() {

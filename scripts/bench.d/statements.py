@@ -24,6 +24,8 @@ BODY = "convert_to(repeat(lpad(:n::text, 16, '0'), 64), 'UTF8')"
 # Statement -> an expression for each of $1, $2, …
 PARAMETERS = {
     "FindLogin": [":userid::text"],
+    # The hash of something that nobody has failed at; as of every subject, 32 bytes.
+    "FindFailedAttempts": ["sha256(:userid::text::bytea)"],
     "OpenSession": [
         ACCOUNT,
         "uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())",
@@ -54,7 +56,7 @@ PARAMETERS = {
 
 # Row of the table -> what the server executes for one request, in order.
 ENDPOINTS = {
-    "login": ["FindLogin", "OpenSession"],
+    "login": ["FindLogin", "FindFailedAttempts", "OpenSession"],
     "read": ["Authenticate", "FindItem"],
     "write": ["AuthenticateForWrite", "WriteItem"],
     "share": ["TakeView"],

@@ -30,10 +30,12 @@ struct InsertAccount: Statement {
     let userid: Userid
     let keyring: Keyring?
     let now: Timestamp
+    /// The invite that was used for it.
+    var invite: ConsumeInvite.Row?
 
     static let sql = """
-        INSERT INTO saltern.accounts (account_id, userid, keyring, keyring_revision, created_at)
-        VALUES ($1, $2, $3, $4, $5)
+        INSERT INTO saltern.accounts (account_id, userid, keyring, keyring_revision, created_at, plan, invite_id)
+        VALUES ($1, $2, $3, $4, $5, coalesce($6, 'default'), $7)
         """
 
     func bind(to parameters: inout Parameters) {
@@ -42,6 +44,8 @@ struct InsertAccount: Statement {
         parameters.append(keyring?.bytes)
         parameters.append(keyring == nil ? 0 as Int64 : 1)
         parameters.append(now)
+        parameters.append(invite?.plan)
+        parameters.append(invite?.id)
     }
 }
 
@@ -89,6 +93,8 @@ struct FindAccount: AccountRead {
         let recoveryCodes: Int64
         /// When the recovery key was set; nil when there is none.
         let recoverySetAt: Timestamp?
+        /// Nil when there is no receipt.
+        let receiptUpdatedAt: Timestamp?
     }
 
     struct Limits: Sendable {
@@ -110,7 +116,8 @@ struct FindAccount: AccountRead {
             ), \(ShareCount.sql(at: "$2")),
             EXISTS (SELECT FROM saltern.second_factors f WHERE f.account_id = $1 AND f.confirmed_at IS NOT NULL),
             (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = $1),
-            (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = $1)
+            (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = $1),
+            (SELECT r.updated_at FROM saltern.receipts r WHERE r.account_id = $1)
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
         WHERE a.account_id = $1
         """
@@ -127,6 +134,7 @@ struct FindAccount: AccountRead {
                 items: try row.next(), itemBytes: try row.next(), bytes: try row.next(), sessions: try row.next(),
                 shares: try row.next(), deletedDays: try row.next()),
             items: try row.next(), bytes: try row.next(), sessions: try row.next(), shares: try row.next(),
-            hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next())
+            hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next(),
+            receiptUpdatedAt: try row.next())
     }
 }

@@ -2,6 +2,8 @@ internal import HTTPCore
 internal import Postgres
 
 /// `POST /v1/accounts`: creates account, credential, first session and optional keyring, all or nothing.
+///
+/// An invite is used up with it; without one, registration is one round trip.
 struct RegisterAccount: OpenEndpoint {
     private let database: PostgresClient
     private let clock: any WallClock
@@ -25,6 +27,7 @@ struct RegisterAccount: OpenEndpoint {
         let iterations: Int32
         let keyring: Keyring?
         let deviceName: DeviceName?
+        let invite: InviteCode?
 
         init(_ request: Request, _ kdf: KDFPolicy) throws {
             self = try JSONBody.read(request) { try Body(&$0, kdf) }
@@ -36,27 +39,29 @@ struct RegisterAccount: OpenEndpoint {
             iterations = try members.object("kdf") { try $0.required("iterations", kdf.newIterations(json:)) }
             keyring = try members.optional("keyring", Keyring.init(json:))
             deviceName = try DeviceName.device(from: &members)
+            invite = try members.optional("invite", InviteCode.init(json:))
         }
     }
 
     func respond(to request: Request) async throws -> Response {
-        guard mode == .open else { throw RegistrationProblem.closed }
+        guard mode != .closed else { throw RegistrationProblem.closed }
         let body = try Body(request, kdf)
+        if mode == .invite, body.invite == nil { throw RegistrationProblem.inviteRequired }
         let now = clock.now
         let accountID = AccountID.random()
         let session = NewSession(accountID: accountID, now: now, policy: sessions)
-        do throws(PostgresError) {
-            _ = try await database.execute(
-                InsertLogin(
-                    userid: body.userid, accountID: accountID, verifier: body.passwordKey.verifier,
-                    kdfIterations: body.iterations),
-                InsertAccount(accountID: accountID, userid: body.userid, keyring: body.keyring, now: now),
-                InsertSession(
-                    accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                    deviceName: body.deviceName, now: now, expiresAt: session.expiresAt))
-        } catch {
-            if InsertLogin.isUseridTaken(error) { throw RegistrationProblem.useridTaken }
-            throw error
+        let registration = Registration(
+            login: InsertLogin(
+                userid: body.userid, accountID: accountID, verifier: body.passwordKey.verifier,
+                kdfIterations: body.iterations),
+            account: InsertAccount(accountID: accountID, userid: body.userid, keyring: body.keyring, now: now),
+            session: InsertSession(
+                accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+                deviceName: body.deviceName, now: now, expiresAt: session.expiresAt))
+        if let invite = body.invite {
+            try await registration.store(in: database, using: invite)
+        } else {
+            try await registration.store(in: database)
         }
         return .json(.created) { writer in
             writer.object { writer in
@@ -64,21 +69,6 @@ struct RegisterAccount: OpenEndpoint {
                 session.write(to: &writer)
                 devices.write(.new(body.userid), to: &writer)
             }
-        }
-    }
-}
-
-/// Why nobody was registered.
-enum RegistrationProblem: ProblemConvertible {
-    case closed
-    case useridTaken
-
-    var problem: Problem {
-        switch self {
-        case .closed:
-            Problem(.forbidden, "registration_closed", detail: "This service takes no new accounts.")
-        case .useridTaken:
-            Problem(.conflict, "userid_taken", detail: "Somebody else has this userid.", field: "userid")
         }
     }
 }

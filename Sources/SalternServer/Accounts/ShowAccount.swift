@@ -33,6 +33,7 @@ struct ShowAccount: AccountEndpoint {
                     if let createdAt = account.recoverySetAt { writer.member("createdAt", createdAt) }
                 }
                 writer.member("createdAt", account.createdAt)
+                if let updatedAt = account.receiptUpdatedAt { writer.member("receiptUpdatedAt", updatedAt) }
             }
         }
     }

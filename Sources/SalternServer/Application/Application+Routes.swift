@@ -30,6 +30,8 @@ extension Application {
                 ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
+            build.account(.put, "/v1/account/receipt", body: .json(limit: Receipt.requestLimit), PutReceipt()),
+            build.account(.post, "/v1/account/export", body: small, ExportAccount(parts)),
 
             build.account(.post, "/v1/account/totp", body: small, BeginSecondFactor(parts)),
             build.account(.post, "/v1/account/totp/confirm", body: small, FinishSecondFactor(parts)),

@@ -60,7 +60,6 @@ public struct ServiceConfiguration: Sendable {
         {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
-        if registration == .invite { findings.append("The registration mode must be open or closed.") }
         return findings + kdf.findings + sessions.findings + items.findings + shares.findings + purge.findings
             + rateLimits.findings
     }

@@ -35,9 +35,7 @@ struct ChangeCredential: AccountEndpoint {
             }
             return Self.reply(outcome, body.new, endsSession: true)
         }
-        let proven = try await authorization.prove(currentKey, replacement: body.new.verifier)
-        try body.new.check(follows: proven.verifier, iterations: proven.kdfIterations)
-        let outcome = try await authorization.change(as: proven) { transaction in
+        let outcome = try await authorization.replaceKey(currentKey, by: body.new) { transaction, proven in
             if let done = try await body.new.outcomeOfRetry(by: proven, transaction) { return done }
             return try await CredentialChange(by: proven, to: body.new).apply(transaction)
         }
@@ -60,6 +58,29 @@ extension CredentialChange.Outcome {
         writer.member("sessionsEnded", sessionsEnded)
         writer.member("currentSessionEnded", endsSession)
         if let keyringRevision { writer.member("keyringRevision", keyringRevision) }
+    }
+}
+
+extension Authorization {
+    /// Changes the credential of a caller who shows the present key, or the one that has replaced it already.
+    ///
+    /// When the credential moves between proof and change, the proof is made once more: it may have been the very same
+    /// request, sent twice.
+    /// - Throws: ``CredentialProblem`` when the new credential may not follow the present one, and as ``prove(_:replacement:)``
+    ///   and ``change(as:_:)`` do.
+    func replaceKey<Result>(
+        _ key: PasswordKey, by new: NewCredential, _ body: (Transaction, ProvenCaller) async throws -> Result
+    ) async throws -> Result {
+        for isLast in [false, true] {
+            let proven = try await prove(key, replacement: new.verifier)
+            try new.check(follows: proven.verifier, iterations: proven.kdfIterations)
+            do {
+                return try await change(as: proven) { try await body($0, proven) }
+            } catch let error as WrongCurrentKey {
+                if isLast { throw error }
+            }
+        }
+        throw WrongCurrentKey()
     }
 }
 

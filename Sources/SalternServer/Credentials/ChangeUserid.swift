@@ -28,13 +28,10 @@ struct ChangeUserid: AccountEndpoint {
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let body = try Body(request, kdf)
-        let proven = try await authorization.prove(body.currentKey, replacement: body.new.verifier)
-        try body.new.check(follows: proven.verifier, iterations: proven.kdfIterations)
-        let isPresentUserid = body.userid == proven.userid
-        // The key of another userid is another one; that of the present one says that this has been done already.
-        guard isPresentUserid || body.new.verifier != proven.verifier else { throw CredentialProblem.keyUnchanged }
-        let outcome = try await authorization.change(as: proven) { transaction in
-            guard isPresentUserid else {
+        let outcome = try await authorization.replaceKey(body.currentKey, by: body.new) { transaction, proven in
+            guard body.userid == proven.userid else {
+                // The key of another userid is another one.
+                guard body.new.verifier != proven.verifier else { throw CredentialProblem.keyUnchanged }
                 return try await CredentialChange(
                     by: proven, to: body.new, userid: body.userid, event: .useridChanged
                 ).apply(transaction)

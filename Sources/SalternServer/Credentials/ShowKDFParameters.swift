@@ -2,7 +2,7 @@ internal import HTTPCore
 internal import Postgres
 
 /// `POST /v1/kdf`: the parameters that a userid's password is stretched with. Known and unknown userids get the same
-/// kind of answer after the same work.
+/// kind of answer after the same work, at the same pace.
 struct ShowKDFParameters: OpenEndpoint {
     private let database: PostgresClient
     private let decoys: DecoyParameters
@@ -17,7 +17,8 @@ struct ShowKDFParameters: OpenEndpoint {
     func respond(to request: Request) async throws -> Response {
         let userid = try JSONBody.read(request) { try $0.required("userid", Userid.init(json:)) }
         let find = FindKDFParameters(userid: userid, slot: decoys.slot(for: userid))
-        guard let row = try await database.execute(find).first else { throw InstallationError.missing }
+        let row = try await SteadyPace.lookup.always { try await database.execute(find).first }
+        guard let row else { throw InstallationError.missing }
         return .json { writer in
             writer.object { writer in
                 writer.member("algorithm", KDFPolicy.algorithm)

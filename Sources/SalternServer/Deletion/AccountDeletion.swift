@@ -9,6 +9,8 @@ struct AccountDeletion: Sendable {
     /// Who deletes it.
     let actor: AuditActor
     let now: Timestamp
+    /// Why, for the audit log. Nothing that ought to go with the account.
+    var reason: String?
 
     /// Deletes the account. After an error the transaction has to be rolled back.
     ///
@@ -21,14 +23,15 @@ struct AccountDeletion: Sendable {
         else { return false }
         try await removeItems(transaction)
         try await removeShares(transaction)
-        try await removeEvents(transaction)
         try await removeFailures(userid, transaction)
-        let invites = try await transaction.execute(FindInvitesUsedBy(accountID: accountID))
-        if !invites.isEmpty { _ = try await transaction.execute(ForgetInvitee(codeHashes: invites)) }
+        // Before the events: who trims sessions has not locked the account, and notes what it ends.
+        _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
+        try await removeEvents(transaction)
         _ = try await transaction.execute(
             RemoveLogin(userid: userid, accountID: accountID), RemoveAccount(accountID: accountID))
         try await transaction.record(
-            AppendAudit(actor: actor, action: .accountDeleted, targetAccount: accountID, now: now))
+            AppendAudit(
+                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason, now: now))
         return true
     }
 
@@ -50,7 +53,7 @@ struct AccountDeletion: Sendable {
 
     private func removeEvents(_ transaction: Transaction) async throws(PostgresError) {
         var event: RemoveSomeSecurityEvents.Key? = RemoveSomeSecurityEvents.Key(
-            occurredAt: Timestamp(unixSeconds: 0), eventID: SecurityEventID(ItemPage.lowest.uuid))
+            occurredAt: .distantPast, eventID: SecurityEventID(ItemPage.lowest.uuid))
         while let from = event {
             event = try await transaction.execute(RemoveSomeSecurityEvents(accountID: accountID, from: from)).first
         }

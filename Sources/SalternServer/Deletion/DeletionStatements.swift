@@ -151,12 +151,12 @@ struct RemoveSomeAccountShares: Statement {
 
     func bind(to parameters: inout Parameters) { parameters.append(accountID) }
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> [UInt8] { try row.next() }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ShareID { try row.next() }
 }
 
 /// Removes an account's shares by their identifiers.
 struct RemoveShares: Statement {
-    let shareIDs: [[UInt8]]
+    let shareIDs: [ShareID]
     let accountID: AccountID
 
     static let sql = "DELETE FROM saltern.shares WHERE share_id = ANY($1) AND owner_account = $2"
@@ -165,27 +165,6 @@ struct RemoveShares: Statement {
         parameters.append(shareIDs)
         parameters.append(accountID)
     }
-}
-
-/// The invitations that led to an account: one, or none. A walk over all of them, which are few.
-struct FindInvitesUsedBy: Statement {
-    let accountID: AccountID
-
-    static let isReadOnly = true
-    static let sql = "SELECT i.code_hash FROM saltern.invites i WHERE i.used_by = $1"
-
-    func bind(to parameters: inout Parameters) { parameters.append(accountID) }
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> [UInt8] { try row.next() }
-}
-
-/// Lets used invitations forget by whom.
-struct ForgetInvitee: Statement {
-    let codeHashes: [[UInt8]]
-
-    static let sql = "UPDATE saltern.invites SET used_by = NULL WHERE code_hash = ANY($1)"
-
-    func bind(to parameters: inout Parameters) { parameters.append(codeHashes) }
 }
 
 /// The token hashes of an account's sessions, live or not.
@@ -215,13 +194,22 @@ struct ForgetFailedAttempts: Statement {
     func bind(to parameters: inout Parameters) { parameters.append(subjects) }
 }
 
+/// Removes an account's sessions without a word in its security log.
+struct RemoveSessionsAltogether: Statement {
+    let accountID: AccountID
+
+    static let sql = "DELETE FROM saltern.sessions s WHERE s.account_id = $1"
+
+    func bind(to parameters: inout Parameters) { parameters.append(accountID) }
+}
+
 /// Removes the account itself, and of everything else that is stored under it what a few rows hold.
 struct RemoveAccount: Statement {
     let accountID: AccountID
 
     /// The tables that this statement empties beside `accounts`.
     private static let tables = [
-        "sessions", "recoveries", "second_factors", "second_factor_codes", "receipts", "rotations",
+        "recoveries", "second_factors", "second_factor_codes", "receipts", "rotations",
     ]
 
     static let sql =

@@ -58,10 +58,27 @@ struct Item: Sendable {
         writer.member("createdAt", createdAt)
         writer.member("updatedAt", updatedAt)
         writer.member("deleted", content == nil)
-        guard let content else { return }
-        writer.member("format", content.format)
-        if let iterations = content.iterations { writer.member("iterations", Int(iterations)) }
-        if let title = content.title { writer.member("title", base64: title) }
-        writer.member("body", base64: content.body)
+        content?.write(to: &writer)
+    }
+}
+
+extension Item.Content {
+    /// The columns that ``init(row:)`` reads, of the table or alias `i`.
+    static let columns = "i.format, i.iterations, i.title, i.body"
+
+    /// Reads ``columns``, of a row that has content.
+    init(row: inout RowReader) throws(PostgresError) {
+        format = try row.next()
+        iterations = try row.next()
+        title = try row.next()
+        body = try row.next()
+    }
+
+    /// Writes the members.
+    func write(to writer: inout JSONWriter) {
+        writer.member("format", format)
+        if let iterations { writer.member("iterations", Int(iterations)) }
+        if let title { writer.member("title", base64: title) }
+        writer.member("body", base64: body)
     }
 }

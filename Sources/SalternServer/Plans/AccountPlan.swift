@@ -41,6 +41,18 @@ public struct AccountPlan: Sendable, Equatable {
     }
 }
 
+extension AccountPlan.Changes: CustomStringConvertible {
+    /// The limits that are named, as the audit log keeps them.
+    public var description: String {
+        let named: [(String, Int64?)] = [
+            ("items", items), ("itemBytes", itemBytes), ("bytes", bytes), ("sessions", sessions), ("shares", shares),
+            ("deletedDays", deletedDays.map(Int64.init)),
+        ]
+        let words = named.compactMap { name, limit in limit.map { "\(name) \($0)" } }
+        return words.isEmpty ? "as it was" : words.joined(separator: ", ")
+    }
+}
+
 extension AccountPlan.Limits {
     /// Writes a member for each limit.
     func write(to writer: inout JSONWriter) {

@@ -9,37 +9,21 @@ public struct PlanAdministration {
         self.database = database
     }
 
-    /// Why an account was not given a plan.
-    public enum Refusal: Error, CustomStringConvertible {
-        case noSuchUserid
-        case noSuchPlan
-
-        public var description: String {
-            switch self {
-            case .noSuchUserid: "nobody has this userid"
-            case .noSuchPlan: "there is no such plan; see saltern plan list"
-            }
-        }
-    }
-
     /// Every plan, by name.
     public func plans() async throws(PostgresError) -> [AccountPlan] { try await database.execute(FindPlans()) }
 
     /// Changes a plan, or makes a new one that is like `default` but for the changes.
     /// - Returns: The plan as it is now; nil when there is no plan `default` to start from.
-    public func set(_ name: String, _ changes: AccountPlan.Changes) async throws(PostgresError) -> AccountPlan? {
-        try await database.execute(SetPlan(name: name, changes: changes)).first
-    }
-
-    /// Gives the account of a userid a plan.
-    /// - Throws: ``Refusal`` or a `PostgresError`.
-    public func assign(_ plan: String, toUserid userid: String) async throws -> AccountID {
-        guard let account = try await database.execute(FindAccountOfUserid(userid: userid)).first else {
-            throw Refusal.noSuchUserid
+    public func set(
+        _ name: String, _ changes: AccountPlan.Changes, by signature: AuditSignature
+    ) async throws -> AccountPlan? {
+        try await database.withTransaction { transaction in
+            guard let plan = try await transaction.execute(SetPlan(name: name, changes: changes)).first else {
+                return nil
+            }
+            try await transaction.record(
+                AppendAudit(signature, .planChanged, detail: "plan \(name): \(changes.description)"))
+            return plan
         }
-        guard try await database.execute(AssignPlan(accountID: account, plan: plan)).first != nil else {
-            throw Refusal.noSuchPlan
-        }
-        return account
     }
 }

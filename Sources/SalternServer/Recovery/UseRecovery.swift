@@ -43,7 +43,9 @@ struct UseRecovery: OpenEndpoint {
         let body = try Body(request)
         let device = body.device.token.flatMap { devices.device($0, body.userid) }
         let subject = device.map(attempts.subjects.recovery) ?? attempts.subjects.recovery(body.userid)
-        return try await attempts.turn(subject) { try await attempt(body, subject) }
+        return try await SteadyPace.refusal.failures {
+            try await attempts.turn(subject) { try await attempt(body, subject) }
+        }
     }
 
     /// Looks at the key, unless the subject is blocked. Nobody else attempts the same subject meanwhile.

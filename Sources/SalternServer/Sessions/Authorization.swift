@@ -54,6 +54,10 @@ final class Authorization {
             let (sessions, rows) = try await database.execute(
                 AuthenticateForWrite(caller: caller, touchInterval: touchInterval), guarded)
             try await accept(sessions)
+            // It may have ended while the first statement waited for the lock; the second one has changed nothing then.
+            if rows.isEmpty {
+                try await accept(database.execute(Authenticate(caller: caller, touchInterval: touchInterval)))
+            }
             return rows
         }
         let (sessions, rows) = try await database.execute(

@@ -10,8 +10,12 @@ struct Caller: Sendable {
     let idleSince: Timestamp
 
     init(_ token: PresentedToken, now: Timestamp, policy: SessionPolicy) {
-        accountID = token.accountID
-        tokenHash = token.hash
+        self.init(SessionKey(accountID: token.accountID, tokenHash: token.hash), now: now, policy: policy)
+    }
+
+    init(_ session: SessionKey, now: Timestamp, policy: SessionPolicy) {
+        accountID = session.accountID
+        tokenHash = session.tokenHash
         self.now = now
         idleSince = now - policy.idleTimeout
     }

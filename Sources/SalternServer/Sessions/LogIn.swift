@@ -3,7 +3,8 @@ internal import Postgres
 
 /// `POST /v1/sessions`: opens a session for whoever shows the userid's password key.
 ///
-/// Unknown userid, wrong key and locked account take the same statements in the same order and get the same answer.
+/// Unknown userid, wrong key and locked account take the same statements in the same order and get the same answer at the
+/// same pace.
 /// After failures in a row the next attempt is not looked at for a while, at the userid or, when the client shows that
 /// it was here before, at its device alone. Whether an account has a second factor is told only to whoever has shown the
 /// right key.
@@ -49,8 +50,8 @@ struct LogIn: OpenEndpoint {
         let body = try Body(request)
         let device = body.device.token.flatMap { devices.device($0, body.userid) }
         let subject = device.map(attempts.subjects.device) ?? attempts.subjects.userid(body.userid)
-        return try await attempts.turn(subject) {
-            try await attempt(body, subject, device ?? .new(body.userid))
+        return try await SteadyPace.refusal.failures {
+            try await attempts.turn(subject) { try await attempt(body, subject, device ?? .new(body.userid)) }
         }
     }
 

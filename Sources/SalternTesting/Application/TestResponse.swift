@@ -12,6 +12,13 @@ public struct TestResponse: Sendable, CustomStringConvertible {
         self.body = body
     }
 
+    /// One line of a reply that is many documents, to be looked at like a reply of its own.
+    public init(line: [UInt8]) {
+        status = 200
+        fields = HTTPFields()
+        body = line
+    }
+
     /// The body as text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 

@@ -30,8 +30,11 @@ enum CommandLineTool {
             Entry(RotateCertificate.self), Entry(CheckCertificate.self),
             Entry(CreateMasterKey.self), Entry(ListMasterKeys.self), Entry(RotateMasterKey.self),
             Entry(ResealSecrets.self), Entry(PruneMasterKeys.self),
-            Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(SetAccountPlan.self),
-            Entry(RemoveAccountSecondFactor.self), Entry(PurgeNow.self),
+            Entry(ListAccounts.self), Entry(ShowAccount.self), Entry(ListAccountEvents.self),
+            Entry(LockAccount.self), Entry(UnlockAccount.self), Entry(EndSessions.self), Entry(SetAccountPlan.self),
+            Entry(RemoveAccountSecondFactor.self), Entry(DeleteAccount.self),
+            Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(ShowStatistics.self), Entry(PurgeNow.self),
+            Entry(CreateInvites.self), Entry(ListInvites.self), Entry(RevokeInvite.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
             Entry(CheckHealth.self), Entry(ListStatements.self),
         ]

@@ -6,9 +6,26 @@ struct Console: Sendable {
     let environment: [String: String]
     var output = FileHandle.standardOutput
     var error = FileHandle.standardError
+    /// Whether somebody sits in front of standard error.
+    var isTerminal = false
+    /// The next line that somebody types; nil when nobody can.
+    var answer: @Sendable () -> String? = { nil }
 
     /// The process's own.
-    static func process() -> Console { Console(environment: ProcessInfo.processInfo.environment) }
+    static func process() -> Console {
+        var console = Console(environment: ProcessInfo.processInfo.environment)
+        console.isTerminal = isatty(STDERR_FILENO) == 1
+        if isatty(STDIN_FILENO) == 1 { console.answer = { readLine() } }
+        return console
+    }
+
+    /// Asks before something that cannot be undone.
+    /// - Throws: ``CommandFailure`` unless somebody types `yes`.
+    func confirm(_ question: String) throws(CommandFailure) {
+        writeError("\(question) Type yes: ")
+        guard let answer = answer() else { throw CommandFailure("nobody is there to confirm it; see --yes") }
+        guard answer == "yes" else { throw CommandFailure("not confirmed; nothing was done") }
+    }
 
     /// Prints a line.
     func print(_ line: String) { write(line + "\n") }

@@ -31,13 +31,19 @@ enum DatabaseCommand {
     }
 
     /// Runs `body` with a client that connects as the schema's owner.
+    /// - Parameter statementTimeout: How long one statement may take, where the usual time is not enough.
     static func asOwner<Result: Sendable>(
-        _ console: Console, _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+        _ console: Console, statementTimeout: Duration? = nil,
+        _ body: @escaping @Sendable (PostgresClient) async throws -> Result
     ) async throws -> Result {
         var settings = Settings(console.environment)
         let database = settings.ownerDatabase()
         try settings.finish()
-        guard let database else { throw CommandFailure("no database is configured") }
+        guard var database else { throw CommandFailure("no database is configured") }
+        if let statementTimeout {
+            database.statementTimeout = statementTimeout
+            database.silenceTimeout = statementTimeout + .seconds(10)
+        }
         return try await with(database, body)
     }
 }

@@ -17,15 +17,14 @@ struct ListPlans: Command {
     func run(_ console: Console) async throws {
         let plans = try await DatabaseCommand.asOwner(console) { try await PlanAdministration(database: $0).plans() }
         if asJSON {
-            var writer = JSONWriter()
-            writer.object { writer in
+            console.printJSON { writer in
                 writer.array("plans") { writer in
                     for plan in plans { writer.object { writer in plan.write(to: &writer) } }
                 }
             }
-            console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
-            console.write(PlanTable.text(plans))
+            var table = Table(plans)
+            console.write(table.takeText())
         }
     }
 }
@@ -43,6 +42,7 @@ struct SetPlanLimits: Command {
           --shares N        for a later version
           --deleted-days N  how long a deleted item can be restored; 0 for not at all
           --json            prints the plan as an object, for scripts
+        \(AdminActor.help)
 
         What is not named stays as it is; a new plan starts as a copy of 'default'. Accounts are held to it from their
         next request on, and lose nothing: who has more than the plan allows can still read, shrink and delete.
@@ -52,10 +52,12 @@ struct SetPlanLimits: Command {
 
     private let name: String
     private let changes: AccountPlan.Changes
+    private let actor: AdminActor
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        actor = try AdminActor(&arguments)
         var changes = AccountPlan.Changes()
         changes.items = try Self.number("--items", from: 0, &arguments)
         changes.itemBytes = try Self.number("--item-bytes", from: 0, &arguments)
@@ -81,65 +83,33 @@ struct SetPlanLimits: Command {
     }
 
     func run(_ console: Console) async throws {
+        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
         let plan = try await DatabaseCommand.asOwner(console) { [name, changes] in
-            try await PlanAdministration(database: $0).set(name, changes)
+            try await PlanAdministration(database: $0).set(name, changes, by: signature)
         }
         guard let plan else { throw CommandFailure("there is no plan 'default' to start from") }
         if asJSON {
-            var writer = JSONWriter()
-            writer.object { writer in plan.write(to: &writer) }
-            console.print(String(decoding: writer.finish(), as: UTF8.self))
+            console.printJSON { plan.write(to: &$0) }
         } else {
-            console.write(PlanTable.text([plan]))
+            var table = Table([plan])
+            console.write(table.takeText())
         }
     }
 }
 
-struct SetAccountPlan: Command {
-    static let words = ["account", "set-plan"]
-    static let summary = "give an account another plan"
-    static let help = """
-        usage: saltern account set-plan USERID PLAN
-
-        \(DatabaseCommand.ownerHelp)
-        """
-
-    private let userid: String
-    private let plan: String
-
-    init(_ arguments: inout Arguments) throws(UsageError) {
-        userid = try arguments.word("the userid")
-        plan = try arguments.word("the plan's name")
-    }
-
-    func run(_ console: Console) async throws {
-        let account = try await DatabaseCommand.asOwner(console) { [userid, plan] in
-            try await PlanAdministration(database: $0).assign(plan, toUserid: userid)
+extension Table {
+    /// Plans as people read them.
+    fileprivate init(_ plans: [AccountPlan]) {
+        self.init([
+            .text("plan"), .number("items"), .number("item bytes"), .number("bytes"), .number("sessions"),
+            .number("shares"), .number("deleted days"),
+        ])
+        for plan in plans {
+            let limits = plan.limits
+            append([
+                plan.name, "\(limits.items)", "\(limits.itemBytes)", "\(limits.bytes)", "\(limits.sessions)",
+                "\(limits.shares)", "\(limits.deletedDays)",
+            ])
         }
-        console.print("account \(account) has plan \(plan)")
-    }
-}
-
-/// Plans as people read them.
-private enum PlanTable {
-    static func text(_ plans: [AccountPlan]) -> String {
-        let head = ["plan", "items", "item bytes", "bytes", "sessions", "shares", "deleted days"]
-        let rows =
-            [head]
-            + plans.map { plan in
-                let limits = plan.limits
-                return [
-                    plan.name, "\(limits.items)", "\(limits.itemBytes)", "\(limits.bytes)", "\(limits.sessions)",
-                    "\(limits.shares)", "\(limits.deletedDays)",
-                ]
-            }
-        let widths = head.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            let cells = row.enumerated().map { column, cell in
-                let padding = String(repeating: " ", count: widths[column] - cell.count)
-                return column == 0 ? cell + padding : padding + cell
-            }
-            return cells.joined(separator: "  ") + "\n"
-        }.joined()
     }
 }

@@ -14,7 +14,7 @@ import TransportSecurity
 /// | `SALTERN_TLS_DIRECTORY` | certificate.pem, key.pem, backup-key.pem | `tls` |
 /// | `SALTERN_TLS_MINIMUM_VERSION` | `1.3` or `1.2` | `1.3` |
 /// | `SALTERN_SERVICE_NAME` | what the service calls itself | `Saltern` |
-/// | `SALTERN_REGISTRATION` | `open` or `closed` | `closed` |
+/// | `SALTERN_REGISTRATION` | `open`, `invite` or `closed` | `closed` |
 /// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | the minimum |
 /// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
 /// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
@@ -193,7 +193,8 @@ extension Settings {
             name: text("SALTERN_SERVICE_NAME") ?? "Saltern", saltPrefix: prefix, masterKey: masterKey,
             kdf: kdf,
             registration: choice(
-                "SALTERN_REGISTRATION", ["open": RegistrationMode.open, "closed": .closed], default: .closed),
+                "SALTERN_REGISTRATION", ["open": RegistrationMode.open, "invite": .invite, "closed": .closed],
+                default: .closed),
             sessions: sessions,
             items: ItemPolicy(
                 acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),

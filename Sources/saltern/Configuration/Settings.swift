@@ -50,16 +50,12 @@ struct Settings {
     /// A time such as `90s`, `15m`, `12h` or `30d`.
     mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
         guard let value = text(name) else { return fallback }
-        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
-        guard let unit = value.last.flatMap({ units[$0] }), let number = Int(value.dropLast()), number >= 0,
-            case let (seconds, overflow) = number.multipliedReportingOverflow(by: unit), !overflow,
-            range.contains(.seconds(seconds))
-        else {
+        guard let duration = OperatorTime.duration(value), range.contains(duration) else {
             problems.append(
                 "\(name) must be a time such as 90s, 15m, 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
             return fallback
         }
-        return .seconds(seconds)
+        return duration
     }
 
     /// One of a few words.

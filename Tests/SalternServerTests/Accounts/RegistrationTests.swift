@@ -85,13 +85,6 @@ import Testing
         }
     }
 
-    @Test func `registration by invitation is refused at configuration`() {
-        var configuration = TestApplication.configuration
-        #expect(configuration.findings == [])
-        configuration.registration = .invite
-        #expect(configuration.findings == ["The registration mode must be open or closed."])
-    }
-
     @Test func `bad input is refused with its code and field`() async throws {
         try await TestApplication.with { app in
             for bad in Self.badBodies {
@@ -128,7 +121,8 @@ import Testing
         BadInput(
             ["device": ["name": .string(String(repeating: "a", count: 65))]], 422, "invalid_device_name", "device.name"),
         BadInput(["device": ["name": "a", "kind": "b"]], 422, "unknown_member", "device.kind"),
-        BadInput(["invite": "x"], 422, "unknown_member", "invite"),
+        BadInput(["invites": "x"], 422, "unknown_member", "invites"),
+        BadInput(["invite": "x"], 403, "invalid_invite", "invite"),
         BadInput(["password": "S3kr3t!", "userid": "Ada", "surplus": 1], 422, "password_refused", "password"),
         BadInput(["device": ["name": "a", "deep": [["password": "x"]]]], 422, "password_refused", "password"),
     ]

@@ -9,7 +9,7 @@ struct AccountRows: Statement {
     let accountID: AccountID
 
     /// Columns that can name an account, in whatever table.
-    static let columns = ["account_id", "owner_account", "used_by", "target_account"]
+    static let columns = ["account_id", "owner_account", "target_account"]
 
     /// Counts for one account, by `table.column`.
     static let function = """
@@ -74,15 +74,16 @@ extension TestApplication {
             SELECT \(id), now(), gen_random_uuid(), 'exported' FROM generate_series(1, 3)
             """,
             """
-            INSERT INTO saltern.invites (code_hash, invite_id, created_at, expires_at, used_at, used_by)
-            VALUES (\(share), gen_random_uuid(), now(), now(), now(), \(id))
-            """,
-            """
             INSERT INTO saltern.shares
                 (share_id, owner_account, manage_hash, format, salt, iterations, sealed, created_at, updated_at)
             VALUES (substr(\(share), 1, 16), \(id), \(share), 'opaque', \(share), 1000, \(share), now(), now())
             """,
             "INSERT INTO saltern.account_shares VALUES (\(id), substr(\(share), 1, 16), now())",
+            """
+            INSERT INTO saltern.invites (code_hash, invite_id, created_at, expires_at, used_at)
+            VALUES (sha256('\(account.id) invite'), \(id), now(), now(), now())
+            """,
+            "UPDATE saltern.accounts SET invite_id = \(id) WHERE account_id = \(id)",
         ] {
             try await administer(sql)
         }

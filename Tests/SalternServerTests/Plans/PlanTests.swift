@@ -24,13 +24,14 @@ import Testing
                 var changes = AccountPlan.Changes()
                 changes.items = 1
                 changes.deletedDays = 7
-                return try await $0.set("small", changes)
+                return try await $0.set("small", changes, by: InviteTests.signature(app))
             }
             #expect(small?.limits.items == 1)
             #expect(small?.limits.deletedDays == 7)
             #expect(small?.limits.bytes == 268_435_456)
-            let account = try await asOwner(app) { try await $0.assign("small", toUserid: ada.userid) }
-            #expect(account.description == ada.id)
+            _ = try await AccountAdministrationTests.administer(app) {
+                try await $0.assign("small", to: .userid(ada.userid), by: InviteTests.signature(app))
+            }
             let shown = try await ada.client.get("/v1/account")
             #expect(shown.string("plan") == "small")
             #expect(shown.integer("limits.items") == 1)
@@ -43,7 +44,7 @@ import Testing
             let changed = try await asOwner(app) {
                 var changes = AccountPlan.Changes()
                 changes.items = 2
-                return try await $0.set("small", changes)
+                return try await $0.set("small", changes, by: InviteTests.signature(app))
             }
             #expect(changed?.limits.deletedDays == 7)
             _ = try await ada.createItem()
@@ -53,11 +54,17 @@ import Testing
     @Test func `nobody gets a plan that is not there, and the server's role changes none`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
-            await #expect(throws: PlanAdministration.Refusal.noSuchPlan) {
-                try await asOwner(app) { try await $0.assign("gold", toUserid: ada.userid) }
-            }
-            await #expect(throws: PlanAdministration.Refusal.noSuchUserid) {
-                try await asOwner(app) { try await $0.assign("pro", toUserid: "nobody") }
+            for (reference, plan, refusal) in [
+                (AccountReference.userid(ada.userid), "gold", AccountRefusal.noSuchPlan),
+                (.userid("nobody"), "pro", .noSuchUserid(canonical: nil)),
+                (.userid("Nobody"), "pro", .noSuchUserid(canonical: "nobody")),
+                (.id(.random()), "pro", .noSuchAccount),
+            ] {
+                await #expect(throws: refusal) {
+                    _ = try await AccountAdministrationTests.administer(app) {
+                        try await $0.assign(plan, to: reference, by: InviteTests.signature(app))
+                    }
+                }
             }
             let error = await #expect(throws: PostgresError.self) {
                 try await app.execute(SetPlan(name: "mine", changes: AccountPlan.Changes()))

@@ -9,9 +9,9 @@ import Testing
     @Test func `the list of statements is complete`() throws {
         var declared: Set<String> = []
         for source in try Self.sources() {
-            for match in source.matches(of: /struct (\w+): (Statement|AccountRead|AccountWrite) \{/) {
+            for match in source.matches(of: /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite) \{/) {
                 switch match.2 {
-                case "AccountRead": declared.insert("Owned<\(match.1)>")
+                case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
                 case "AccountWrite": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
                 }
@@ -40,10 +40,13 @@ import Testing
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting.
         "TakePurgeLock", "JoinWholeSets",
-        // The invitation that an account came of, when the account is deleted.
-        "FindInvitesUsedBy",
+        // The invitation that an account came with, when the account is exported.
+        "Owned<ExportInvites>",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
+        // An operator's questions, asked by hand.
+        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts",
+        "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
     ]
 
     @Test(arguments: Application.statements.map(\.name))

@@ -160,7 +160,8 @@ import Testing
             ]
             for bad in tokens {
                 for route in app.routes where route.metadata.needsSession {
-                    let target = route.template.description.replacing("{id}", with: path.dropFirst("/v1/items/".count))
+                    let target = RouteBodies.path(
+                        route.template.description, id: path.dropFirst("/v1/items/".count))
                     let body = RouteBodies.body(for: route.metadata.name)
                     let reply = try await app.client.with(token: bad).send(
                         route.method, target, fields: ["If-Match": "*"],

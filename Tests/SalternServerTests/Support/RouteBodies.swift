@@ -1,6 +1,8 @@
 import HTTPCore
 import SalternTesting
 
+@testable import SalternServer
+
 /// Bodies that routes understand, for tests that go through all routes.
 enum RouteBodies {
     /// A body for a route, by the name that it has in the log.
@@ -13,9 +15,34 @@ enum RouteBodies {
         case "PUT /v1/account/userid": object(keyChange.merging(["userid": .string(Fixtures.userid())]) { $1 })
         case "POST /v1/account/totp/confirm": ["totp": "123456"]
         case "PUT /v1/account/receipt": ["receipt": "receipt"]
+        case "POST /v1/shares", "PUT /v1/shares/{id}":
+            [
+                "format": "aes-256-gcm", "salt": "AQIDBAUGBwg=", "iterations": 1000,
+                "sealed": .string(Fixtures.sealed()),
+            ]
+        case "PUT /v1/account/recovery":
+            [
+                "currentPasswordKey": .string(Fixtures.passwordKey("present")),
+                "recoveryKey": .string(Fixtures.passwordKey("recovery")),
+            ]
+        case "PUT /v1/rotations/{id}/items":
+            [
+                "items": [
+                    [
+                        "id": .string(Fixtures.uuid()), "ifRevision": 1, "format": "aes-256-gcm",
+                        "body": .string(Fixtures.sealed()),
+                    ]
+                ]
+            ]
+        case "POST /v1/rotations/{id}/commit": object(keyChange)
         // What a dangerous call carries at least.
         default: ["currentPasswordKey": .string(Fixtures.passwordKey("present"))]
         }
+    }
+
+    /// A path that the template of a route fits, for the thing with this UUID where things have UUIDs.
+    static func path(_ template: String, id: some StringProtocol) -> String {
+        template.replacing("{id}", with: template.hasPrefix("/v1/shares/") ? ShareID.random().text : String(id))
     }
 
     private static var keyChange: [String: JSONValue] {

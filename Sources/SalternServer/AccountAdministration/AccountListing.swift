@@ -1,0 +1,81 @@
+public import Postgres
+
+/// One line of the list of accounts.
+public struct AccountSummary: Sendable {
+    public let id: AccountID
+    public let userid: String
+    public let plan: String
+    public let items: Int64
+    public let bytes: Int64
+    public let createdAt: Timestamp
+    public let lockedAt: Timestamp?
+    /// The last use of a session that is still stored.
+    public let lastUsedAt: Timestamp?
+}
+
+/// Which accounts are listed.
+public struct AccountFilter: Sendable {
+    public var useridPrefix = ""
+    public var plan: String?
+    public var isLocked = false
+
+    public init() {}
+
+    /// Behind every userid that begins with the prefix: no userid has this character.
+    var end: String { useridPrefix + "\u{10FFFF}" }
+}
+
+/// Lists accounts in the order of their userids, in slices: however many there are, few are in memory.
+public struct AccountListing {
+    private let database: PostgresClient
+    private let sliceSize: Int
+
+    /// - Parameters:
+    ///   - database: Connects as the schema's owner.
+    ///   - sliceSize: How many accounts are looked at in one statement.
+    public init(database: PostgresClient, sliceSize: Int = 1_000) {
+        self.database = database
+        self.sliceSize = sliceSize
+    }
+
+    /// Hands over the accounts, slice by slice.
+    /// - Parameters:
+    ///   - filter: Which ones.
+    ///   - after: Only userids behind this one.
+    ///   - limit: How many at most.
+    ///   - body: Takes a slice; never an empty one.
+    /// - Returns: The userid to go on behind, when the limit was reached; nil at the end.
+    /// - Throws: A `PostgresError`.
+    public func list(
+        _ filter: AccountFilter, after: String, limit: Int, _ body: ([AccountSummary]) -> Void
+    ) async throws(PostgresError) -> String? {
+        var place = after
+        var remaining = limit
+        while true {
+            let slice = try await slice(filter, after: place, remaining: remaining)
+            let accounts = slice.accounts.prefix(remaining)
+            if !accounts.isEmpty { body(Array(accounts)) }
+            remaining -= accounts.count
+            if remaining <= 0 { return accounts.last?.userid }
+            guard let last = slice.last else { return nil }
+            place = last
+        }
+    }
+
+    private func slice(
+        _ filter: AccountFilter, after: String, remaining: Int
+    ) async throws(PostgresError) -> (accounts: [AccountSummary], last: String?) {
+        if filter.isLocked {
+            // They are few, and have an index of their own.
+            let accounts = try await database.execute(
+                FindLockedAccounts(filter: filter, after: after, limit: Int64(min(sliceSize, remaining))))
+            return (accounts, accounts.last?.userid)
+        }
+        let limit = filter.plan == nil ? min(sliceSize, remaining) : sliceSize
+        let logins = try await database.execute(FindLogins(filter: filter, after: after, limit: Int64(limit)))
+        if logins.isEmpty { return ([], nil) }
+        let accounts = try await database.execute(
+            SummarizeAccounts(accountIDs: logins.map(\.accountID), plan: filter.plan))
+        return (accounts, logins.last?.userid)
+    }
+}

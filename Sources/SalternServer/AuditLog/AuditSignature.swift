@@ -1,0 +1,19 @@
+public import Postgres
+
+/// Who does something that the audit log keeps, and when.
+public struct AuditSignature: Sendable {
+    public let actor: AuditActor
+    public let now: Timestamp
+
+    public init(actor: AuditActor, now: Timestamp) {
+        self.actor = actor
+        self.now = now
+    }
+}
+
+extension AppendAudit {
+    init(_ signature: AuditSignature, _ action: AuditAction, _ target: AccountID? = nil, detail: String? = nil) {
+        self.init(
+            actor: signature.actor, action: action, targetAccount: target, detail: detail, now: signature.now)
+    }
+}

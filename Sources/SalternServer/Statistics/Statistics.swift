@@ -1,0 +1,51 @@
+public import Postgres
+
+/// How much there is of everything.
+public struct Statistics: Sendable {
+    public let accounts: Accounts
+    public let liveSessions: Int64
+    public let secondFactors: Int64
+    public let recoveries: Int64
+    public let shares: Int64
+    public let openInvites: Int64
+    /// Of tables and indexes on disk.
+    public let databaseBytes: Int64
+
+    public struct Accounts: Sendable {
+        public let total: Int64
+        public let locked: Int64
+        public let newInWeek: Int64
+        public let newInMonth: Int64
+        /// Sums over the accounts, of items that are not deleted.
+        public let items: Int64
+        public let bytes: Int64
+    }
+
+    /// Counts everything in one snapshot. Reads accounts, sessions and shares once, whole.
+    /// - Parameters:
+    ///   - database: Connects as the schema's owner, with time for that.
+    ///   - sessions: The server's own: it says which sessions are live.
+    ///   - now: The time that ages are taken from.
+    public static func gather(
+        from database: PostgresClient, sessions: SessionPolicy, now: Timestamp
+    ) async throws -> Statistics {
+        try await database.withTransaction(isolation: .repeatableRead) { transaction in
+            let accounts = try await transaction.execute(SumUpAccounts(now: now))
+            let live = try await transaction.execute(
+                CountLiveSessions(now: now, idleSince: now - sessions.idleTimeout))
+            let rest = try await transaction.execute(CountTheRest(now: now))
+            guard let accounts = accounts.first, let live = live.first, let rest = rest.first else {
+                throw StatisticsUnavailable()
+            }
+            return Statistics(
+                accounts: accounts, liveSessions: live, secondFactors: rest.secondFactors,
+                recoveries: rest.recoveries, shares: rest.shares, openInvites: rest.openInvites,
+                databaseBytes: rest.databaseBytes)
+        }
+    }
+}
+
+/// A count came back without a row.
+private struct StatisticsUnavailable: Error, CustomStringConvertible {
+    var description: String { "the database did not answer with its counts" }
+}

@@ -1,0 +1,114 @@
+import Postgres
+import SalternServer
+
+struct DeleteAccount: Command {
+    static let words = ["account", "delete"]
+    static let summary = "delete an account, or the accounts that nobody has ever used, for good"
+    static let help = """
+        usage: saltern account delete USERID
+               saltern account delete --never-used --older-than 30d [--dry-run]
+
+          --id ACCOUNT        the account's id, instead of a userid
+          --never-used        accounts that have stored nothing but what registration stores, have no recovery key, second
+                              factor, share, rotation or receipt, are not locked, and have no session that was opened or
+                              used later than a minute after the registration
+          --older-than TIME   … and were registered longer ago than that: 12h, 30d
+          --dry-run           only counts them
+          --yes               does not ask, for scripts
+        \(AdminActor.help)
+
+        Everything that an account has goes, in one transaction; a row in the audit log remains. Unused accounts go fifty
+        at a time. Ctrl-C ends that between two transactions; begin again whenever you like.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private enum Target {
+        case one(AccountReference)
+        case neverUsed(olderThan: Duration, isDryRun: Bool)
+    }
+
+    private let target: Target
+    private let isConfirmed: Bool
+    private let actor: AdminActor
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        isConfirmed = arguments.flag("--yes")
+        actor = try AdminActor(&arguments)
+        let isDryRun = arguments.flag("--dry-run")
+        let olderThan = try arguments.duration("--older-than", in: .seconds(3_600) ... .seconds(3_650 * 86_400))
+        if arguments.flag("--never-used") {
+            guard let olderThan else { throw UsageError(message: "--never-used needs --older-than") }
+            target = .neverUsed(olderThan: olderThan, isDryRun: isDryRun)
+            return
+        }
+        guard olderThan == nil, !isDryRun else {
+            throw UsageError(message: "--older-than and --dry-run belong to --never-used")
+        }
+        target = .one(try arguments.account())
+    }
+
+    func run(_ console: Console) async throws {
+        switch target {
+        case .one(let account): try await delete(account, console)
+        case .neverUsed(let age, true): _ = try await count(olderThan: age, console)
+        case .neverUsed(let age, false): try await deleteNeverUsed(olderThan: age, console)
+        }
+    }
+
+    private func delete(_ account: AccountReference, _ console: Console) async throws {
+        if !isConfirmed {
+            let found = try await DatabaseCommand.asOwner(console) {
+                try await AccountInspection(database: $0, sessions: SessionPolicy()).describe(
+                    account, now: SystemWallClock().now
+                ).account
+            }
+            try console.confirm(
+                "Delete account \(found.id) with \(found.items) items and \(found.bytes) bytes for good?")
+        }
+        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let outcome = try await DatabaseCommand.asOwner(console) {
+            try await AccountAdministration(database: $0).delete(account, by: signature)
+        }
+        console.print("account \(outcome.accountID) is deleted")
+    }
+
+    private func count(olderThan age: Duration, _ console: Console) async throws -> Int {
+        let before = SystemWallClock().now - age
+        let interruption = Interruption()
+        let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
+            var bar = ProgressBar(console, "accounts looked at")
+            let progress = try await NeverUsedAccounts(database: database, createdBefore: before).count { progress in
+                bar.show(progress.looked, of: progress.total, note: "\(progress.found) never used")
+                return !wish.isThere
+            }
+            bar.end()
+            return progress
+        }
+        if interruption.wish.isThere { throw CommandFailure("ended by a signal; nothing was deleted") }
+        console.print("\(progress.found) of \(progress.looked) accounts were never used")
+        return progress.found
+    }
+
+    private func deleteNeverUsed(olderThan age: Duration, _ console: Console) async throws {
+        if !isConfirmed {
+            let found = try await count(olderThan: age, console)
+            if found == 0 { return }
+            try console.confirm("Delete these \(found) accounts for good?")
+        }
+        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let interruption = Interruption()
+        let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
+            var bar = ProgressBar(console, "accounts looked at")
+            let accounts = NeverUsedAccounts(database: database, createdBefore: signature.now - age)
+            let progress = try await accounts.delete(by: signature) { progress in
+                bar.show(progress.looked, of: progress.total, note: "\(progress.deleted) deleted")
+                return !wish.isThere
+            }
+            bar.end()
+            return progress
+        }
+        console.print("deleted \(progress.deleted) of \(progress.looked) accounts that were looked at")
+        if interruption.wish.isThere { throw CommandFailure("ended by a signal before all accounts were looked at") }
+    }
+}

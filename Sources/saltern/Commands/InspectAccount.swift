@@ -1,0 +1,148 @@
+import HTTPCore
+import Postgres
+import SalternServer
+
+struct ShowAccount: Command {
+    static let words = ["account", "show"]
+    static let summary = "show one account: plan, usage, sessions, second factor, recovery, lock"
+    static let help = """
+        usage: saltern account show USERID
+               saltern account show --id ACCOUNT
+
+          --json           one object, for scripts
+
+        Nothing that the account's owner has sealed can be shown. Which sessions are live depends on
+        SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let account: AccountReference
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        account = try arguments.account()
+    }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let sessions = settings.sessionPolicy()
+        try settings.finish()
+        let found = try await DatabaseCommand.asOwner(console) { [account] in
+            try await AccountInspection(database: $0, sessions: sessions).describe(account, now: SystemWallClock().now)
+        }
+        if asJSON {
+            console.printJSON { found.account.write(to: &$0, iterations: found.iterations) }
+        } else {
+            console.write(found.account.lines(iterations: found.iterations))
+        }
+    }
+}
+
+extension AccountDescription {
+    fileprivate func write(to writer: inout JSONWriter, iterations: Int32?) {
+        writer.member("userid", userid)
+        writer.member("accountId", id.description)
+        writer.member("plan", plan)
+        writer.member("createdAt", createdAt.utc)
+        writer.member("lastUsedAt", lastUsedAt)
+        writer.member("lockedAt", lockedAt)
+        writer.object("usage") { writer in
+            writer.member("items", items)
+            writer.member("bytes", bytes)
+            writer.member("keyringBytes", Int(keyringBytes))
+            writer.member("sessions", sessions)
+            writer.member("shares", shares)
+        }
+        writer.object("credential") { writer in
+            writer.member("iterations", iterations.map { JSONValue.integer(Int64($0)) } ?? .null)
+            writer.member("revision", credentialRevision)
+        }
+        writer.member("recoverySetAt", recoverySetAt)
+        writer.member("secondFactorSince", secondFactorSince)
+        writer.member("secondFactorCodes", secondFactorCodes)
+        writer.member("receiptChangedAt", receiptChangedAt)
+        writer.member("inviteId", inviteID?.description)
+    }
+
+    fileprivate func lines(iterations: Int32?) -> String {
+        var table = Table([.text("userid"), .text(VisibleText.visible(userid))])
+        table.append(["account", id.description])
+        table.append(["plan", plan])
+        table.append(["created", createdAt.shown])
+        table.append(["last use", lastUsedAt?.shown])
+        table.append(["locked", lockedAt?.shown ?? "no"])
+        table.append(["items", "\(items), \(bytes) bytes"])
+        table.append(["keyring", keyringBytes == 0 ? "none" : "\(keyringBytes) bytes"])
+        table.append(["sessions", "\(sessions) live"])
+        table.append(["shares", "\(shares)"])
+        table.append(["KDF iterations", iterations.map { "\($0)" }])
+        table.append([
+            "credential", credentialRevision == 1 ? "never changed" : "changed \(credentialRevision - 1) times",
+        ])
+        table.append(["recovery", recoverySetAt.map { "set \($0.shown)" } ?? "not set"])
+        table.append([
+            "second factor",
+            secondFactorSince.map { "since \($0.shown), \(secondFactorCodes) recovery codes left" } ?? "off",
+        ])
+        table.append(["receipt", receiptChangedAt.map { "since \($0.shown)" } ?? "none"])
+        table.append(["invite", inviteID?.description ?? "none"])
+        return table.takeText()
+    }
+}
+
+struct ListAccountEvents: Command {
+    static let words = ["account", "events"]
+    static let summary = "list what happened to an account, as its owner sees it, latest first"
+    static let help = """
+        usage: saltern account events USERID
+               saltern account events --id ACCOUNT
+
+          --limit N        how many, 1 to 10000 (100)
+          --json           one object, for scripts
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let account: AccountReference
+    private let limit: Int
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        limit = try arguments.integer("--limit", in: 1...10_000) ?? 100
+        account = try arguments.account()
+    }
+
+    func run(_ console: Console) async throws {
+        let events = try await DatabaseCommand.asOwner(console) { [account, limit] in
+            try await AccountInspection(database: $0, sessions: SessionPolicy()).events(account, limit: limit)
+        }
+        if asJSON {
+            console.printJSON { writer in
+                writer.array("events") { writer in
+                    for event in events {
+                        writer.object { writer in
+                            writer.member("occurredAt", event.occurredAt.utc)
+                            writer.member("kind", event.kind)
+                            writer.member("sessionId", event.sessionID?.description)
+                            writer.member("deviceName", event.deviceName)
+                            writer.member("count", event.count.map { JSONValue.integer($0) } ?? .null)
+                            writer.member("since", event.since)
+                            writer.member("ongoing", event.isOngoing)
+                        }
+                    }
+                }
+            }
+            return
+        }
+        var table = Table([.text("time"), .text("event"), .number("count"), .text("since"), .text("device")])
+        for event in events {
+            table.append([
+                event.occurredAt.shown, event.kind, event.count.map { "\($0)" }, event.since?.shown, event.deviceName,
+            ])
+        }
+        console.write(table.takeText())
+    }
+}

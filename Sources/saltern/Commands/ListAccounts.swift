@@ -1,0 +1,98 @@
+import HTTPCore
+import SalternServer
+
+struct ListAccounts: Command {
+    static let words = ["account", "list"]
+    static let summary = "list accounts in the order of their userids"
+    static let help = """
+          --userid-prefix TEXT  only userids that begin so
+          --plan NAME           only accounts with this plan
+          --locked              only locked accounts
+          --limit N             how many, 1 to 100000 (50)
+          --all                 all of them; they are printed as they come, a million needs no more memory than ten
+          --after USERID        only userids behind this one: the next page
+          --json                one object, for scripts; its member `next` is what --after takes
+
+        A prefix and --locked are found by an index. Looking for a plan that few have walks through all accounts.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let filter: AccountFilter
+    private let limit: Int
+    private let after: String
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        var filter = AccountFilter()
+        filter.isLocked = arguments.flag("--locked")
+        filter.useridPrefix = try arguments.option("--userid-prefix") ?? ""
+        filter.plan = try arguments.option("--plan")
+        self.filter = filter
+        after = try arguments.option("--after") ?? ""
+        let isUnlimited = arguments.flag("--all")
+        let limit = try arguments.integer("--limit", in: 1...100_000)
+        if isUnlimited, limit != nil { throw UsageError(message: "--all and --limit exclude each other") }
+        self.limit = isUnlimited ? Int.max : limit ?? 50
+    }
+
+    func run(_ console: Console) async throws {
+        if asJSON { try await printJSON(console) } else { try await printTable(console) }
+    }
+
+    private func printTable(_ console: Console) async throws {
+        let next = try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
+            var table = Table([
+                .text("userid"), .text("account"), .text("plan"), .number("items"), .number("bytes"),
+                .text("created"), .text("last use"), .text("locked"),
+            ])
+            let next = try await AccountListing(database: database).list(filter, after: after, limit: limit) { slice in
+                for account in slice {
+                    table.append([
+                        account.userid, account.id.description, account.plan, "\(account.items)", "\(account.bytes)",
+                        account.createdAt.shown, account.lastUsedAt?.shown, account.lockedAt?.shown,
+                    ])
+                }
+                console.write(table.takeText())
+            }
+            console.write(table.takeText())
+            return next
+        }
+        if let next { console.writeError("there may be more: --after '\(VisibleText.visible(next))'\n") }
+    }
+
+    private func printJSON(_ console: Console) async throws {
+        try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
+            console.write("{\"accounts\":[")
+            var separator = ""
+            let next = try await AccountListing(database: database).list(filter, after: after, limit: limit) { slice in
+                for account in slice {
+                    console.write(separator)
+                    separator = ","
+                    var writer = JSONWriter()
+                    writer.object { account.write(to: &$0) }
+                    console.write(writer.finish())
+                }
+            }
+            var writer = JSONWriter()
+            if let next { writer.string(next) } else { writer.null() }
+            console.write("],\"next\":")
+            console.write(writer.finish())
+            console.write("}\n")
+        }
+    }
+}
+
+extension AccountSummary {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.member("userid", userid)
+        writer.member("accountId", id.description)
+        writer.member("plan", plan)
+        writer.member("items", items)
+        writer.member("bytes", bytes)
+        writer.member("createdAt", createdAt.utc)
+        writer.member("lastUsedAt", lastUsedAt)
+        writer.member("lockedAt", lockedAt)
+    }
+}

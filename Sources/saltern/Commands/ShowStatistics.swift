@@ -1,0 +1,70 @@
+import HTTPCore
+import SalternServer
+
+struct ShowStatistics: Command {
+    static let words = ["stats"]
+    static let summary = "count accounts, sessions, items, shares, and the database's size"
+    static let help = """
+          --json           one object, for scripts
+
+        Reads the tables of accounts, sessions and shares once, in one snapshot and without a lock: about a second for a
+        million accounts, and reading that the server's own requests share the disk with. Items are not read: their
+        number and bytes are sums over the accounts' own counters. Which sessions are live depends on
+        SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) { asJSON = arguments.flag("--json") }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let sessions = settings.sessionPolicy()
+        try settings.finish()
+        let statistics = try await DatabaseCommand.asOwner(console, statementTimeout: .seconds(600)) {
+            try await Statistics.gather(from: $0, sessions: sessions, now: SystemWallClock().now)
+        }
+        if asJSON {
+            console.printJSON { statistics.write(to: &$0) }
+        } else {
+            console.write(statistics.lines)
+        }
+    }
+}
+
+extension Statistics {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.object("accounts") { writer in
+            writer.member("total", accounts.total)
+            writer.member("locked", accounts.locked)
+            writer.member("newIn7Days", accounts.newInWeek)
+            writer.member("newIn30Days", accounts.newInMonth)
+        }
+        writer.member("liveSessions", liveSessions)
+        writer.member("items", accounts.items)
+        writer.member("itemBytes", accounts.bytes)
+        writer.member("shares", shares)
+        writer.member("secondFactors", secondFactors)
+        writer.member("recoveries", recoveries)
+        writer.member("openInvites", openInvites)
+        writer.member("databaseBytes", databaseBytes)
+    }
+
+    fileprivate var lines: String {
+        var table = Table([.text("accounts"), .number("\(accounts.total)")])
+        table.append(["  locked", "\(accounts.locked)"])
+        table.append(["  new in 7 days", "\(accounts.newInWeek)"])
+        table.append(["  new in 30 days", "\(accounts.newInMonth)"])
+        table.append(["live sessions", "\(liveSessions)"])
+        table.append(["items", "\(accounts.items)"])
+        table.append(["item bytes", "\(accounts.bytes)"])
+        table.append(["shares", "\(shares)"])
+        table.append(["second factors", "\(secondFactors)"])
+        table.append(["recovery keys", "\(recoveries)"])
+        table.append(["open invites", "\(openInvites)"])
+        table.append(["database bytes", "\(databaseBytes)"])
+        return table.takeText()
+    }
+}

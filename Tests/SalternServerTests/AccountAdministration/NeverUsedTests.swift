@@ -1,0 +1,113 @@
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct NeverUsedTests {
+    private func walk(
+        _ app: TestApplication, deleting: Bool, olderThan age: Duration = .seconds(30 * 86_400),
+        proceed: @escaping @Sendable (NeverUsedAccounts.Progress) -> Bool = { _ in true }
+    ) async throws -> NeverUsedAccounts.Progress {
+        let signature = InviteTests.signature(app)
+        return try await AccountAdministrationTests.asOwner(app) {
+            let accounts = NeverUsedAccounts(database: $0, createdBefore: signature.now - age)
+            return deleting ? try await accounts.delete(by: signature, proceed) : try await accounts.count(proceed)
+        }
+    }
+
+    /// A way in which an account was used, as SQL on the account `$`.
+    private static let uses = [
+        "UPDATE saltern.accounts SET revision = 1 WHERE account_id = $",
+        "UPDATE saltern.accounts SET keyring_revision = 2 WHERE account_id = $",
+        "UPDATE saltern.accounts SET credential_revision = 2 WHERE account_id = $",
+        "UPDATE saltern.accounts SET locked_at = now() WHERE account_id = $",
+        "UPDATE saltern.accounts SET created_at = created_at + '40 days' WHERE account_id = $",
+        "UPDATE saltern.sessions SET last_used_at = created_at + '61 seconds' WHERE account_id = $",
+        "INSERT INTO saltern.recoveries VALUES ($, sha256('r'), NULL, now())",
+        "INSERT INTO saltern.second_factors VALUES ($, sha256('s'), now())",
+        "INSERT INTO saltern.account_shares VALUES ($, substr(sha256('x'), 1, 16), now())",
+        "INSERT INTO saltern.rotations (account_id, rotation_id, opened_at, expires_at) VALUES ($, $, now(), now())",
+        "INSERT INTO saltern.receipts VALUES ($, 'receipt', now())",
+    ]
+
+    @Test func `every use keeps an account, and those without any go with a row each`() async throws {
+        try await TestApplication.with { app in
+            var kept: Set<String> = []
+            for use in Self.uses {
+                let account = try await app.register()
+                kept.insert(account.id)
+                try await app.administer(use.replacing("$", with: "'\(account.id)'"))
+            }
+            let unused = [try await app.register(), try await app.register(), try await app.register()]
+            // A session that was used in the first minute only, and one that has ended, are no use.
+            try await app.administer(
+                "UPDATE saltern.sessions SET last_used_at = created_at + '1 minute' WHERE account_id = '\(unused[0].id)'"
+            )
+            try await app.administer("DELETE FROM saltern.sessions WHERE account_id = '\(unused[1].id)'")
+            #expect(try await walk(app, deleting: true).deleted == 0)
+
+            app.clock.advance(by: .seconds(31 * 86_400))
+            let counted = try await walk(app, deleting: false)
+            #expect(counted.found == 3)
+            #expect(counted.looked == 14)
+            #expect(counted.total == 14)
+            #expect(counted.deleted == 0)
+            let deleted = try await walk(app, deleting: true)
+            #expect(deleted.deleted == 3)
+            let entries = try await AccountAdministrationTests.audit(app)
+            #expect(Set(entries.map { $0.targetAccount?.description }) == Set(unused.map(\.id)))
+            #expect(entries.allSatisfy { $0.action == "account_deleted" && $0.detail == "never used" })
+            #expect(try await app.execute(CountRows()).first?[1] == Int64(Self.uses.count))
+            #expect(try await walk(app, deleting: true).deleted == 0)
+        }
+    }
+
+    @Test func `a wave of bots goes in batches, can be ended between two, and is gone after the second run`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            _ = try await ada.createItem()
+            try await app.administer(
+                """
+                INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
+                SELECT 'bot-' || n, gen_random_uuid(), sha256(n::text::bytea), 600000 FROM generate_series(1, 170) n;
+                INSERT INTO saltern.accounts (account_id, userid, created_at)
+                SELECT account_id, userid, '2025-01-01' FROM saltern.logins WHERE userid LIKE 'bot-%'
+                """)
+            let first = try await walk(app, deleting: true) { $0.deleted < 100 }
+            #expect(first.deleted == 100)
+            let second = try await walk(app, deleting: true)
+            #expect(second.deleted == 70)
+            #expect(try await app.execute(CountRows()) == [[1, 1, 1]])
+            #expect(try await AuditLogTests.verify(app).sequence == 170)
+            #expect(try await ada.client.get("/v1/account").status == 200)
+        }
+    }
+
+    @Test func `two clean-ups at once and people who delete themselves never wait for each other in a ring`()
+        async throws
+    {
+        try await TestApplication.with(connections: 4) { app in
+            var people: [TestAccount] = []
+            for _ in 0..<40 { people.append(try await app.register()) }
+            app.clock.advance(by: .seconds(40 * 86_400))
+            let deleted = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<2 { group.addTask { try await walk(app, deleting: true).deleted } }
+                for person in people.prefix(20) {
+                    group.addTask {
+                        let outcome = try? await AccountAdministrationTests.administer(app) {
+                            try await $0.delete(.userid(person.userid), by: InviteTests.signature(app))
+                        }
+                        return outcome == nil ? 0 : 1
+                    }
+                }
+                return try await group.reduce(0, +)
+            }
+            #expect(deleted == 40)
+            #expect(try await app.execute(CountRows()) == [[0, 0, 0]])
+            #expect(try await AuditLogTests.verify(app).sequence == 40)
+        }
+    }
+}
