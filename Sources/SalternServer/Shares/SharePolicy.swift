@@ -27,7 +27,7 @@ public struct SharePolicy: Sendable, Equatable {
 
     /// What is wrong with the policy, a sentence each.
     var findings: [String] {
-        (0...10_000_000).contains(anonymousLimit)
-            ? [] : ["The number of shares without an account must be from 0 to 10000000."]
+        (0...100_000).contains(anonymousLimit)
+            ? [] : ["The number of shares without an account must be from 0 to 100000."]
     }
 }

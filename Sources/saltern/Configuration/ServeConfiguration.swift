@@ -200,7 +200,7 @@ extension Settings {
                 acceptsOpaque: choice("SALTERN_OPAQUE_FORMAT", ["on": true, "off": false], default: true)),
             shares: SharePolicy(
                 acceptsAnonymous: choice("SALTERN_ANONYMOUS_SHARES", ["on": true, "off": false], default: false),
-                anonymousLimit: integer("SALTERN_ANONYMOUS_SHARES_LIMIT", in: 0...10_000_000, default: 1_000)),
+                anonymousLimit: integer("SALTERN_ANONYMOUS_SHARES_LIMIT", in: 0...100_000, default: 1_000)),
             purge: purgePolicy(), pins: pins)
         // An empty prefix has been reported as missing.
         if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }
