@@ -25,7 +25,7 @@ import Testing
         "recoveries.account_id": "recovery", "second_factors.account_id": "secondFactor",
         "second_factor_codes.account_id": "secondFactor", "rotations.account_id": "rotation",
         "rotation_items.account_id": "stagedItem", "receipts.account_id": "receipt",
-        "security_events.account_id": "securityEvent", "invites.used_by": "invite", "shares.owner_account": "share",
+        "security_events.account_id": "securityEvent", "shares.owner_account": "share",
         "account_shares.account_id": "share",
     ]
 
