@@ -53,6 +53,7 @@ import Testing
             }
             #expect(lines.first { $0.type == "secondFactor" }?.reply.integer("recoveryCodesLeft") == 10)
             #expect(counts["keyring"] == 1)
+            #expect(counts["invite"] == 1)
             #expect(try await app.events(of: ada).count { $0 == "exported" } == 4)
             #expect(!reply.text.contains(bob.id))
         }

@@ -152,6 +152,42 @@ import Testing
         }
     }
 
+    @Test func `guessing is slowed down, for userids that nobody has too, and apart from log-ins`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            _ = try await ada.setRecovery(Self.code)
+            let login = try await app.client.post(
+                "/v1/sessions", ["userid": .string(ada.userid), "passwordKey": .string(ada.passwordKey)])
+            let device = try #require(login.string("device.token"))
+            func attempt(_ userid: String, _ key: String, device: String? = nil) async throws -> TestResponse {
+                var claim: [(name: String, value: JSONValue)] = [(name: "name", value: "phone")]
+                if let device { claim.append((name: "token", value: .string(device))) }
+                return try await app.client.post(
+                    "/v1/recoveries",
+                    [
+                        "userid": .string(userid), "recoveryKey": .string(key), "device": .object(JSONObject(claim)),
+                    ])
+            }
+            for userid in [ada.userid, "nobody@example.org"] {
+                for _ in 0..<5 {
+                    #expect(try await attempt(userid, Fixtures.passwordKey("a guess")).status == 401)
+                }
+                let refused = try await attempt(userid, Self.code)
+                #expect(refused.status == 429)
+                #expect(refused.code == "too_many_attempts")
+                #expect(refused.fields["Retry-After"] == "1")
+            }
+            #expect(try await app.logsIn(ada, ada.passwordKey))
+            // A device that was here before is not kept out by strangers.
+            #expect(try await attempt(ada.userid, Self.code, device: device).status == 201)
+            app.clock.advance(by: .seconds(1))
+            #expect(try await attempt(ada.userid, Self.code).status == 201)
+            let events = try #require(try await ada.client.get("/v1/account/events").array("events"))
+            let failures = try events.first { try $0.object()["kind"]?.string() == "failed_logins" }
+            #expect(try failures?.object()["count"]?.integer() == 5)
+        }
+    }
+
     @Test func `recoveries put nobody out whose sessions fill the plan`() async throws {
         try await TestApplication.with { app in
             try await app.administer("UPDATE saltern.plans SET max_sessions = 2")
