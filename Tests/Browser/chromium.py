@@ -17,6 +17,10 @@ class Failure(Exception):
     """Something is not as it has to be."""
 
 
+class Refused(Failure):
+    """The browser does not do what it was told, for example because the page is being replaced."""
+
+
 def check(holds, expected):
     if not holds:
         raise Failure(f"expected {expected}")
@@ -73,7 +77,8 @@ class Chromium:
         while True:
             reply = self.receive(deadline, method)
             if reply.get("id") == wanted:
-                check("error" not in reply, f"{method} to succeed: {reply.get('error')}")
+                if "error" in reply:
+                    raise Refused(f"{method} to succeed: {reply['error']}")
                 return reply["result"]
             self.note(reply)
 
@@ -149,9 +154,15 @@ class Page:
         check("exceptionDetails" not in result, f"{expression} to have a value: {result.get('exceptionDetails')}")
         return result["result"].get("value")
 
-    def wait(self, expression, what):
+    def wait(self, expression, what, meanwhile=lambda: True):
         """Until the expression is true."""
-        self.until(lambda: self.evaluate(expression), lambda: f"{what}; the page says {self.text[:600]!r}")
+        def holds():
+            try:
+                return meanwhile() and self.evaluate(expression)
+            except Refused:
+                return False
+
+        self.until(holds, lambda: f"{what}; the page says {self.text[:600]!r}")
 
     def until(self, condition, what):
         deadline = time.monotonic() + PATIENCE
@@ -176,6 +187,14 @@ class Page:
                   modifiers=modifiers, text=text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=codes[key],
                   modifiers=modifiers)
+
+    def paste(self):
+        """What is in the clipboard, pasted as a person does."""
+        self.evaluate("document.body.append(document.createElement('textarea')); document.querySelector('textarea').focus()")
+        self.call("Input.dispatchKeyEvent", type="rawKeyDown", key="v", code="KeyV", windowsVirtualKeyCode=86, modifiers=2,
+                  commands=["paste"])
+        self.wait("document.querySelector('textarea').value !== ''", "something to be pasted")
+        return self.evaluate("document.querySelector('textarea').value")
 
     def click(self, selector):
         """A click of the mouse in the middle of the element."""

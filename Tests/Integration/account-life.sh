@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The whole life of an account, as a client leads it: registered with a keyring, its password and its name changed, protected by
-# a second factor, recovered with a printed code, and deleted.
+# The whole life of an account, as a client leads it: registered with an invite and a keyring, its password and its name changed,
+# protected by a second factor, recovered with a printed code, exported and deleted.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -19,16 +19,19 @@ try_log_in() {
     token=$kept
 }
 
-scenario "Ada registers, with the keyring that her items are sealed under"
+scenario "Ada registers with an invite, which gives her a plan, and the keyring that her items are sealed under"
+invite=$(saltern invite create --plan pro --json | jq --raw-output '.invites[0].code')
 prefix=localhost.saltern:
 userid=$(unique ada)
 password_key=$(stretch 'the first password' "$prefix$userid")
 keyring=$(random_base64 120)
 request POST /v1/accounts "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",$(kdf 600000),
-    \"keyring\":\"$keyring\",\"device\":{\"name\":\"Ada's phone\"}}"
+    \"keyring\":\"$keyring\",\"device\":{\"name\":\"Ada's phone\"},\"invite\":\"$invite\"}"
 expect_status 201
 account_id=$(json .accountId)
 token=$(json .session.token)
+request GET /v1/account
+expect_json .plan pro
 item=$(uuid)
 sealed=$(random_base64 100)
 request PUT "/v1/items/$item" "{\"format\":\"aes-256-gcm\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
@@ -146,6 +149,13 @@ expect_status 200
 for kind in session_opened credential_changed userid_changed totp_enabled totp_code_used totp_disabled recovery_set recovery_used; do
     expect_json "[.events[].kind] | contains([\"$kind\"])" true
 done
+
+scenario "before she leaves she takes everything along"
+request POST /v1/account/export "{\"currentPasswordKey\":\"$password_key\"}"
+expect_status 200
+[[ $(tail --lines 1 <<<"$body" | jq --raw-output .type) == end ]] || fail "a whole export"
+[[ $(jq --raw-output 'select(.type == "item").body' <<<"$body") == "$sealed" ]] || fail "the item in the export"
+[[ $(jq --raw-output 'select(.type == "keyring").keyring' <<<"$body") == "$keyring" ]] || fail "the keyring in the export"
 
 scenario "she leaves, and nothing stays but a line that an account was deleted"
 request DELETE /v1/account "{\"currentPasswordKey\":\"$(random_base64 32)\"}"

@@ -26,8 +26,8 @@ look_up 192.0.2.1
 expect_status 200
 
 scenario "behind a proxy each client has a bucket, an IPv6 client one for its network"
-for _ in 1 2 3; do
-    look_up "192.0.2.1, 2001:db8:1:2::$RANDOM, 10.0.0.7"
+for host in 1 2 3; do
+    look_up "192.0.2.1, 2001:db8:1:2::$host, 10.0.0.7"
     expect_status 200
 done
 look_up 2001:db8:1:2:ffff::1
@@ -110,8 +110,14 @@ expect_problem 429 too_many_attempts
 stop_own_server
 
 scenario "figures that are none do not start"
+serve_with_slips() (
+    # shellcheck source=/dev/null
+    source "$SALTERN_TEST_HOME/run.env"
+    unset "${!SALTERN_TEST_@}"
+    SALTERN_RATE_LIMITS=login=0/1 SALTERN_TRUSTED_PROXIES=10.0.0.1/8 command saltern serve
+)
 result=0
-SALTERN_RATE_LIMITS=login=0/1 SALTERN_TRUSTED_PROXIES=10.0.0.1/8 saltern serve >"$work/output" 2>&1 || result=$?
+serve_with_slips >"$work/output" 2>&1 || result=$?
 ((result == 1)) || fail "exit status 1, not $result: $(cat "$work/output")"
 grep --quiet 'SALTERN_RATE_LIMITS must be' "$work/output" || fail "a word about the figures: $(cat "$work/output")"
 grep --quiet 'SALTERN_TRUSTED_PROXIES must be' "$work/output" || fail "a word about the proxies: $(cat "$work/output")"

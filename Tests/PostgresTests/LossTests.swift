@@ -4,7 +4,7 @@ import SalternTesting
 import Testing
 
 /// Backends that are killed, servers that are restarted, tasks that are cancelled, queues that are full.
-@Suite(.timeLimit(.minutes(2))) struct LossTests {
+@Suite(.timeLimit(.minutes(10))) struct LossTests {
     @Test func `killed backends are survived`() async throws {
         let (before, after) = try await withDatabase {
             $0.sharedConnections = 2

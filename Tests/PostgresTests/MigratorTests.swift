@@ -3,7 +3,7 @@ import Postgres
 import SalternTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct MigratorTests {
+@Suite(.timeLimit(.minutes(10))) struct MigratorTests {
     private static let notes = Migration(
         version: 1, name: "notes",
         sql: """

@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct TransactionTests {
+@Suite(.timeLimit(.minutes(10))) struct TransactionTests {
     private struct Refused: Error {}
 
     @Test func `a transaction commits when its body returns`() async throws {

@@ -79,6 +79,11 @@ extension TestApplication {
             VALUES (substr(\(share), 1, 16), \(id), \(share), 'opaque', \(share), 1000, \(share), now(), now())
             """,
             "INSERT INTO saltern.account_shares VALUES (\(id), substr(\(share), 1, 16), now())",
+            """
+            INSERT INTO saltern.invites (code_hash, invite_id, created_at, expires_at, used_at)
+            VALUES (sha256('\(account.id) invite'), \(id), now(), now(), now())
+            """,
+            "UPDATE saltern.accounts SET invite_id = \(id) WHERE account_id = \(id)",
         ] {
             try await administer(sql)
         }

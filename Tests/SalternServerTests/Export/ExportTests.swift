@@ -25,7 +25,7 @@ import Testing
         "recoveries.account_id": "recovery", "second_factors.account_id": "secondFactor",
         "second_factor_codes.account_id": "secondFactor", "rotations.account_id": "rotation",
         "rotation_items.account_id": "stagedItem", "receipts.account_id": "receipt",
-        "security_events.account_id": "securityEvent", "invites.used_by": "invite", "shares.owner_account": "share",
+        "security_events.account_id": "securityEvent", "shares.owner_account": "share",
         "account_shares.account_id": "share",
     ]
 
@@ -53,6 +53,7 @@ import Testing
             }
             #expect(lines.first { $0.type == "secondFactor" }?.reply.integer("recoveryCodesLeft") == 10)
             #expect(counts["keyring"] == 1)
+            #expect(counts["invite"] == 1)
             #expect(try await app.events(of: ada).count { $0 == "exported" } == 4)
             #expect(!reply.text.contains(bob.id))
         }

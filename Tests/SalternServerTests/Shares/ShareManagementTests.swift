@@ -107,6 +107,8 @@ import Testing
                     }
                 }
             }
+            #expect(try await ended.post("/v1/shares", ShareFixtures.content()).status == 401)
+            #expect(try await app.execute(CountShareRows()) == [[1, 1]])
             // A manage token opens no account.
             #expect(try await app.client.with(token: share.manageToken).get("/v1/shares").status == 401)
             #expect(try await app.client.with(token: share.manageToken).get("/v1/account").status == 401)

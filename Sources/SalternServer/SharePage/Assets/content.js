@@ -19,8 +19,8 @@ export function contentOf(bytes) {
 }
 
 /**
- * Some apps pad to blocks of 16 before they seal (PKCS #7): n bytes of value n at the end. No text ends like that; other
- * bytes may, so they are left as they are.
+ * Some apps pad to blocks of 16 before they seal (PKCS #7): n bytes of value n at the end. Text ends like that in white
+ * space at most; other bytes may end like anything, so they are left as they are.
  */
 function unpadded(bytes) {
   const count = bytes.at(-1);
