@@ -55,12 +55,13 @@ struct FindRotation: AccountRead {
         let items: Int64
         /// The account's.
         let revision: Int64
-        /// The account's.
-        let keyringRevision: Int64
+        /// The account's; nil when it has no keyring.
+        let keyringRevision: Int64?
     }
 
     static let sql = """
-        SELECT r.committed_at IS NOT NULL, r.item_count, a.revision, a.keyring_revision
+        SELECT r.committed_at IS NOT NULL, r.item_count, a.revision,
+            CASE WHEN a.keyring IS NOT NULL THEN a.keyring_revision END
         FROM saltern.rotations r JOIN saltern.accounts a ON a.account_id = r.account_id
         WHERE r.account_id = $1 AND a.account_id = $1 AND r.rotation_id = $2 AND r.expires_at > $3
         """

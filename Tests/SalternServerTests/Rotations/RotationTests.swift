@@ -98,6 +98,7 @@ import Testing
             #expect(again.status == 200, "\(again)")
             #expect(again.integer("items") == 1)
             #expect(again.integer("revision") == first.integer("revision"))
+            #expect(again["keyringRevision"] == nil)
             #expect(try await rotation.commit(currentKey: rotation.newKey).status == 200)
             #expect(try await rotation.commit(newKey: Fixtures.passwordKey("third")).code == "wrong_credentials")
             let other = try await rotation.commit(
