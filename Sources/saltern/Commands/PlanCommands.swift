@@ -39,7 +39,7 @@ struct SetPlanLimits: Command {
           --item-bytes N    sealed bytes of one item, title and body together
           --bytes N         sealed bytes of all items
           --sessions N      sessions that are live
-          --shares N        for a later version
+          --shares N        share links that have not ended
           --deleted-days N  how long a deleted item can be restored; 0 for not at all
           --json            prints the plan as an object, for scripts
         \(AdminActor.help)
