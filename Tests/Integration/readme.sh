@@ -27,4 +27,6 @@ scenario "what the text says about errors is so"
 expect_output '"code":"precondition_failed"'
 expect_output '"code":"not_encrypted"'
 expect_output '"code":"unauthenticated"'
-expect_output '"ended":1'
+expect_output '"sessionsEnded":1'
+expect_output '"kind":"credential_changed"'
+expect_output '"type":"end"'

@@ -84,8 +84,10 @@ final class Authorization {
     /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
     func transaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
         let (session, result) = try await database.withTransaction { transaction in
-            let sessions = try await transaction.execute(
-                AuthenticateForWrite(caller: caller, touchInterval: touchInterval))
+            // The session may have ended while the first statement waited for the lock; the second one sees it.
+            let (_, sessions) = try await transaction.execute(
+                AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
+                Authenticate(caller: caller, touchInterval: touchInterval))
             guard let session = sessions.first else { throw Unauthenticated() }
             authenticatedAccount = caller.accountID
             return (session, try await body(transaction))
