@@ -52,7 +52,7 @@ expect_status 201
 account_id=$(json .accountId)
 token=$(json .session.token)
 remember "the first token" "$token"
-device_token=$(json .device.token)
+device_token=$(json .deviceToken)
 remember "the device's token" "$device_token"
 remember "the device's token in hexadecimal" "$(url_base64_to_hex "${device_token#sld_}")"
 remember "the code of the device's token in hexadecimal" "$(url_base64_to_hex "${device_token#sld_}" | tail --bytes +33)"

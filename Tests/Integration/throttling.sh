@@ -42,7 +42,7 @@ expect_problem 429 rate_limited
 scenario "from the fifth wrong key on a guess is not looked at for a while, whether there is such a userid or not"
 register ada
 request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
-device=$(json .device.token)
+device=$(json .deviceToken)
 credentials="\"userid\":\"$userid\",\"passwordKey\":\"$password_key\""
 kept=$token
 token=
@@ -65,7 +65,7 @@ for _ in 1 2 3; do
     guess "$userid"
     request POST /v1/sessions "{$credentials,\"device\":{\"token\":\"$device\"}}"
     expect_status 201
-    device=$(json .device.token)
+    device=$(json .deviceToken)
 done
 request POST /v1/sessions "{$credentials}"
 if [[ $status != 201 ]]; then

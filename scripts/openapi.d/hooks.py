@@ -23,22 +23,27 @@ class FreshAccount:
     """Asked for again by the tool whenever a reply is 401."""
 
     def get(self, case, context):
+        key = base64.b64encode(b"\xff" + os.urandom(31)).decode()
         reply = requests.post(
             f"{URL}/v1/accounts",
             json={
                 "userid": f"{uuid.uuid4()}@example.org",
-                "passwordKey": base64.b64encode(b"\xff" + os.urandom(31)).decode(),
+                "passwordKey": key,
                 "kdf": {"iterations": 600_000},
             },
             verify=CERTIFICATE,
             timeout=30,
         )
         reply.raise_for_status()
-        return reply.json()["session"]["token"]
+        return reply.json()["session"]["token"], key
 
     def set(self, case, data, context):
+        token, key = data
         case.headers = case.headers or {}
-        case.headers["Authorization"] = f"Bearer {data}"
+        case.headers["Authorization"] = f"Bearer {token}"
+        # Half of the dangerous calls carry the right key.
+        if isinstance(case.body, dict) and "currentPasswordKey" in case.body and made_of(case.body, 1)[0] % 2 == 0:
+            case.body = {**case.body, "currentPasswordKey": key}
 
 
 def made_of(value, count):
@@ -62,6 +67,8 @@ def before_call(context, case, kwargs):
         made["userid"] = f"{made_of(body, 8).hex()}@example.org"
     if "passwordKey" in made:
         made["passwordKey"] = base64_of(body, 32)
+    if "recoveryKey" in made:
+        made["recoveryKey"] = base64_of([body, "recovery"], 32)
     if "kdf" in made:
         made["kdf"] = {"iterations": 600_000}
     if made.get("keyring") is not None:

@@ -40,10 +40,10 @@ struct DeviceTokens: Sendable {
         return Self.prefix + Base64URL.encodeToString(device.number + Self.code(device, key).bytes)
     }
 
-    /// Writes the member `device`.
+    /// Writes the member `deviceToken`.
     func write(_ device: KnownDevice, to writer: inout JSONWriter) {
         guard let token = token(device) else { return }
-        writer.object("device") { writer in writer.member("token", token) }
+        writer.member("deviceToken", token)
     }
 
     /// The device that a token is of; nil when it is not one of this userid. Nobody is told why.

@@ -158,7 +158,7 @@ import Testing
             _ = try await ada.setRecovery(Self.code)
             let login = try await app.client.post(
                 "/v1/sessions", ["userid": .string(ada.userid), "passwordKey": .string(ada.passwordKey)])
-            let device = try #require(login.string("device.token"))
+            let device = try #require(login.string("deviceToken"))
             func attempt(_ userid: String, _ key: String, device: String? = nil) async throws -> TestResponse {
                 var claim: [(name: String, value: JSONValue)] = [(name: "name", value: "phone")]
                 if let device { claim.append((name: "token", value: .string(device))) }

@@ -24,7 +24,7 @@ import Testing
         let reply = try await app.client.post(
             "/v1/accounts",
             ["userid": .string(userid), "passwordKey": .string(key), "kdf": ["iterations": 600_000]])
-        return (userid, key, try #require(reply.string("device.token")))
+        return (userid, key, try #require(reply.string("deviceToken")))
     }
 
     @Test func `an attacker who never pauses does not keep a known device out for a moment`() async throws {
@@ -41,7 +41,7 @@ import Testing
                 if second.isMultiple(of: 30) {
                     let login = try await attempt(app, ada.userid, ada.key, token: token)
                     #expect(login.status == 201, "second \(second)")
-                    token = try #require(login.string("device.token"))
+                    token = try #require(login.string("deviceToken"))
                 }
                 app.clock.advance(by: .seconds(1))
             }
@@ -66,7 +66,7 @@ import Testing
             // It delays nobody else.
             let other = try await attempt(app, ada.userid, ada.key)
             #expect(other.status == 201)
-            #expect(try await attempt(app, ada.userid, ada.key, token: other.string("device.token")).status == 201)
+            #expect(try await attempt(app, ada.userid, ada.key, token: other.string("deviceToken")).status == 201)
             app.clock.advance(by: .seconds(1))
             #expect(try await attempt(app, ada.userid, ada.key, token: ada.token).status == 201)
         }
@@ -106,7 +106,7 @@ import Testing
             rotated.masterKey = try app.configuration.masterKey.rotated()
             try await TestApplication.with(rotated, app.database, clock: app.clock) { node in
                 let login = try await attempt(node, ada.userid, ada.key, token: ada.token)
-                let renewed = try #require(login.string("device.token"))
+                let renewed = try #require(login.string("deviceToken"))
                 #expect(renewed != ada.token)
                 for _ in 0..<5 { _ = try await attempt(node, ada.userid, Self.wrongKey, token: renewed) }
                 #expect(try await attempt(node, ada.userid, ada.key, token: ada.token).status == 429)
