@@ -122,7 +122,7 @@ has_ended() {
 wait_until 30 has_ended || fail "the share to end"
 saltern purge --json | jq --exit-status '.shares >= 1' >/dev/null || fail "one share to be purged"
 as "$manage" PUT "$path" "$content"
-expect_status 422
+expect_problem 404 not_found
 as "$manage" DELETE "$path"
 expect_problem 404 not_found
 
