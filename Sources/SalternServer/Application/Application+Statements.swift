@@ -4,21 +4,29 @@ extension Application {
     /// Every statement that the service sends, by the name of its type.
     public static var statements: [(name: String, sql: String)] {
         [
-            statement(ReadInstallation.self), statement(CreateInstallation.self), statement(RedrawDecoys.self),
-            statement(ReadSchemaVersion.self),
-            statement(FindKDFParameters.self), statement(FindLogin.self),
+            // AccountAdministration
+            statement(SetLock.self), statement(FindPlanOfAccount.self), statement(DescribeAccount.self),
+            statement(FindLogins.self), statement(SummarizeAccounts.self), statement(FindLockedAccounts.self),
+            statement(FindIterationsOfUserid.self), statement(CountAccounts.self),
+            statement(FindNeverUsedAccounts.self), statement(ConfirmNeverUsed.self),
+            // Accounts
             statement(InsertLogin.self), statement(InsertAccount.self), statement(InsertSession.self),
-            statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
-            statement(OpenSession.self), statement(TrimSessions.self), statement(RemoveAllSessions.self),
+            statement(Owned<FindAccount>.self),
+            // AuditLog
+            statement(AppendAudit.self), statement(FindAuditHead.self), statement(FindAuditEntries.self),
+            statement(FindLatestAuditEntries.self),
+            // Credentials
+            statement(RedrawDecoys.self), statement(FindKDFParameters.self), statement(FindLogin.self),
             statement(Owned<FindUserid>.self), statement(LockAccountWholly.self),
-            statement(FindCredentialRevision.self), statement(RecordSecurityEvent.self),
-            statement(FindFailedAttempts.self), statement(RecordFailedAttempt.self),
-            statement(RemoveFailedAttempts.self), statement(FindOldAttempts.self), statement(RemoveOldAttempts.self),
-            statement(Owned<FindSecurityLog>.self), statement(FindOldEvents.self), statement(RemoveEvents.self),
-            statement(ReplaceVerifier.self), statement(TakeUserid.self), statement(RemoveLogin.self),
-            statement(MoveCredential.self), statement(FindAnySession.self),
-            statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
-            statement(Guarded<WriteReceipt>.self),
+            statement(FindCredentialRevision.self), statement(ReplaceVerifier.self), statement(TakeUserid.self),
+            statement(RemoveLogin.self), statement(MoveCredential.self), statement(FindAnySession.self),
+            // Deletion
+            statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
+            statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
+            statement(RemoveSomeAccountShares.self), statement(RemoveShares.self), statement(RemoveAccount.self),
+            statement(FindTokenHashes.self), statement(RemoveSessionsAltogether.self),
+            statement(ForgetFailedAttempts.self),
+            // Export
             statement(Owned<ExportAccountRow>.self), statement(Owned<ExportKeyring>.self),
             statement(Owned<ExportRecovery>.self), statement(Owned<ExportSecondFactor>.self),
             statement(Owned<ExportReceipt>.self), statement(Owned<ExportInvites>.self),
@@ -26,58 +34,67 @@ extension Application {
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
             statement(Owned<ExportRotations>.self), statement(Owned<ExportStagedItems>.self),
             statement(Owned<ExportShareIDs>.self), statement(Owned<ExportShare>.self),
-            statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
-            statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
-            statement(RemoveSomeAccountShares.self), statement(RemoveShares.self),
-            statement(RemoveAccount.self),
-            statement(FindTokenHashes.self), statement(RemoveSessionsAltogether.self),
-            statement(ForgetFailedAttempts.self),
-            statement(Owned<FindAccount>.self),
-            statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
-            statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
-            statement(Owned<FindSecondFactor>.self), statement(EnrolSecondFactor.self),
-            statement(Guarded<ConfirmSecondFactor>.self), statement(RemoveSecondFactor.self),
-            statement(RemoveSecondFactorCodes.self), statement(InsertSecondFactorCodes.self),
-            statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
-            statement(ReplaceSealedSecret.self),
-            statement(OpenSessionWithOneTimeCode.self), statement(OpenSessionWithRecoveryCode.self),
-            statement(Owned<FindItem>.self), statement(Owned<FindItems>.self), statement(Owned<FindItemHeaders>.self),
-            statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self),
-            statement(Guarded<UnburyItem>.self), statement(Guarded<ApplyBatch>.self),
-            statement(Owned<FindChanges>.self),
-            statement(TakePurgeLock.self), statement(LockAccount.self),
-            statement(FindEndedSessions.self), statement(RemoveSessions.self),
-            statement(FindExpiredContents.self), statement(RemoveContents.self),
-            statement(FindOldTombstones.self), statement(RemoveTombstones.self),
-            statement(FindRotations.self), statement(InsertRotation.self), statement(Owned<FindRotation>.self),
-            statement(RemoveRotation.self), statement(RemoveStaged.self), statement(Guarded<StageBatch>.self),
-            statement(Guarded<RemoveStrays>.self), statement(Guarded<DiscardStaged>.self),
-            statement(JoinWholeSets.self), statement(FindUnready.self),
-            statement(TakeRevisions.self),
-            statement(SwapItems.self), statement(ExpireContents.self), statement(CloseRotation.self),
-            statement(FindExpiredRotations.self),
-            statement(WriteRecovery.self), statement(DeleteRecovery.self), statement(RemoveRestrictedSessions.self),
-            statement(FindRecovery.self), statement(LockRecoveringAccount.self), statement(OpenRecoverySession.self),
-            statement(FindPlans.self), statement(SetPlan.self),
-            statement(FindAccountOfUserid.self), statement(AssignPlan.self),
-            statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
+            // Invites
             statement(InsertInvite.self), statement(ConsumeInvite.self), statement(FindInviteOfCode.self),
             statement(FindInviteOfAccount.self), statement(FindInvites.self), statement(FindInvite.self),
             statement(RevokeInvite.self),
+            // Items
+            statement(Owned<FindItem>.self), statement(Owned<FindItems>.self), statement(Owned<FindItemHeaders>.self),
+            statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self), statement(Guarded<UnburyItem>.self),
+            // Keyrings
+            statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
+            // LiveStream
+            statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
+            // MasterKey
+            statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
+            statement(ReplaceSealedSecret.self),
+            // Plans
+            statement(FindPlans.self), statement(SetPlan.self), statement(FindAccountOfUserid.self),
+            statement(AssignPlan.self),
+            // Purge
+            statement(TakePurgeLock.self), statement(LockAccount.self), statement(FindEndedSessions.self),
+            statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
+            statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
+            // Receipts
+            statement(Guarded<WriteReceipt>.self),
+            // Recovery
+            statement(WriteRecovery.self), statement(DeleteRecovery.self), statement(RemoveRestrictedSessions.self),
+            statement(FindRecovery.self), statement(LockRecoveringAccount.self), statement(OpenRecoverySession.self),
+            // Rotations
+            statement(FindRotations.self), statement(InsertRotation.self), statement(Owned<FindRotation>.self),
+            statement(RemoveRotation.self), statement(RemoveStaged.self), statement(Guarded<StageBatch>.self),
+            statement(Guarded<RemoveStrays>.self), statement(Guarded<DiscardStaged>.self),
+            statement(JoinWholeSets.self), statement(FindUnready.self), statement(TakeRevisions.self),
+            statement(SwapItems.self), statement(ExpireContents.self), statement(CloseRotation.self),
+            // SecondFactor
+            statement(Owned<FindSecondFactor>.self), statement(EnrolSecondFactor.self),
+            statement(Guarded<ConfirmSecondFactor>.self), statement(RemoveSecondFactor.self),
+            statement(RemoveSecondFactorCodes.self), statement(InsertSecondFactorCodes.self),
+            statement(OpenSessionWithOneTimeCode.self), statement(OpenSessionWithRecoveryCode.self),
+            // SecurityEvents
+            statement(RecordSecurityEvent.self), statement(Owned<FindSecurityLog>.self), statement(FindOldEvents.self),
+            statement(RemoveEvents.self),
+            // Service
+            statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
+            // Sessions
+            statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
+            statement(OpenSession.self), statement(TrimSessions.self), statement(RemoveAllSessions.self),
+            statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
+            statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
+            // Shares
             statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
-            statement(UpdateShare.self), statement(RemoveShare.self),
-            statement(Guarded<InsertAccountShare>.self), statement(InsertAnonymousShare.self),
-            statement(InsertShare.self), statement(Owned<FindAccountShares>.self), statement(FindShareHeaders.self),
-            statement(LockShareOwner.self), statement(UpdateAccountShare.self), statement(RemoveAccountShares.self),
-            statement(FindShareIDs.self), statement(SuspendShares.self),
+            statement(UpdateShare.self), statement(RemoveShare.self), statement(Guarded<InsertAccountShare>.self),
+            statement(InsertAnonymousShare.self), statement(InsertShare.self), statement(Owned<FindAccountShares>.self),
+            statement(FindShareHeaders.self), statement(LockShareOwner.self), statement(UpdateAccountShare.self),
+            statement(RemoveAccountShares.self), statement(FindShareIDs.self), statement(SuspendShares.self),
             statement(FindEndedShares.self), statement(RemoveEndedShares.self),
-            statement(SetLock.self), statement(FindPlanOfAccount.self), statement(DescribeAccount.self),
-            statement(FindLogins.self), statement(SummarizeAccounts.self), statement(FindLockedAccounts.self),
-            statement(FindIterationsOfUserid.self), statement(CountAccounts.self),
-            statement(FindNeverUsedAccounts.self), statement(ConfirmNeverUsed.self),
+            // Statistics
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
-            statement(AppendAudit.self), statement(FindAuditHead.self),
-            statement(FindAuditEntries.self), statement(FindLatestAuditEntries.self),
+            // Sync
+            statement(Guarded<ApplyBatch>.self), statement(Owned<FindChanges>.self),
+            // Throttling
+            statement(FindFailedAttempts.self), statement(RecordFailedAttempt.self),
+            statement(RemoveFailedAttempts.self), statement(FindOldAttempts.self), statement(RemoveOldAttempts.self),
         ]
     }
 
