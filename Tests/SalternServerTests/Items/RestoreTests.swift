@@ -43,28 +43,29 @@ import Testing
         }
     }
 
-    @Test func `of fifty who restore the same item at once one does, and all are told the same`() async throws {
+    @Test func `of many who restore the same item at once one does, and all are told the same`() async throws {
         try await TestApplication.with(connections: 4) { app in
             let ada = try await app.register()
-            let path = try await ada.createItem()
-            _ = try await ada.client.delete(path, ["If-Match": "\"1\""])
-            let replies = try await withThrowingTaskGroup(of: String.self) { group in
-                for _ in 0..<50 {
-                    group.addTask {
-                        let reply = try await ada.client.restore(path, ["If-Match": "\"2\""])
-                        return "\(reply.status) \(reply.text)"
+            for round in 1...40 as ClosedRange<Int> {
+                let path = try await ada.createItem()
+                _ = try await ada.client.delete(path, ["If-Match": "*"])
+                // Three changes a round: the item is made, deleted and restored.
+                let tag = "\"\(3 * round - 1)\""
+                let replies = try await withThrowingTaskGroup(of: String.self) { group in
+                    for _ in 0..<16 {
+                        group.addTask {
+                            let reply = try await ada.client.restore(path, ["If-Match": tag])
+                            return "\(reply.status) \(reply.text)"
+                        }
                     }
+                    return try await group.reduce(into: Set<String>()) { $0.insert($1) }
                 }
-                return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+                #expect(replies.count == 1)
+                #expect(replies.first?.hasPrefix("200 ") == true)
+                let account = try await ada.client.get("/v1/account")
+                #expect(account.integer("usage.items") == round)
+                #expect(account.integer("usage.bytes") == round * 92)
             }
-            #expect(replies.count == 1)
-            #expect(replies.first?.hasPrefix("200 ") == true)
-            let account = try await ada.client.get("/v1/account")
-            #expect(account.integer("usage.items") == 1)
-            #expect(account.integer("usage.bytes") == 92)
-            let changes = try await ada.client.get("/v1/changes")
-            #expect(changes.array("changes")?.count == 1)
-            #expect(changes.integer("changes.0.revision") == 3)
         }
     }
 
