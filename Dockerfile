@@ -3,7 +3,7 @@
 
 FROM swift:6.3-bookworm AS build
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libevent-dev libpq-dev libssl-dev pkg-config \
+    && apt-get install --yes --no-install-recommends libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev pkg-config \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY Package.swift ./
@@ -11,7 +11,7 @@ COPY Sources Sources
 COPY Tests Tests
 # They become part of the executable.
 COPY Migrations Migrations
-RUN swift build --configuration release --product saltern --static-swift-stdlib \
+RUN swift build --configuration release -Xswiftc -cross-module-optimization --product saltern --static-swift-stdlib \
     && install -D --strip "$(swift build --configuration release --show-bin-path --static-swift-stdlib)/saltern" /out/saltern
 
 FROM debian:bookworm-slim

@@ -13,8 +13,6 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0470-isolated-conformances.md
     .enableUpcomingFeature("InferIsolatedConformances"),
-    // Specialises generic code of one target for the types of another; a quarter less CPU for an authenticated read.
-    .unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)),
 ]
 
 func library(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -28,11 +26,17 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Reso
 let package = Package(
     name: "saltern",
     platforms: [.macOS(.v26)],
-    products: [.executable(name: "saltern", targets: ["saltern"])],
+    products: [
+        .executable(name: "saltern", targets: ["saltern"]),
+        .library(name: "SalternClient", targets: ["SalternClient"]),
+    ],
     targets: [
         .systemLibrary(name: "CLibEvent", providers: [.apt(["libevent-dev"])]),
+        .systemLibrary(name: "CPlatform"),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
         // Each target imports only those above it.
         library("Cryptography", ["COpenSSL"]),
@@ -40,14 +44,16 @@ let package = Package(
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
+        library("SalternClient", ["Cryptography", "CCurl", "CSQLite"]),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
-            resources: [.embedInCode("Migrations"), .embedInCode("SharePage/Assets")]),
+            resources: [.embedInCode("Migrations"), .embedInCode("Shares/LinkPage/Assets")]),
         .executableTarget(
             name: "saltern",
             dependencies: [
                 "SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
+                "CPlatform",
             ],
             swiftSettings: settings),
         .target(
@@ -58,6 +64,12 @@ let package = Package(
             swiftSettings: settings),
 
         tests("CryptographyTests", ["Cryptography"]),
+        tests(
+            "SalternClientTests",
+            [
+                "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
+                "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite",
+            ]),
         tests("TransportSecurityTests", ["TransportSecurity", "Cryptography"]),
         tests("EventLoopTests", ["EventLoop"]),
         tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),
@@ -65,7 +77,10 @@ let package = Package(
         tests("HTTPServerTests", ["HTTPServer", "HTTPCore", "EventLoop", "TransportSecurity", "SalternTesting"]),
         tests(
             "SalternTests",
-            ["saltern", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer", "HTTPCore", "Postgres"]),
+            [
+                "saltern", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer", "HTTPCore", "Postgres",
+                "EventLoop",
+            ]),
         tests(
             "SalternServerTests",
             ["SalternServer", "SalternTesting", "HTTPCore", "EventLoop", "Postgres", "Cryptography"]),

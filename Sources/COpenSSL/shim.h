@@ -2,11 +2,13 @@
 #define COPENSSL_SHIM_H
 
 #include <openssl/bio.h>
+#include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
+#include <openssl/param_build.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -44,6 +46,56 @@ static inline int saltern_EVP_MAC_init(
     return EVP_MAC_init(context, key, key_length, parameters);
 }
 
+static inline int saltern_EVP_KDF_derive_HKDF(
+    EVP_KDF_CTX *context, const void *key, size_t key_length, const void *salt, size_t salt_length, const void *info,
+    size_t info_length, unsigned char *output, size_t output_length) {
+    // OpenSSL only reads what the parameters point to; their constructors have no const.
+    const OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, "SHA256", 0),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)key, key_length),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)salt, salt_length),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, info_length),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_KDF_derive(context, output, output_length, parameters);
+}
+
+// A P-256 key of an uncompressed point (65 bytes) and, unless it is NULL, a private number (32 bytes, big-endian).
+// NULL when OpenSSL does not take them; what is returned belongs to the caller.
+static inline EVP_PKEY *saltern_EVP_PKEY_new_P256(const unsigned char *point, const unsigned char *number) {
+    EVP_PKEY *key = NULL;
+    OSSL_PARAM *parameters = NULL;
+    OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
+    EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, "EC", NULL);
+    BIGNUM *secret = number == NULL ? NULL : BN_secure_new();
+    if (secret != NULL) BN_bin2bn(number, 32, secret);
+    if (builder != NULL && context != NULL && (number == NULL || secret != NULL) &&
+        OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, "P-256", 0) == 1 &&
+        OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, 65) == 1 &&
+        (secret == NULL || OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_PRIV_KEY, secret) == 1) &&
+        (parameters = OSSL_PARAM_BLD_to_param(builder)) != NULL && EVP_PKEY_fromdata_init(context) == 1)
+        EVP_PKEY_fromdata(context, &key, secret == NULL ? EVP_PKEY_PUBLIC_KEY : EVP_PKEY_KEYPAIR, parameters);
+    OSSL_PARAM_free(parameters);
+    OSSL_PARAM_BLD_free(builder);
+    EVP_PKEY_CTX_free(context);
+    BN_clear_free(secret);
+    return key;
+}
+// Writes the uncompressed point (65 bytes); 1 on success.
+static inline int saltern_EVP_PKEY_get_P256_point(const EVP_PKEY *key, unsigned char *point) {
+    size_t length = 0;
+    return EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, point, 65, &length) == 1 && length == 65;
+}
+// Writes the private number (32 bytes, big-endian); 1 on success.
+static inline int saltern_EVP_PKEY_get_P256_number(const EVP_PKEY *key, unsigned char *number) {
+    BIGNUM *secret = NULL;
+    int written = -1;
+    if (EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_PRIV_KEY, &secret) == 1)
+        written = BN_bn2binpad(secret, number, 32);
+    BN_clear_free(secret);
+    return written == 32;
+}
+
 static inline long saltern_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }
 
 static inline long saltern_SSL_CTX_set_min_proto_version(SSL_CTX *context, int version) {
@@ -55,6 +107,9 @@ static inline long saltern_SSL_CTX_set_max_proto_version(SSL_CTX *context, int v
 // The SSL_OP_ names expand to a function-like macro.
 static inline void saltern_SSL_CTX_disable_renegotiation_and_compression(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+}
+static inline void saltern_SSL_CTX_cleanse_plaintext(SSL_CTX *context) {
+    SSL_CTX_set_options(context, SSL_OP_CLEANSE_PLAINTEXT);
 }
 static inline uint64_t saltern_SSL_OP_NO_RENEGOTIATION(void) { return SSL_OP_NO_RENEGOTIATION; }
 static inline void saltern_SSL_CTX_prefer_server_ciphers(SSL_CTX *context) {

@@ -9,6 +9,13 @@ public enum Base64URL {
         }
     }
 
+    /// Writes the text of `source` to the start of `target`, which must have room for
+    /// ``Base64/encodedCount(_:)`` characters: for texts that are secret too.
+    /// - Returns: How many characters these are.
+    public static func encode(_ source: some ByteSource, into target: UnsafeMutableRawBufferPointer) -> Int {
+        source.withContiguousBytes { bytes in Base64Encoder.encode(bytes, into: target, .url) }
+    }
+
     /// The text of `source`.
     public static func encodeToString(_ source: some ByteSource) -> String {
         source.withContiguousBytes { bytes in

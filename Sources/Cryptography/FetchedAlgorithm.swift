@@ -11,7 +11,9 @@ enum FetchedAlgorithm {
     static let sha256 = Digest("SHA256")
     static let sha1 = Digest("SHA1")
     static let aes256GCM = Cipher("AES-256-GCM")
+    static let aes256CBC = Cipher("AES-256-CBC")
     static let hmac = MAC("HMAC")
+    static let hkdf = KDF("HKDF")
 
     /// Owns an `EVP_MD *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
     final class Digest: @unchecked Sendable {
@@ -44,6 +46,17 @@ enum FetchedAlgorithm {
         }
 
         deinit { EVP_MAC_free(pointer) }
+    }
+
+    /// Owns an `EVP_KDF *`; see ``FetchedAlgorithm`` for why it is `Sendable`.
+    final class KDF: @unchecked Sendable {
+        let pointer: OpaquePointer
+
+        init(_ name: String) {
+            pointer = FetchedAlgorithm.require(EVP_KDF_fetch(nil, name, nil), name)
+        }
+
+        deinit { EVP_KDF_free(pointer) }
     }
 
     /// Every OpenSSL 3 has these algorithms; without them (a broken openssl.cnf) no request could be served.

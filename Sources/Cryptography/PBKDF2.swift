@@ -45,6 +45,20 @@ public enum PBKDF2 {
         from password: some ByteSource, salt: some ByteSource, unsafeUncheckedIterations iterations: Int,
         byteCount: Int = 32
     ) throws(Failure) -> SecureBytes {
+        try deriveKey(from: password, salt: salt, FetchedAlgorithm.sha256, iterations, byteCount)
+    }
+
+    /// Derives a key with HMAC-SHA1, for reading formats that exist (RNCryptor v3); nothing new uses it.
+    public static func deriveKeyWithSHA1(
+        from password: some ByteSource, salt: some ByteSource, iterations: Int, byteCount: Int = 32
+    ) throws(Failure) -> SecureBytes {
+        try deriveKey(from: password, salt: salt, FetchedAlgorithm.sha1, iterations, byteCount)
+    }
+
+    private static func deriveKey(
+        from password: some ByteSource, salt: some ByteSource, _ digest: FetchedAlgorithm.Digest, _ iterations: Int,
+        _ byteCount: Int
+    ) throws(Failure) -> SecureBytes {
         guard iterations >= 1 else { throw .tooFewIterations(minimum: 1) }
         guard let rounds = Int32(exactly: iterations) else { throw .tooManyIterations(maximum: Int(Int32.max)) }
         guard byteCount >= 1, let keyLength = Int32(exactly: byteCount) else { throw .keyLengthOutOfRange }
@@ -56,7 +70,7 @@ public enum PBKDF2 {
                     let status = PKCS5_PBKDF2_HMAC(
                         password.baseAddress?.assumingMemoryBound(to: CChar.self), passwordLength,
                         salt.baseAddress?.assumingMemoryBound(to: UInt8.self), saltLength,
-                        rounds, FetchedAlgorithm.sha256.pointer,
+                        rounds, digest.pointer,
                         keyLength, key.baseAddress?.assumingMemoryBound(to: UInt8.self))
                     guard status == 1 else { throw .openSSL(OpenSSLError(draining: "derive a key with PBKDF2")) }
                 }

@@ -26,9 +26,12 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private var runningJobs: [UnownedJob] = []
     private var observers: [any TurnEndObserver] = []
     private var notifiedObservers: [any TurnEndObserver] = []
+    private var givingWay = GivingWay()
     private var wakeEvent: DescriptorWatch?
     private var turnTime: ContinuousClock.Instant?
     private var isStopping = false
+    /// What was in the inbox, while it is worked on; its arrays take turns with the inbox's own.
+    private var drained = Inbox()
 
     /// What other threads have left for the loop.
     private struct Inbox {
@@ -115,10 +118,20 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         return try result.get()
     }
 
-    /// Calls `observer.turnEnded()` once at the end of this turn. The caller asks at most once a turn.
-    public func notifyAtEndOfTurn(_ observer: any TurnEndObserver) {
+    /// Calls `observer.turnEnded()` once at the end of this turn, however often it is asked.
+    public func notifyAtEndOfTurn(_ observer: some TurnEndObserver) {
         preconditionInLoop()
+        if observer.asksForTurnEnd { return }
+        observer.asksForTurnEnd = true
         observers.append(observer)
+    }
+
+    /// Lets everybody else have their turn in the middle of long work: returns when the loop has looked at its
+    /// descriptors and timers again. Of all that give way one goes on in each turn, the one that has waited longest: so
+    /// whoever has little to do waits for one piece of long work at most.
+    public func giveWay() async {
+        preconditionInLoop()
+        await withUnsafeContinuation { givingWay.append($0) }
     }
 
     // MARK: Executor
@@ -150,7 +163,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         wakeEvent.setReading(true)
         self.wakeEvent = wakeEvent
         drainInbox()
-        while !(isStopping && jobs.isEmpty && observers.isEmpty) {
+        while !(isStopping && jobs.isEmpty && observers.isEmpty && givingWay.isEmpty) {
             turn()
         }
         wakeEvent.cancel()
@@ -160,11 +173,15 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     private func turn() {
         turnTime = nil
-        base.dispatch(blocking: jobs.isEmpty && observers.isEmpty && !isStopping)
+        base.dispatch(blocking: jobs.isEmpty && observers.isEmpty && givingWay.isEmpty && !isStopping)
         runJobs()
         swap(&observers, &notifiedObservers)
-        for observer in notifiedObservers { observer.turnEnded() }
+        for observer in notifiedObservers {
+            observer.asksForTurnEnd = false
+            observer.turnEnded()
+        }
         notifiedObservers.removeAll(keepingCapacity: true)
+        givingWay.popFirst()?.resume()
     }
 
     private func runJobs() {
@@ -182,15 +199,15 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         var count: eventfd_t = 0
         _ = eventfd_read(wakeDescriptor.rawValue, &count)
         isWakePending.store(false, ordering: .sequentiallyConsistent)
-        let (arrivedJobs, blocks, stopRequested) = inbox.withLock { inbox in
-            defer {
-                inbox.jobs.removeAll(keepingCapacity: true)
-                inbox.blocks.removeAll(keepingCapacity: true)
-            }
-            return (inbox.jobs, inbox.blocks, inbox.stopRequested)
+        let stopRequested = inbox.withLock { inbox in
+            swap(&inbox.jobs, &drained.jobs)
+            swap(&inbox.blocks, &drained.blocks)
+            return inbox.stopRequested
         }
-        jobs.append(contentsOf: arrivedJobs)
-        for block in blocks { block() }
+        jobs.append(contentsOf: drained.jobs)
+        for block in drained.blocks { block() }
+        drained.jobs.removeAll(keepingCapacity: true)
+        drained.blocks.removeAll(keepingCapacity: true)
         if stopRequested { isStopping = true }
     }
 }

@@ -32,8 +32,9 @@ public final class HTTPServer: Sendable {
         do {
             for (loop, responder) in loops {
                 let target = bound
+                let joins = !listeners.isEmpty
                 let (listener, port) = try await loop.run {
-                    let socket = try ListeningSocket(binding: target)
+                    let socket = try ListeningSocket(binding: target, joining: joins)
                     let port = socket.port
                     let listener = HTTPListener(
                         loop: loop, responder: responder, configuration: configuration, quota: quota,
@@ -56,6 +57,24 @@ public final class HTTPServer: Sendable {
 
     /// Connections that are open now.
     public var connectionCount: Int { quota.total }
+
+    /// Requests that are being answered now, on all loops.
+    var requestsUnderWay: Int {
+        get async {
+            var count = 0
+            for listener in listeners { count += await listener.loop.run { listener.value.places.taken } }
+            return count
+        }
+    }
+
+    /// Connections that are open now, on each loop.
+    var connectionsByLoop: [Int] {
+        get async {
+            var counts: [Int] = []
+            for listener in listeners { counts.append(await listener.loop.run { listener.value.connectionCount }) }
+            return counts
+        }
+    }
 
     /// Uses `context` for new connections, and `responders`, one for each loop, for new requests. Connections that
     /// are open keep their TLS context.

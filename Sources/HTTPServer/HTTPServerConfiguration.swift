@@ -10,23 +10,47 @@ public struct HTTPServerConfiguration: Sendable {
     public var trustedProxies = TrustedProxies()
     /// Requests of one loop that are being answered at the same time; a further one is told 503.
     public var maximumConcurrentRequestsPerLoop = 1_024
-    /// Bytes of the bodies that one loop holds, while they arrive and while they are answered; a body that would go
-    /// beyond it is told 503. Bodies of up to 64 KiB are not counted: connections are limited by themselves.
-    public var maximumBodyBytesPerLoop = 128 * 1_048_576
+    /// The memory of bodies and of unread output, each with a part that no single sender can exceed; what would go beyond
+    /// it is told 503.
+    public var budgets = ServerBudgets()
+    /// The longest body that is read without asking the responder who sends it, when it can tell.
+    public var unidentifiedBodyLimit = 96 * 1_024
     /// From the accepted connection to the end of the TLS handshake.
     public var handshakeDeadline: Duration = .seconds(10)
     /// From the first byte of a request to the end of its header block.
     public var headerDeadline: Duration = .seconds(10)
     /// Between two requests, and from the handshake to the first.
     public var idleDeadline: Duration = .seconds(75)
-    /// How long a reply may wait for a client that does not read; 64 KiB taken begin it anew.
+    /// How long a body may go on without ``bodyProgress``. Nothing is demanded in the first such time.
+    public var bodyWindow: Duration = .seconds(10)
+    /// The bytes of a body that have to arrive in each ``bodyWindow`` after the first.
+    public var bodyProgress = 64 * 1_024
+    /// The same of a body that is beyond its sender's part of the memory, for which others may be waiting.
+    public var lentBodyProgress = 256 * 1_024
+    /// How long a reply may go on without moving at ``minimumWriteRate``.
     public var writeDeadline: Duration = .seconds(30)
+    /// The bytes of a reply that the client has to take in a second, measured over each ``writeDeadline``.
+    public var minimumWriteRate = 2 * 1_024
     /// How long a connection that is being closed waits for the client to hear why.
     public var lingerDeadline: Duration = .seconds(2)
+    /// How long a server that stops waits for requests of senders that it does not know to become complete.
+    public var drainGrace: Duration = .seconds(5)
     /// Seconds told in `Retry-After` when load is shed.
     public var retryAfterOverload = 1
 
     public init() {}
+
+    /// The bytes that a client has to take in each ``writeDeadline``.
+    var writeProgress: Int {
+        let (seconds, attoseconds) = writeDeadline.components
+        return minimumWriteRate * Int(seconds) + minimumWriteRate * Int(attoseconds / 1_000_000_000_000_000) / 1_000
+    }
+
+    /// How many of a loop's requests may be of one network: an eighth, or, where more connections of one address are
+    /// let in than usual, half as many as those.
+    var requestShare: Int {
+        max(1, maximumConcurrentRequestsPerLoop / 8, maximumConnectionsPerAddress / 2)
+    }
 
     /// How many connections above ``maximumConnections`` are let in to be refused politely.
     var refusalAllowance: Int { max(8, maximumConnections / 20) }

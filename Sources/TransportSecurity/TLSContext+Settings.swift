@@ -29,6 +29,8 @@ extension TLSContext {
         // SSL_OP_IGNORE_UNEXPECTED_EOF stays off: a connection that was cut off must not look like one that
         // was closed.
         saltern_SSL_CTX_disable_renegotiation_and_compression(pointer)
+        // What was read is zeroed in the buffers of OpenSSL: it can be a key.
+        saltern_SSL_CTX_cleanse_plaintext(pointer)
     }
 
     /// Gives memory back whenever a connection is idle, reads ahead, and lets a write stop half-way.

@@ -3,10 +3,16 @@ import Glibc
 /// `saltern`: the server and what an admin needs around it.
 @main
 struct Main {
-    static func main() async {
+    /// Not `async`: the main thread of an async `main` unblocks every signal while it waits, so that none could be kept for
+    /// whoever fetches them.
+    static func main() {
+        let words = Array(CommandLine.arguments.dropFirst())
+        // Before there is any other thread: they all inherit it.
+        if words.first == Serve.words.first { ServerSignals.block() }
+        ProcessLimits.forbidDumps()
         // A peer that has gone must not end the process: every write reports it as an error.
         signal(SIGPIPE, SIG_IGN)
-        let status = await CommandLineTool.run(Array(CommandLine.arguments.dropFirst()))
-        exit(status)
+        Task.detached { exit(await CommandLineTool.run(words)) }
+        while true { pause() }
     }
 }

@@ -210,9 +210,41 @@ def fields(visits):
         check(shown == expected, f"{expected}, not {shown}")
         check(page.evaluate("document.querySelectorAll('i, main img, main a').length") == 0, "no HTML and no links of it")
         keep_news(page)
-        page.click("tr:nth-child(3) button")
+        page.click("tr:nth-child(3) button:last-child")
         page.wait("document.getElementById('status').textContent === 'Copied'", "word of the copy")
         check(page.paste() == LOGIN["password"], "the password in the clipboard")
+        check(page.evaluate("document.getElementById('status').offsetWidth") <= 1, "the word where no eye sees it")
+        check(page.texts("main button").count("Copied") == 1, "the word once, on the button")
+
+
+@scenario("a password can be hidden, shown again, and copied all the while")
+def hidden_password(visits):
+    with visits.shared(json.dumps(LOGIN)) as (page, _):
+        check(page.texts("main button").count("Hide") == 1, "a button for the password alone")
+        page.click("tr:nth-child(3) button")
+        check(page.texts("tr:nth-child(3) td span") == ["••••••••"], "dots, however long it is")
+        check(page.evaluate("document.querySelector('tr:nth-child(3) button').getAttribute('aria-label')") == "Show password",
+              "the way back, for screen readers too")
+        keep_news(page)
+        page.click("tr:nth-child(3) button:last-child")
+        page.wait("document.getElementById('status').textContent === 'Copied'", "word of the copy")
+        check(page.paste() == LOGIN["password"], "the password in the clipboard, and no dots")
+        page.click("tr:nth-child(3) button")
+        check(page.texts("tr:nth-child(3) td span") == [LOGIN["password"]], "the password")
+
+
+@scenario("web addresses are links when they lead where they say, in texts and in fields")
+def links(visits):
+    good = ["https://example.org/a?b=(c)#d", "http://example.net:8080", "HTTPS://Example.org/x"]
+    bad = ["https://bank.example@evil.example/", "https://b\u00e4nk.example/", "javascript://example.org/%0aalert(1)", "https://"]
+    for plaintext in (f"See {good[0]}, ({good[1]}) and {good[2]}. " + " ".join(bad),
+                      json.dumps({name: name for name in good + bad})):
+        with visits.shared(plaintext) as (page, _):
+            check(page.texts("main a") == good, f"the links {good}, not {page.texts('main a')}")
+            rel = page.evaluate("[...document.querySelectorAll('main a')].map((a) => a.rel + a.target).join()")
+            check(rel == ",".join(["noopener noreferrer_blank"] * 3), "links that tell nothing of this page")
+    with visits.shared(f"See {good[0]}, ({good[1]}).") as (page, _):
+        check(page.texts("pre") == [f"See {good[0]}, ({good[1]})."], "the text as it is")
 
 
 @scenario("a copy that the browser refuses leaves the text selected, and says so")
@@ -256,7 +288,7 @@ def wrong_key(visits):
         visits.open(page, "confirm")
         page.click("main button")
         visits.open(page, "wrong-key")
-        expect(page.text, "It does not open with this link", "Nobody can tell which of the two")
+        expect(page.text, "It does not open with this link", "Nobody can tell which of the two", "do not close this page")
         shoot(page, "wrong-key")
         page.evaluate(f"location.hash = {json.dumps(phrase)}; 0")
         visits.open(page)
@@ -339,7 +371,7 @@ def views(visits):
     with visits.visit(f"/s/{share}{address}", secrets=[phrase], scripts=False) as page:
         page.until(lambda: "This page needs JavaScript" in page.headings(), "a page without scripts")
     for left, sentence, after in ((2, "can be opened 2 more times", "It can be opened one more time."),
-                                  (1, "can be opened one more time", "That was the last time")):
+                                  (1, "also when its end was copied wrongly", "That was the last time")):
         for _ in range(2):
             with visits.visit(f"/s/{share}{address}", secrets=[phrase]) as page:
                 visits.open(page, "confirm")
@@ -375,6 +407,11 @@ def legacy(visits):
         page.wait("performance.getEntriesByType('navigation')[0].type === 'reload'", "a reload")
         visits.open(page)
         check(phrase.encode() not in visits.recorder.sent(), "nothing of it after a reload")
+    for address in (f"/s/{share}/{phrase}/", f"/s/{share}/#{phrase}", f"/s/{share}/?utm_source=mail#{phrase}"):
+        with visits.visit(address) as page:
+            visits.open(page)
+            check(page.texts("pre") == ["from an old link"], f"the text behind {address}")
+            check(page.evaluate("location.href") == f"{visits.recorder.origin}/s/{share}#{phrase}", "the form with a fragment")
 
 
 @scenario("passphrases may be any text, percent-encoded or not")
@@ -509,6 +546,9 @@ def keyboard(visits):
         visits.open(page)
         check(page.evaluate(focused) == "Shared with you", "the focus on what was opened")
         for name in LOGIN:
+            if name == "password":
+                page.press("Tab")
+                check(page.evaluate(focused) == "Hide password", f"the button that hides it, not {page.evaluate(focused)}")
             page.press("Tab")
             check(page.evaluate(focused) == f"Copy {name}", f"the button of {name}, not {page.evaluate(focused)}")
         keep_news(page)

@@ -1,7 +1,7 @@
 import Cryptography
 import Testing
 
-/// The form of Foundation's `NSData.Base64EncodingOptions.lineLength64Characters` with CR LF.
+/// The forms of Foundation's `NSData.Base64EncodingOptions` and PEM, of MIME, and of the commands `openssl` and `base64`.
 struct Base64LineWrappedTests {
     private static func wrapped(_ bytes: [UInt8], every length: Int = 64, with end: String = "\r\n") -> [UInt8] {
         let text = Base64.encode(bytes)
@@ -15,10 +15,23 @@ struct Base64LineWrappedTests {
     /// Around one line, two lines and many.
     static let counts = [1, 46, 47, 48, 49, 50, 95, 96, 97, 144, 1_000, 100_000]
 
-    @Test(arguments: counts)
-    func `wrapped text decodes`(_ count: Int) throws {
+    @Test(arguments: counts + [56, 57, 58, 113, 114, 115, 116])
+    func `wrapped text decodes, with a break at its end or none`(_ count: Int) throws {
         let bytes = SecureRandom.bytes(count)
-        #expect(try Base64.decodeLineWrapped(Self.wrapped(bytes)) == bytes)
+        for (length, end) in [(64, "\r\n"), (64, "\n"), (76, "\r\n"), (76, "\n")] {
+            let text = Self.wrapped(bytes, every: length, with: end)
+            #expect(try Base64.decodeLineWrapped(text) == bytes)
+            #expect(try Base64.decodeLineWrapped(text + Array(end.utf8)) == bytes)
+        }
+    }
+
+    @Test func `lines of two lengths or with two kinds of breaks are refused`() {
+        let bytes = SecureRandom.bytes(300)
+        for (length, end) in [(64, "\n"), (76, "\r\n"), (76, "\n")] {
+            var text = Self.wrapped(SecureRandom.bytes(48), with: "\r\n") + Array("\r\n".utf8)
+            text += Self.wrapped(bytes, every: length, with: end)
+            #expect(throws: (Base64.Failure).self) { try Base64.decodeLineWrapped(text) }
+        }
     }
 
     @Test(arguments: counts)
@@ -33,21 +46,21 @@ struct Base64LineWrappedTests {
         #expect(try Base64.decodeLineWrapped(Base64.encode(bytes)) == bytes)
     }
 
-    @Test(arguments: [60, 63, 65, 68, 76])
+    @Test(arguments: [60, 63, 65, 68, 72, 75, 77, 80])
     func `lines of another length are refused`(_ length: Int) {
         #expect(throws: (Base64.Failure).self) {
             try Base64.decodeLineWrapped(Self.wrapped(SecureRandom.bytes(200), every: length))
         }
     }
 
-    @Test(arguments: ["\n", "\r", "\n\r", "\r\n\r\n", " \r\n", "\r\n "])
+    @Test(arguments: ["\r", "\n\r", "\n\n", "\r\n\r\n", " \r\n", "\r\n ", " \n"])
     func `another line break is refused`(_ end: String) {
         #expect(throws: (Base64.Failure).self) {
             try Base64.decodeLineWrapped(Self.wrapped(SecureRandom.bytes(200), with: end))
         }
     }
 
-    @Test(arguments: ["\r\n\r\n", "\n", "\r", " ", "\r\n "])
+    @Test(arguments: ["\r\n\r\n", "\n\n", "\r", " ", "\r\n "])
     func `anything but one line break at the end is refused`(_ end: String) {
         for count in [3, 48, 96, 100] {
             let text = Self.wrapped(SecureRandom.bytes(count)) + Array(end.utf8)
@@ -56,7 +69,7 @@ struct Base64LineWrappedTests {
     }
 
     @Test func `a line break at the start or alone is refused`() {
-        for text in ["\r\n", "\r\nZm9v", "\r\n\r\n", "\r", "\n"] {
+        for text in ["\r\n", "\r\nZm9v", "\r\n\r\n", "\r", "\n", "\nZm9v", "\n\n"] {
             #expect(throws: (Base64.Failure).self) { try Base64.decodeLineWrapped(text.utf8) }
         }
     }

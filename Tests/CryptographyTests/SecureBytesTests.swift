@@ -76,7 +76,8 @@ struct SecureBytesTests {
         for text in texts {
             #expect(text.contains("redacted"))
             #expect(!text.contains("TOP"))
-            #expect(!text.contains("84"))
+            // Its first bytes as numbers. (One of them alone can stand in an address.)
+            #expect(!text.contains("84, 79"))
             #expect(!text.contains("0x"))
         }
         #expect(Mirror(reflecting: secret).children.isEmpty)

@@ -1,11 +1,24 @@
 import HTTPCore
 
-private let parser = JSONParser(depthLimit: 8, memberLimit: 64, numberLengthLimit: 32)
+private let parser = JSONParser(depthLimit: 8, memberLimit: 64, valueLimit: 512, numberLengthLimit: 32)
 
 private func written(_ value: JSONValue) -> [UInt8] {
     var writer = JSONWriter()
     writer.value(value)
     return writer.finish()
+}
+
+/// Parses in pieces, so that the document is left and gone on with at any byte.
+private func parsedInPieces(_ document: [UInt8]) -> Result<JSONValue, JSONError> {
+    var parsing = JSONParsing(WipedBytes(document), limits: parser)
+    let work = 1 + Int(document.first ?? 0) % 97
+    do throws(JSONError) {
+        while true {
+            if let value = try parsing.advance(work: work) { return .success(value) }
+        }
+    } catch {
+        return .failure(error)
+    }
 }
 
 /// Holds what was parsed against the promises of the parser.
@@ -37,6 +50,7 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do throws(JSONError) {
         let value = try parser.parse(document)
         check(value)
+        precondition((try? parsedInPieces(document).get()) == value, "pieces make no difference")
         let text = written(value)
         guard let again = try? JSONParser().parse(text) else { preconditionFailure("what was written is JSON") }
         precondition(again == value, "what was written is the same value")
@@ -48,6 +62,7 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         }
     } catch {
         precondition((0...document.count).contains(error.offset), "an error is somewhere in the document")
+        precondition(parsedInPieces(document) == .failure(error), "pieces make no difference to an error")
     }
     if let timestamp = UTCTimestamp(rfc3339: document) {
         precondition(UTCTimestamp(rfc3339: timestamp.description.utf8) == timestamp, "a time reads back the same")

@@ -36,6 +36,8 @@ import Testing
         #expect(code(rule, head(.length(10), ("Content-Type", "application/json"))) == "body_too_large")
         #expect(code(rule, head(.length(21), ("Content-Type", "application/octet-stream"))) == "body_too_large")
         #expect(code(rule, head(.none, ("Content-Type", "application/octet-stream"))) == "missing_body")
+        #expect(
+            code(.bytes(limit: 20), head(.length(1), ("Content-Type", "application/json"))) == "unsupported_media_type")
         for type in ["", "text/plain", "application/octet-stream; charset=utf-8", "application/octet-stream, text/x"] {
             #expect(code(rule, head(.length(1), ("Content-Type", type))) == "unsupported_media_type")
         }

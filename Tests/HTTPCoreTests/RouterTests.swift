@@ -18,7 +18,7 @@ import Testing
             (.delete, "/v1/sessions/{id}"), (.put, "/v1/rotations/{rotation}/items"),
             (.post, "/v1/rotations/{rotation}/items/{item}"), (.get, "/v1/rotations/open/status"),
             (.get, "/caf\u{E9}/x"),
-            (.head, "/own"), (.get, "/own"),
+            (.head, "/own"), (.get, "/own"), (.get, "/s/{id}/"),
         ].map { method, template in
             Route(method, template, metadata: "\(method) \(template)") { _ in .noContent }
         })
@@ -68,6 +68,11 @@ import Testing
         #expect(match(.head, "/v1/items/batch") == "405 POST")
     }
 
+    @Test func `a slash at the end is a path of its own, where a template has it`() {
+        #expect(match(.get, "/s/x/", "id") == "GET /s/{id}/ id=x")
+        for path in ["/s/x", "/s//", "/s/", "/s/x//", "/s/x/%2F"] { #expect(match(.get, path) == "404") }
+    }
+
     @Test(arguments: [
         "", "*", "v1/items", "//", "//v1/items", "/v1//items", "/v1/items/", "/v1/items//", "/v1", "/v1/item",
         "/v1/itemss",
@@ -92,7 +97,7 @@ import Testing
     }
 
     @Test func `the table can be read`() {
-        #expect(router.routes.count == 14)
+        #expect(router.routes.count == 15)
         #expect(router.routes[2].template.description == "/v1/items/{id}")
         #expect(router.routes[2].template.parameterNames == ["id"])
     }

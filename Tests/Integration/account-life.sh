@@ -84,7 +84,7 @@ old_userid=$userid
 userid=$(unique lovelace)
 new_key=$(stretch 'the second password' "$prefix$userid" 650000)
 request PUT /v1/account/userid "{\"currentPasswordKey\":\"$password_key\",\"userid\":\"$userid\",
-    \"passwordKey\":\"$new_key\",$(kdf 650000)}"
+    \"passwordKey\":\"$new_key\",$(kdf 650000),\"keyring\":\"$keyring\",\"keyringRevision\":3}"
 expect_status 200
 password_key=$new_key
 request GET /v1/account
@@ -109,9 +109,22 @@ scenario "she prints a code for the day on which the password is forgotten, and 
 printed=$(openssl rand -hex 16)
 recovery_key=$(stretch "$printed" "${prefix}recovery" 100000)
 recovery_keyring=$(random_base64 140)
+request GET /v1/account/keyring
+expect_status 200
+revision=$(json .revision)
 request PUT /v1/account/recovery "{\"currentPasswordKey\":\"$password_key\",\"recoveryKey\":\"$recovery_key\",
-    \"keyring\":\"$recovery_keyring\"}"
-expect_status 204
+    \"keyring\":\"$recovery_keyring\",\"accountKeyringRevision\":$revision}"
+expect_status 200
+
+scenario "she makes new data keys: not without a word about the code, which opens them from that moment on"
+keyring=$(random_base64 180)
+request PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}" --header 'If-Match: *'
+expect_problem 428 recovery_keyring_required
+recovery_keyring=$(random_base64 160)
+request PUT /v1/account/keyring "{\"keyring\":\"$keyring\",\"recoveryKeyring\":\"$recovery_keyring\"}" \
+    --header 'If-Match: *'
+expect_status 200
+expect_json .recovery.set true
 
 scenario "the day comes: the code opens the keys, and a session that can set a new password and nothing else"
 phone=$token
@@ -119,14 +132,25 @@ token=
 request POST /v1/recoveries "{\"userid\":\"$userid\",\"recoveryKey\":\"$recovery_key\"}"
 expect_status 201
 expect_json .keyring "$recovery_keyring"
+revision=$(json .keyringRevision)
 token=$(json .session.token)
 request GET "/v1/items/$item"
 expect_problem 401 unauthenticated
 password_key=$(stretch 'the third password' "$prefix$userid" 650000)
 keyring=$(random_base64 140)
-request PUT /v1/account/credential "{\"passwordKey\":\"$password_key\",$(kdf 650000),\"keyring\":\"$keyring\"}"
-expect_status 200
-expect_json .currentSessionEnded true
+change="\"passwordKey\":\"$password_key\",$(kdf 650000),\"keyring\":\"$keyring\""
+request PUT /v1/account/credential "{$change}"
+expect_problem 428 keyring_required
+request PUT /v1/account/credential "{$change,\"keyringRevision\":$revision}"
+expect_problem 428 recovery_keyring_required
+change+=",\"recoveryKeyring\":\"$recovery_keyring\""
+# The second time is that of a client which has not heard of the first one's success.
+for _ in 1 2; do
+    request PUT /v1/account/credential "{$change,\"keyringRevision\":$revision}"
+    expect_status 200
+    expect_json .currentSessionEnded true
+    expect_json .recovery.set true
+done
 token=$phone
 request GET /v1/account
 expect_problem 401 unauthenticated
@@ -143,10 +167,19 @@ expect_json .body "$sealed"
 request DELETE /v1/account/totp "{\"currentPasswordKey\":\"$password_key\"}"
 expect_status 204
 
+scenario "the paper is gone as well: new data keys, and no code opens them"
+keyring=$(random_base64 180)
+request PUT /v1/account/keyring "{\"keyring\":\"$keyring\",\"removeRecovery\":true}" --header 'If-Match: *'
+expect_status 200
+expect_json .recovery.set false
+request GET /v1/account
+expect_json .recovery.set false
+
 scenario "all of it is in her security log"
 request GET '/v1/account/events?limit=100'
 expect_status 200
-for kind in session_opened credential_changed userid_changed totp_enabled totp_code_used totp_disabled recovery_set recovery_used; do
+for kind in session_opened credential_changed userid_changed totp_enabled totp_code_used totp_disabled recovery_set recovery_used \
+    recovery_removed; do
     expect_json "[.events[].kind] | contains([\"$kind\"])" true
 done
 

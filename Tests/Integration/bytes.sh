@@ -22,6 +22,13 @@ expect_status 201
 expect_header etag '"1"'
 expect_json .collection photos
 
+scenario "the path of the body alone takes and gives the same, whatever the client accepts"
+put_bytes "$item/body?format=aes-256-gcm&collection=photos&iterations=700000&title=$title" "$sealed" --header 'If-Match: "1"'
+expect_status 200
+expect_header etag '"1"'
+request GET "$item/body" '' --header 'Accept: application/json' --output "$work/body"
+cmp --silent "$work/body" "$sealed" || fail "the bytes that were sent"
+
 scenario "they come back byte for byte"
 request GET "$item" '' --header 'Accept: application/octet-stream'
 expect_status 200

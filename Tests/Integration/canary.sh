@@ -201,9 +201,9 @@ scenario "and into recovery and rotation"
 recovery_key=$(stretch "canary-$(openssl rand -hex 8)" localhost.saltern:recovery 10000)
 recovery_keyring=$(random_base64 120)
 present="\"currentPasswordKey\":\"$password_key\""
-recovery="\"recoveryKey\":\"$recovery_key\",\"keyring\":\"$recovery_keyring\""
+recovery="\"recoveryKey\":\"$recovery_key\",\"keyring\":\"$recovery_keyring\",\"accountKeyringRevision\":1"
 send PUT /v1/account/recovery "{$present,$recovery}"
-expect_status 204
+expect_status 200
 send PUT /v1/account/recovery "{\"currentPasswordKey\":\"$recovery_key\",$recovery}"
 expect_problem 403 wrong_credentials
 send PUT /v1/account/recovery "{$present,\"recoveryKey\":\"$password_key\"}"
@@ -220,7 +220,8 @@ staged_body=$(random_base64 120)
 staged="\"format\":\"opaque\",\"title\":\"$staged_title\",\"body\":\"$staged_body\""
 send PUT "/v1/rotations/$rotation/items" "{\"items\":[{\"id\":\"$id\",\"ifRevision\":$revision,\"format\":\"opaque\",\"body\":\"$unencrypted\"}]}"
 expect_problem 422 not_encrypted
-commit="{$present,\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+commit="{$present,\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000},
+    \"keyring\":\"$keyring\",\"keyringRevision\":2,\"recoveryKeyring\":\"$recovery_keyring\"}"
 send POST "/v1/rotations/$rotation/commit" "$commit"
 expect_problem 409 rotation_incomplete
 send PUT "/v1/rotations/$rotation/items" "{\"items\":[{\"id\":\"$id\",\"ifRevision\":$revision,$staged}]}"
@@ -290,18 +291,23 @@ userid=$(unique canary)
 receipt="canary-$(openssl rand -hex 8)"
 send PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}"
 expect_problem 428 precondition_required
-send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: "1"'
+send PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\",\"recoveryKeyring\":\"$recovery_keyring\"}" \
+    --header 'If-Match: "2"'
 expect_status 200
 between=$(random_base64 32)
-new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\""
+new_key="\"passwordKey\":\"$between\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\",
+    \"recoveryKeyring\":\"$recovery_keyring\""
 send PUT /v1/account/credential "{\"currentPasswordKey\":\"$(random_base64 32)\",$new_key}"
 expect_problem 403 wrong_credentials
 send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":1}"
 expect_problem 409 keyring_changed
 send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key}"
+expect_problem 428 keyring_required
+send PUT /v1/account/credential "{\"currentPasswordKey\":\"$replaced_key\",$new_key,\"keyringRevision\":3}"
 expect_status 200
 send PUT /v1/account/userid "{\"currentPasswordKey\":\"$between\",\"userid\":\"$userid\",
-    \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
+    \"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000},\"keyring\":\"$keyring\",\"keyringRevision\":4,
+    \"recoveryKeyring\":\"$recovery_keyring\"}"
 expect_status 200
 send PUT /v1/account/receipt "{\"receipt\":\"$receipt\"}"
 expect_status 200

@@ -26,6 +26,9 @@ new_key=$(stretched 'the new password')
 keyring=$(random_base64 120)
 change="{\"currentPasswordKey\":\"$old_key\",\"passwordKey\":\"$new_key\",\"kdf\":{\"iterations\":600000},
     \"keyring\":\"$keyring\",\"keyringRevision\":1}"
+request PUT /v1/account/credential "${change/,\"keyringRevision\":1/}"
+expect_problem 428 keyring_required
+expect_json .revision 1
 request PUT /v1/account/credential "${change/\"keyringRevision\":1/\"keyringRevision\":7}"
 expect_problem 409 keyring_changed
 request PUT /v1/account/credential "$change"
@@ -54,7 +57,8 @@ expect_json .keyringRevision 2
 scenario "iterations rise, and never fall"
 more=$(stretched 'the new password' 650000)
 request PUT /v1/account/credential \
-    "{\"currentPasswordKey\":\"$password_key\",\"passwordKey\":\"$more\",\"kdf\":{\"iterations\":650000}}"
+    "{\"currentPasswordKey\":\"$password_key\",\"passwordKey\":\"$more\",\"kdf\":{\"iterations\":650000},
+    \"keyring\":\"$keyring\",\"keyringRevision\":2}"
 expect_status 200
 expect_json .kdf.iterations 650000
 password_key=$more
@@ -75,7 +79,7 @@ old_userid=$userid
 userid=$(unique lovelace)
 new_key=$(stretched 'the new password' 650000)
 request PUT /v1/account/userid "{\"currentPasswordKey\":\"$password_key\",\"userid\":\"$userid\",
-    \"passwordKey\":\"$new_key\",\"kdf\":{\"iterations\":650000}}"
+    \"passwordKey\":\"$new_key\",\"kdf\":{\"iterations\":650000},\"keyring\":\"$keyring\",\"keyringRevision\":2}"
 expect_status 200
 expect_json .userid "$userid"
 log_in "$userid" "$new_key"
@@ -88,7 +92,8 @@ request POST /v1/accounts \
 expect_status 201
 token=$lovelace
 request PUT /v1/account/userid "{\"currentPasswordKey\":\"$password_key\",\"userid\":\"$old_userid\",
-    \"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":650000}}"
+    \"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":650000},
+    \"keyring\":\"$keyring\",\"keyringRevision\":2}"
 expect_problem 409 userid_taken
 
 scenario "a receipt is kept"

@@ -38,12 +38,14 @@ serve_elsewhere() (
     timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
 )
 refused serve_elsewhere
+sleep 1.2 # A node asks its database at most once a second.
 request GET /v1/health/ready
 expect_problem 503 schema_mismatch
 expect_header retry-after 60
 request GET /v1/health/live
 expect_status 200
 query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'
+sleep 1.2 # A node asks its database at most once a second.
 request GET /v1/health/ready
 expect_status 200
 
@@ -55,5 +57,6 @@ refused saltern migrate up
 scenario "an older schema is refused by serve, which never migrates by itself"
 query 'DELETE FROM saltern.schema_migrations WHERE version = (SELECT max(version) FROM saltern.schema_migrations)'
 refused serve_elsewhere
+sleep 1.2 # A node asks its database at most once a second.
 request GET /v1/health/ready
 expect_problem 503 schema_mismatch

@@ -27,6 +27,18 @@ accepts() {
         "$SALTERN_TEST_URL/v1/service"
 }
 
+# serve_also NAME=VALUE…: a further server on the same address.
+serve_also() (
+    # shellcheck source=/dev/null
+    source "$SALTERN_TEST_HOME/run.env"
+    unset "${!SALTERN_TEST_@}"
+    export SALTERN_LISTEN=127.0.0.1:$own_port
+    for setting in "$@"; do
+        export "${setting?}"
+    done
+    exec saltern serve
+)
+
 start_own_server
 register ada
 
@@ -96,3 +108,56 @@ start_own_server
 request GET "/v1/items/$id"
 expect_status 200
 expect_json ".body" "$(jq --raw-output .body <<<"$payload")"
+
+scenario "a second server on the same address is refused"
+refused=0
+serve_also >"$work/second" 2>&1 || refused=$?
+((refused == 1)) || fail "exit status 1, not $refused: $(cat "$work/second")"
+grep --quiet 'Address already in use' "$work/second" || fail "the reason: $(cat "$work/second")"
+request GET /v1/service
+expect_status 200
+
+scenario "a stranger's unfinished body does not hold up the stop"
+open_connection
+say_lines 'POST /v1/sessions HTTP/1.1' 'Host: localhost' 'Content-Type: application/json' 'Content-Length: 100' ''
+process=$(own_server_process)
+sleep 1
+kill -TERM "$process"
+wait_until 15 is_gone "$process" || fail "the server to have ended"
+exec 7>&-
+wait "$connection" || true
+wait_for_own_server 60 || true
+
+scenario "a second signal ends the server at once"
+start_own_server
+register bob
+open_connection
+say_lines "PUT /v1/items/$(uuid) HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
+    'Content-Type: application/json' 'Content-Length: 200000' 'Expect: 100-continue' ''
+wait_until 10 has_said 1 '100 Continue' || fail "the server to wait for the body"
+process=$(own_server_process)
+kill -TERM "$process"
+wait_until 10 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
+sleep 1
+is_running "$process" || fail "the server to wait for the request"
+kill -TERM "$process"
+wait_until 3 is_gone "$process" || fail "the server to have ended"
+exec 7>&-
+wait "$connection" || true
+wait_for_own_server 60 || true
+
+scenario "a signal counts while the server starts"
+python3 -c 'import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+time.sleep(120)' >"$work/silent" &
+silent=$!
+wait_until 10 test -s "$work/silent" || fail "a database that never answers"
+serve_also SALTERN_DATABASE_URL="postgresql://127.0.0.1:$(<"$work/silent")/saltern" >"$work/starting" 2>&1 &
+starting=$!
+sleep 2
+is_running "$starting" || fail "the server to try: $(cat "$work/starting")"
+kill -TERM "$starting"
+wait_until 3 is_gone "$starting" || fail "the server to have ended"
+kill "$silent"
+wait "$silent" || true

@@ -75,12 +75,50 @@ if [[ $status != 201 ]]; then
 fi
 expect_status 201
 
+scenario "many tokens are no more than sixteen devices, and after a new password one"
+devices=()
+for _ in $(seq 40); do
+    request POST /v1/sessions "{$credentials,\"device\":{\"token\":\"$device\"}}"
+    expect_status 201
+    request POST /v1/sessions "{$credentials}"
+    # Strangers may have to wait.
+    [[ $status == 201 ]] && devices+=("$(json .deviceToken)")
+done
+# looks: guesses with each of the tokens, three times, and tells how many were looked at.
+looks() {
+    local looked=0 token
+    for _ in 1 2 3; do
+        for token in "${devices[@]}"; do
+            request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(random_base64 32)\",
+                \"device\":{\"token\":\"$token\"}}"
+            if [[ $status == 401 ]]; then looked=$((looked + 1)); fi
+        done
+    done
+    printf '%s' "$looked"
+}
+((${#devices[@]} >= 31)) || fail "31 tokens, not ${#devices[@]}"
+looked=$(looks)
+# Five each at once, and a few more while the delays are short.
+((looked <= 16 * 9)) || fail "guesses that were looked at: $looked of $((${#devices[@]} * 3))"
+token=$kept
+change="\"currentPasswordKey\":\"$password_key\",\"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":600000}"
+while request PUT /v1/account/credential "{$change}" && [[ $status == 429 ]]; do sleep "$(header retry-after)"; done
+expect_status 200
+device=$(json .deviceToken)
+token=
+looked=$(looks)
+((looked <= 12)) || fail "guesses that were looked at after the change: $looked"
+
 scenario "the person reads what happened"
 token=$kept
 request GET /v1/account/events
 expect_status 200
-expect_json '[.events[] | select(.kind == "failed_logins")] | length' 1
-expect_json '[.events[] | select(.kind == "failed_logins")][0].count >= 5' true
+expect_json '[.events[] | select(.kind == "failed_logins") | .count] | add >= 5' true
+expect_json '[.events[] | select(.kind == "failed_logins") | .ongoing] | any' true
+request PUT /v1/account/recovery "{\"currentPasswordKey\":\"$(random_base64 32)\",\"recoveryKey\":\"$(random_base64 32)\"}"
+expect_problem 403 wrong_credentials
+request GET /v1/account/events
+expect_json '[.events[] | select(.kind == "failed_current_keys")][0].count' 1
 request GET '/v1/account/events?limit=1'
 first=$(json '.events[0].occurredAt')
 request GET "/v1/account/events?limit=500&page=$(json .nextPage)"

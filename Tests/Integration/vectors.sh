@@ -2,6 +2,8 @@
 # The vectors of docs/clients.md, computed with openssl: what a client's own tests should compare with.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
 
 vector_userid=robnapier@gmail.com
 vector_salt=com.example.MyGreatSite:$vector_userid
@@ -14,6 +16,10 @@ expect_vector() {
     grep --quiet --fixed-strings "$2" "$repository/docs/clients.md" || fail "docs/clients.md to name the key $2"
     grep --quiet --fixed-strings "$3" "$repository/docs/clients.md" || fail "docs/clients.md to name the verifier $3"
 }
+
+scenario "every step of a client, in Python, as the kit has made it: both keys, item, keyring, recovery code, share"
+ensure_python_tools
+"$repository/.venv/bin/python" "$repository/Tests/Integration/client_vectors.py"
 
 scenario "10,000 iterations"
 expect_vector 10000 f68a328661383beb161e7fc403de2d1507ee84d670d5064d508991a240853ded \

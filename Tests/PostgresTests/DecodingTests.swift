@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct DecodingTests {
     private struct Wrong<Value: PostgresValue & Sendable>: Statement {
-        static var sql: String { "SELECT 'text'::text, NULL::bigint, 5::bigint" }
+        static var sql: SQL<Self> { "SELECT 'text'::text, NULL::bigint, 5::bigint" }
         static func decode(_ row: inout RowReader) throws(PostgresError) -> Value {
             row.skip()
             return try row.next()
@@ -11,7 +11,7 @@ import Testing
     }
 
     private struct TooFar: Statement {
-        static let sql = "SELECT 1"
+        static let sql: SQL<Self> = "SELECT 1"
         static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 {
             row.skip()
             return try row.next()

@@ -1,13 +1,16 @@
 import EventLoop
-import Postgres
+import Glibc
 import SalternTesting
 import Testing
+
+@testable import Postgres
 
 /// Backends that are killed, servers that are restarted, tasks that are cancelled, queues that are full.
 @Suite(.timeLimit(.minutes(10))) struct LossTests {
     @Test func `killed backends are survived`() async throws {
         let (before, after) = try await withDatabase {
-            $0.sharedConnections = 2
+            $0.readConnections = 2
+            $0.commitConnections = 2
         } _: { client in
             let before = try await client.execute(BackendID())
             _ = try await client.withConnection { try await $0.execute(TerminateOthers()) }
@@ -26,13 +29,36 @@ import Testing
         #expect(before != after)
     }
 
+    @Test func `what is sent on a connection that has just ended is told so, and does not wait for ever`() async throws
+    {
+        let outcomes = try await withClient { client in
+            let ended = PostgresConnection(id: ConnectionID(slot: 0, generation: -1), lane: .leases, client: client)
+            var outcomes: [Execution.Outcome] = []
+            for _ in 0..<2 {
+                let execution = client.makeExecution()
+                ended.beginRequest(isReadOnly: false)
+                ended.send(Echo(value: 1 as Int32), for: execution)
+                ended.send(Echo(value: 2 as Int32), for: execution)
+                outcomes.append(await client.outcome(of: execution))
+            }
+            return outcomes
+        }
+        for outcome in outcomes {
+            guard case .again = outcome else {
+                Issue.record("\(outcome)")
+                continue
+            }
+        }
+        #expect(outcomes.count == 2)
+    }
+
     @Test func `a statement that is under way when its backend is killed fails at once and is not sent again`()
         async throws
     {
         let (error, ids) = try await withDatabase(AddNote.schema) { client in
             struct SlowAdd: Statement {
                 typealias Row = Void
-                static let sql = "INSERT INTO public.notes SELECT 1, pg_sleep(60)::text"
+                static let sql: SQL<Self> = "INSERT INTO public.notes SELECT 1, pg_sleep(60)::text"
             }
             let task = Task(executorPreference: client.loop) { _ = try await client.execute(SlowAdd()) }
             try await eventually { try await client.withConnection { try await $0.execute(SleepingBackends()) } == [1] }
@@ -80,11 +106,12 @@ import Testing
         ) { client in
             await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
         }
-        guard case .unavailable(let delay) = try #require(error) else {
+        guard case .unavailable(let delay, let reason) = try #require(error) else {
             Issue.record("\(String(describing: error))")
             return
         }
         #expect(delay >= .seconds(1))
+        #expect(reason == .system(ECONNREFUSED))
     }
 
     @Test func `a connection whose server has become read-only is replaced by a new one`() async throws {
@@ -94,7 +121,8 @@ import Testing
             let separator = url.contains("?") ? "&" : "?"
             return try await withClient(
                 {
-                    $0.sharedConnections = 1
+                    $0.readConnections = 1
+                    $0.commitConnections = 1
                 }, url: url + separator + "options=-c%20default_transaction_read_only%3Don"
             ) { client in
                 let before = try await client.execute(BackendID())
@@ -118,7 +146,8 @@ import Testing
         async throws
     {
         let (isCancelled, same) = try await withClient {
-            $0.sharedConnections = 1
+            $0.readConnections = 1
+            $0.commitConnections = 1
         } _: { client in
             let before = try await client.execute(BackendID())
             let task = Task(executorPreference: client.loop) { _ = try await client.execute(Sleep(seconds: 0.2)) }
@@ -134,7 +163,8 @@ import Testing
 
     @Test func `a statement that is cancelled before it is sent never runs`() async throws {
         let ids = try await withDatabase(AddNote.schema) {
-            $0.sharedConnections = 1
+            $0.readConnections = 1
+            $0.commitConnections = 1
             $0.pipelineDepth = 1
         } _: { client in
             let blocker = Task(executorPreference: client.loop) { _ = try await client.execute(Sleep(seconds: 0.2)) }
@@ -151,11 +181,13 @@ import Testing
 
     @Test func `a full queue refuses at once`() async throws {
         let refused = try await withClient {
-            $0.sharedConnections = 1
+            $0.readConnections = 1
+            $0.commitConnections = 1
             $0.pipelineDepth = 1
             $0.queueLimit = 2
         } _: { client in
-            _ = try await client.execute(Echo(value: true))
+            // The connection that commits is open.
+            _ = try await client.execute(Sleep(seconds: 0))
             return await withTaskGroup(of: Bool.self) { group in
                 for _ in 0..<5 {
                     group.addTask(executorPreference: client.loop) {
@@ -173,7 +205,7 @@ import Testing
 
     @Test func `a shutdown lets what is under way finish and refuses the rest`() async throws {
         let (finished, error) = try await withClient { client in
-            _ = try await client.execute(Echo(value: true))
+            _ = try await client.execute(Sleep(seconds: 0))
             let task = Task(executorPreference: client.loop) { _ = try await client.execute(Sleep(seconds: 0.1)) }
             await Task.yield()
             await client.shutdown()

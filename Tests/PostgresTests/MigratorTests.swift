@@ -16,8 +16,8 @@ import Testing
         version: 2, name: "more", sql: "INSERT INTO saltern.notes (id) VALUES (1), (2); SELECT pg_sleep(0.05)")
 
     private struct NoteCount: Statement {
-        static let sql = "SELECT count(*) FROM saltern.notes"
-        static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
+        typealias Row = Int64
+        static let sql: SQL<Self> = "SELECT count(*) FROM saltern.notes"
     }
 
     /// Runs `body` with a database without migrations and a loop for migrators.
@@ -178,7 +178,7 @@ import Testing
                         try await withClient(url: database.serverURL) { client in
                             struct Add: Statement {
                                 typealias Row = Void
-                                static let sql = "INSERT INTO saltern.notes VALUES (9)"
+                                static let sql: SQL<Self> = "INSERT INTO saltern.notes VALUES (9)"
                             }
                             _ = try await client.execute(Add())
                             return try await client.execute(NoteCount())[0]

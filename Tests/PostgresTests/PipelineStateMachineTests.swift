@@ -13,7 +13,7 @@ import Testing
         case .keep(let request): return "keep \(request)"
         case .fail(let request, let statement): return "fail \(request) \(statement.map(String.init) ?? "commit")"
         case .failPreparation(let request, let statement): return "unprepare \(statement) fail \(request)"
-        case .forgetPreparation(let statement): return "unprepare \(statement)"
+        case .failLikePreparation(let request, let statement): return "like \(statement) fail \(request)"
         case .violation: return "violation"
         case .settle:
             var verdicts: [String] = []
@@ -28,14 +28,26 @@ import Testing
 
     /// One request of `count` statements, without a sync.
     private func send(_ request: String, _ count: Int = 1, to machine: inout Machine) {
-        for index in 0..<count { machine.sentStatement(index, of: request, isFirst: index == 0) }
+        for index in 0..<count {
+            _ = machine.needsPreparation(index)
+            machine.sentStatement(index, of: request, isFirst: index == 0)
+        }
+    }
+
+    /// One statement, prepared ahead of it where that is needed, with a sync.
+    /// - Returns: Whether it was.
+    @discardableResult
+    private func sendPrepared(_ request: String, _ statement: Int, to machine: inout Machine) -> Bool {
+        let needsPreparation = machine.needsPreparation(statement)
+        if needsPreparation { machine.sentPreparation(statement: statement) }
+        machine.sentStatement(statement, of: request, isFirst: true)
+        machine.sentSync()
+        return needsPreparation
     }
 
     @Test func `results belong to the statements in the order they were sent`() {
         var machine = Machine()
-        machine.sentPreparation(statement: 0)
-        send("a", to: &machine)
-        machine.sentSync()
+        sendPrepared("a", 0, to: &machine)
         send("b", 2, to: &machine)
         machine.sentSync()
         #expect(!machine.isIdle)
@@ -52,7 +64,7 @@ import Testing
             machine.sentSync()
         }
         #expect(
-            answers(&machine, [.success, .sync, .failure, .sync, .success, .sync]) == [
+            answers(&machine, [.success, .sync, .failure(.ordinary), .sync, .success, .sync]) == [
                 "keep a", "settle a succeeded", "fail b 0", "settle b failed", "keep c", "settle c succeeded",
             ])
     }
@@ -62,7 +74,7 @@ import Testing
         send("a", 3, to: &machine)
         machine.sentSync()
         #expect(
-            answers(&machine, [.success, .failure, .aborted, .sync]) == [
+            answers(&machine, [.success, .failure(.ordinary), .aborted, .sync]) == [
                 "keep a", "fail a 1", "none", "settle a failed",
             ])
         #expect(!machine.isAborted)
@@ -75,33 +87,35 @@ import Testing
         send("c", 2, to: &machine)
         machine.sentSync()
         #expect(
-            answers(&machine, [.success, .success, .success, .failure, .aborted, .aborted, .sync]) == [
+            answers(&machine, [.success, .success, .success, .failure(.ordinary), .aborted, .aborted, .sync]) == [
                 "keep a", "keep a", "keep b", "fail b 1", "none", "none", "settle a succeeded, b failed, c again",
             ])
     }
 
     @Test func `a failed preparation fails the request that brought it`() {
         var machine = Machine()
+        _ = machine.needsPreparation(8)
         machine.sentPreparation(statement: 7)
         machine.sentStatement(7, of: "a", isFirst: true)
         machine.sentPreparation(statement: 8)
         machine.sentStatement(8, of: "b", isFirst: true)
         machine.sentSync()
         #expect(
-            answers(&machine, [.failure, .aborted, .aborted, .aborted, .sync]) == [
-                "unprepare 7 fail a", "none", "unprepare 8", "none", "settle a failed, b again",
+            answers(&machine, [.failure(.ordinary), .aborted, .aborted, .aborted, .sync]) == [
+                "unprepare 7 fail a", "none", "none", "none", "settle a failed, b again",
             ])
     }
 
     @Test func `a preparation that fails inside a group fails the group`() {
         var machine = Machine()
+        _ = machine.needsPreparation(2)
         machine.sentStatement(1, of: "a", isFirst: true)
         machine.sentPreparation(statement: 2)
         machine.sentStatement(2, of: "a", isFirst: false)
         send("b", to: &machine)
         machine.sentSync()
         #expect(
-            answers(&machine, [.success, .failure, .aborted, .aborted, .sync]) == [
+            answers(&machine, [.success, .failure(.ordinary), .aborted, .aborted, .sync]) == [
                 "keep a", "unprepare 2 fail a", "none", "none", "settle a failed, b again",
             ])
     }
@@ -110,12 +124,13 @@ import Testing
         var machine = Machine()
         send("a", to: &machine)
         machine.sentSync()
-        #expect(answers(&machine, [.success, .failure, .sync]) == ["keep a", "fail a commit", "settle a failed"])
+        #expect(
+            answers(&machine, [.success, .failure(.ordinary), .sync]) == ["keep a", "fail a commit", "settle a failed"])
         send("b", to: &machine)
         send("c", to: &machine)
         machine.sentSync()
         #expect(
-            answers(&machine, [.success, .success, .failure, .sync])
+            answers(&machine, [.success, .success, .failure(.ordinary), .sync])
                 == ["keep b", "keep c", "none", "settle b again, c again"])
     }
 
@@ -128,7 +143,7 @@ import Testing
         send("whole", to: &machine)
         machine.sentSync()
         send("incomplete", to: &machine)
-        _ = answers(&machine, [.success, .failure])
+        _ = answers(&machine, [.success, .failure(.ordinary)])
         let verdicts = machine.end().map { "\($0.request) \($0.verdict)" }
         #expect(verdicts == ["done lost", "failed failed", "behind lost", "whole lost", "incomplete again"])
         #expect(machine.isIdle)
@@ -136,8 +151,83 @@ import Testing
 
     @Test func `an answer that nobody asked for is a violation`() {
         var machine = Machine()
-        #expect(answers(&machine, [.success, .failure, .aborted, .sync]) == Array(repeating: "violation", count: 4))
+        #expect(
+            answers(&machine, [.success, .failure(.ordinary), .aborted, .sync])
+                == Array(repeating: "violation", count: 4))
         send("a", to: &machine)
         #expect(answers(&machine, [.sync]) == ["violation"])
+    }
+
+    // MARK: Preparations
+
+    @Test func `a late error about an earlier preparation says nothing about a later one`() {
+        var machine = Machine()
+        // The first request fails before its second statement is prepared; another one is on its way behind it.
+        _ = machine.needsPreparation(1)
+        machine.sentStatement(0, of: "a", isFirst: true)
+        machine.sentPreparation(statement: 1)
+        machine.sentStatement(1, of: "a", isFirst: false)
+        machine.sentSync()
+        #expect(!sendPrepared("b", 1, to: &machine))
+        #expect(
+            answers(&machine, [.failure(.ordinary), .aborted, .aborted, .sync])
+                == ["fail a 0", "none", "none", "settle a failed"])
+        #expect(sendPrepared("c", 1, to: &machine), "it is known by now that it was not prepared")
+        #expect(answers(&machine, [.failure(.unknownStatement), .sync]) == ["none", "settle b again"])
+        #expect(!sendPrepared("d", 1, to: &machine), "its preparation is on its way")
+        #expect(
+            answers(&machine, [.success, .success, .sync, .success, .sync])
+                == ["prepared 1", "keep c", "settle c succeeded", "keep d", "settle d succeeded"])
+        #expect(machine.epoch == 0 && !machine.owesCleanUp)
+    }
+
+    @Test func `those sent for a preparation that fails have its error, and the next one tries again`() {
+        var machine = Machine()
+        sendPrepared("a", 0, to: &machine)
+        sendPrepared("b", 0, to: &machine)
+        #expect(
+            answers(
+                &machine, [.failure(.ordinary), .aborted, .sync, .failure(.unknownStatement), .sync])
+                == ["unprepare 0 fail a", "none", "settle a failed", "like 0 fail b", "settle b failed"])
+        #expect(sendPrepared("c", 0, to: &machine))
+    }
+
+    @Test(arguments: [Machine.Failure.unknownStatement, .stalePlan])
+    private func `when the server has lost or outgrown what it had prepared, everything is prepared again`(
+        failure: Machine.Failure
+    ) {
+        var machine = Machine()
+        for statement in 0..<2 { sendPrepared("first", statement, to: &machine) }
+        _ = answers(&machine, [.success, .success, .sync, .success, .success, .sync])
+        sendPrepared("a", 0, to: &machine)
+        sendPrepared("b", 1, to: &machine)
+        #expect(
+            answers(&machine, [.failure(failure), .sync, .failure(failure), .sync])
+                == ["none", "settle a again", "none", "settle b again"])
+        #expect(machine.epoch == 1, "the second error tells nothing new")
+        #expect(machine.owesCleanUp)
+        machine.sentCleanUp()
+        machine.sentSync()
+        let areNew = (0..<2).map { sendPrepared("again", $0, to: &machine) }
+        #expect(areNew == [true, true] && !machine.owesCleanUp)
+        #expect(
+            answers(&machine, [.success, .sync, .success, .success]) == ["none", "settle ", "prepared 0", "keep again"])
+    }
+
+    @Test func `a statement that the server does not support fails, though it was only just prepared`() {
+        var machine = Machine()
+        sendPrepared("a", 0, to: &machine)
+        #expect(
+            answers(&machine, [.success, .failure(.stalePlan), .sync]) == ["prepared 0", "fail a 0", "settle a failed"])
+        #expect(machine.epoch == 0)
+    }
+
+    @Test func `a name that is taken is left to whoever has it`() {
+        var machine = Machine()
+        sendPrepared("a", 0, to: &machine)
+        #expect(
+            answers(&machine, [.failure(.duplicateStatement), .aborted, .sync]) == ["none", "none", "settle a again"])
+        #expect(machine.epoch == 1)
+        #expect(sendPrepared("a", 0, to: &machine))
     }
 }

@@ -106,7 +106,7 @@ import Testing
     @Test func `a statement that cannot be prepared fails each time, and its neighbours do not`() async throws {
         struct Nonsense: Statement {
             typealias Row = Void
-            static let sql = "SELECT nonsense FROM nowhere"
+            static let sql: SQL<Self> = "SELECT nonsense FROM nowhere"
             static let isReadOnly = true
         }
         let (states, answers) = try await withClient { client in
@@ -134,7 +134,8 @@ import Testing
     @Test func `a statement that runs too long is cancelled by the server, and the connection goes on`() async throws {
         let (state, before, after) = try await withClient {
             $0.statementTimeout = .milliseconds(50)
-            $0.sharedConnections = 1
+            $0.readConnections = 1
+            $0.commitConnections = 1
         } _: { client in
             let before = try await client.execute(BackendID())
             var state: SQLState?

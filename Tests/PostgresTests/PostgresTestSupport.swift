@@ -1,12 +1,13 @@
 import EventLoop
 import Postgres
 import SalternTesting
+import Synchronization
 import Testing
 
 /// Runs `body` on a loop with a client of the test server's own database `postgres`.
 func withClient<Result: Sendable>(
     _ configure: @Sendable (inout PostgresConfiguration) -> Void = { _ in },
-    url: String? = nil,
+    url: String? = nil, keys: RequestKeys = RequestKeys(),
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let url = try url ?? TestEnvironment.administratorURL()
@@ -18,7 +19,7 @@ func withClient<Result: Sendable>(
     try loop.start()
     defer { loop.stop() }
     return try await loop.run {
-        let client = PostgresClient(configuration: settled, loop: loop)
+        let client = PostgresClient(configuration: settled, loop: loop, keys: keys)
         do {
             let result = try await body(client)
             await client.shutdown()
@@ -42,6 +43,13 @@ func withDatabase<Result: Sendable>(
     }
 }
 
+/// What a client says that is no request's result.
+final class EventRecorder: Sendable {
+    private let recorded = Mutex<[PostgresEvent]>([])
+    var events: [PostgresEvent] { recorded.withLock { $0 } }
+    func record(_ event: PostgresEvent) { recorded.withLock { $0.append(event) } }
+}
+
 /// Waits until `condition` holds; a test that never sees it runs into its time limit.
 func eventually(_ condition: () async throws -> Bool) async throws {
     while try await !condition() { try await Task.sleep(for: .milliseconds(5)) }
@@ -49,57 +57,50 @@ func eventually(_ condition: () async throws -> Bool) async throws {
 
 /// `SELECT $1`, with the value's type in PostgreSQL as Swift has it.
 struct Echo<Value: PostgresValue & Sendable>: Statement {
-    static var sql: String { "SELECT $1" }
+    static var sql: SQL<Self> { "SELECT \(\.value)" }
     static var isReadOnly: Bool { true }
     let value: Value
-    func bind(to parameters: inout Parameters) { parameters.append(value) }
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Value { try row.next() }
+    typealias Row = Value
 }
 
 /// 1 divided by the parameter: an error at will, SQLSTATE 22012.
 struct Divide: Statement {
-    static let sql = "SELECT 1000 / $1"
+    typealias Row = Int32
+    static let sql: SQL<Self> = "SELECT 1000 / \(\.divisor)"
     static let isReadOnly = true
     let divisor: Int32
-    func bind(to parameters: inout Parameters) { parameters.append(divisor) }
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 { try row.next() }
 }
 
 struct Sleep: Statement {
     typealias Row = Void
-    static let sql = "SELECT pg_sleep($1)"
+    static let sql: SQL<Self> = "SELECT pg_sleep(\(\.seconds))"
     let seconds: Double
-    func bind(to parameters: inout Parameters) { parameters.append(seconds) }
 }
 
 struct BackendID: Statement {
-    static let sql = "SELECT pg_backend_pid()"
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 { try row.next() }
+    typealias Row = Int32
+    static let sql: SQL<Self> = "SELECT pg_backend_pid()"
 }
 
 /// Ends the connections of this database but the caller's own.
 struct TerminateOthers: Statement {
-    static let sql = """
+    typealias Row = Bool
+    static let sql: SQL<Self> = """
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
         """
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
 }
 
 /// A row of the table `notes(id integer primary key, body text not null)`.
 struct AddNote: Statement {
     typealias Row = Void
     static let schema = "CREATE TABLE public.notes (id integer CONSTRAINT notes_key PRIMARY KEY, body text NOT NULL)"
-    static let sql = "INSERT INTO public.notes (id, body) VALUES ($1, $2)"
+    static let sql: SQL<Self> = "INSERT INTO public.notes (id, body) VALUES (\(\.id), \(\.body))"
     let id: Int32
     var body: String? = "text"
-    func bind(to parameters: inout Parameters) {
-        parameters.append(id)
-        parameters.append(body)
-    }
 }
 
 struct NoteIDs: Statement {
-    static let sql = "SELECT id FROM public.notes ORDER BY id"
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int32 { try row.next() }
+    typealias Row = Int32
+    static let sql: SQL<Self> = "SELECT id FROM public.notes ORDER BY id"
 }

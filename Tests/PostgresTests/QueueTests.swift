@@ -17,14 +17,4 @@ import Testing
         #expect(left == expected)
         #expect(queue.isEmpty && queue.first == nil)
     }
-
-    @Test func `one element can be taken out of the middle`() {
-        var queue = Queue<Int>()
-        for number in 0..<5 { queue.append(number) }
-        #expect(queue.remove { $0 % 2 == 1 } == 1)
-        #expect(queue.remove { $0 > 10 } == nil)
-        var rest: [Int] = []
-        while let first = queue.popFirst() { rest.append(first) }
-        #expect(rest == [0, 2, 3, 4])
-    }
 }

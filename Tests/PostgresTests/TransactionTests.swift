@@ -67,7 +67,8 @@ import Testing
 
     @Test func `leases do not starve statements, and more leases than connections take turns`() async throws {
         let (ids, answers) = try await withDatabase(AddNote.schema) {
-            $0.sharedConnections = 1
+            $0.readConnections = 1
+            $0.commitConnections = 1
             $0.leasedConnections = 2
         } _: { client in
             let answers = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -123,9 +124,9 @@ import Testing
 }
 
 struct SleepingBackends: Statement {
-    static let sql = """
+    typealias Row = Int64
+    static let sql: SQL<Self> = """
         SELECT count(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event = 'PgSleep' AND state = 'active'
         """
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int64 { try row.next() }
 }

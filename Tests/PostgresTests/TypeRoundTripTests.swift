@@ -65,18 +65,18 @@ import Testing
 
     @Test func `the server agrees with the meaning of the binary formats`() async throws {
         struct Meanings: Statement {
-            static let sql = """
-                SELECT $1::uuid::text, $2::timestamptz AT TIME ZONE 'UTC' = '2000-01-01 00:00:01.5',
-                    encode($3::bytea, 'hex'), $4::float8::text, $5::integer[]::text, $6::bytea[]::text
+            static let sql: SQL<Self> = """
+                SELECT \(\.id)::uuid::text, \(\.moment)::timestamptz AT TIME ZONE 'UTC' = '2000-01-01 00:00:01.5',
+                    encode(\(\.bytes)::bytea, 'hex'), \(\.number)::float8::text, \(\.integers)::integer[]::text,
+                    \(\.strings)::bytea[]::text
                 """
-            func bind(to parameters: inout Parameters) {
-                parameters.append(UUID(high: 0x0011_2233_4455_6677, low: 0x8899_aabb_ccdd_eeff))
-                parameters.append(Timestamp(microsecondsSince2000: 1_500_000))
-                parameters.append([1, 0xfe] as [UInt8])
-                parameters.append(-2.5)
-                parameters.append([3, nil] as [Int32?])
-                parameters.append([[1], []] as [[UInt8]])
-            }
+            let id = UUID(high: 0x0011_2233_4455_6677, low: 0x8899_aabb_ccdd_eeff)
+            let moment = Timestamp(microsecondsSince2000: 1_500_000)
+            let bytes: [UInt8] = [1, 0xfe]
+            let number = -2.5
+            let integers: [Int32?] = [3, nil]
+            let strings: [[UInt8]] = [[1], []]
+
             static func decode(_ row: inout RowReader) throws(PostgresError) -> [String] {
                 [
                     try row.next(), try row.next(Bool.self) ? "same" : "other", try row.next(), try row.next(),

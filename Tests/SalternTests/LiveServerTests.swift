@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import HTTPCore
 import HTTPServer
@@ -24,7 +25,8 @@ import TransportSecurity
     }
 
     private func withServer(
-        _ changes: [String: String] = [:], _ body: (Live) async throws -> Void
+        _ changes: [String: String] = [:], prepare: (TemporaryDatabase) async throws -> Void = { _ in },
+        _ body: (Live) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
         let certificates = CertificateDirectory(path: directory.path + "/tls")
@@ -37,7 +39,9 @@ import TransportSecurity
                 "SALTERN_MASTER_KEY_FILE": masterKey.path,
                 "SALTERN_LISTEN": "127.0.0.1:0", "SALTERN_METRICS_LISTEN": "127.0.0.1:0",
                 "SALTERN_SALT_PREFIX": "com.example.test:", "SALTERN_REGISTRATION": "open", "SALTERN_LOOPS": "2",
+                "SALTERN_ALLOW_UNSAFE_DATABASE": "on",
             ]
+            try await prepare(database)
             let configuration = try ServeConfiguration(environment.merging(changes) { $1 }, coreCount: 2)
             let captured = CapturedLog()
             let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
@@ -50,6 +54,25 @@ import TransportSecurity
                 throw error
             }
             await server.stop(timeout: .seconds(10))
+        }
+    }
+
+    @Test func `a database that may lose commits, or isolates otherwise, is served only on demand`() async throws {
+        let isolation = { (database: TemporaryDatabase) in
+            let loop = try EventLoop(name: "administrator")
+            try loop.start()
+            defer { loop.stop() }
+            try await PostgresScript.run(
+                ["ALTER DATABASE \(database.name) SET default_transaction_isolation = 'serializable'"],
+                configuration: .patient(database.administratorURL), loop: loop)
+        }
+        let refusal = await #expect(throws: UnsafeDatabase.self) {
+            try await withServer(["SALTERN_ALLOW_UNSAFE_DATABASE": "off"], prepare: isolation) { _ in }
+        }
+        #expect("\(try #require(refusal))".contains("default_transaction_isolation is 'serializable'"))
+        try await withServer(prepare: isolation) { live in
+            let lines = live.log.lines.filter { $0.contains(#""event":"database_unsafe""#) }
+            #expect(lines.contains { $0.contains("default_transaction_isolation") && $0.contains("warning") })
         }
     }
 
@@ -106,6 +129,62 @@ import TransportSecurity
             #expect(reply.status == 401)
             #expect(reply.field("WWW-Authenticate") == "Bearer")
             #expect(reply.field("Connection") == "close")
+        }
+    }
+
+    @Test func `a long body is read for a live session or a share's manager only`() async throws {
+        try await withServer { live in
+            func answer(_ method: String, _ path: String, token: String, length: Int) async throws -> Int {
+                let client = try await live.connect()
+                try await client.send(
+                    "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                        + "Authorization: Bearer \(token)\r\nIf-None-Match: *\r\n"
+                        + "Content-Type: application/json\r\nContent-Length: \(length)\r\n\r\n")
+                return try await client.reply().status
+            }
+            // Well-formed, but never issued.
+            let stranger = "slt_" + String(repeating: "A", count: 64)
+            let item = "/v1/items/\(Fixtures.uuid())"
+            for (method, path) in [
+                ("PUT", item), ("POST", "/v1/items/batch"), ("PUT", "/v1/rotations/\(Fixtures.uuid())/items"),
+                ("POST", "/v1/shares"), ("PUT", "/v1/account/receipt"), ("PUT", "/v1/shares/AAAAAAAAAAAAAAAAAAAAAA"),
+            ] {
+                #expect(try await answer(method, path, token: stranger, length: 300_000) == 401, "\(method) \(path)")
+                // A short one is read, so that its sender is asked about once.
+                #expect(try await answer(method, path, token: stranger, length: 90_000) == 100, "\(method) \(path)")
+            }
+            let manager = "slm_" + String(repeating: "A", count: 43)
+            #expect(
+                try await answer("PUT", "/v1/shares/AAAAAAAAAAAAAAAAAAAAAA", token: manager, length: 300_000) == 404)
+
+            let client = try await live.connect()
+            let key = Fixtures.passwordKey("live")
+            try await client.send(
+                json(
+                    "POST", "/v1/accounts",
+                    #"{"userid":"ada@example.org","passwordKey":"\#(key)","kdf":{"iterations":600000}}"#))
+            let session = try #require(try object(try await client.reply())["session"] as? [String: Any])
+            let token = try #require(session["token"] as? String)
+            #expect(try await answer("PUT", item, token: token, length: 300_000) == 100)
+            try await client.send(
+                json("DELETE", "/v1/sessions/current", nil, fields: "Authorization: Bearer \(token)\r\n"))
+            #expect(try await client.reply().status == 204)
+            #expect(try await answer("PUT", item, token: token, length: 300_000) == 401)
+        }
+    }
+
+    @Test func `what a client asks for and HTTP need not have is no error of the server`() async throws {
+        try await withServer { live in
+            for (request, status) in [
+                ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+                ("POST /v1/kdf HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+            ] {
+                let client = try await live.connect()
+                try await client.send(request)
+                #expect(try await client.reply().status == status)
+                let line = live.log.lines.first { $0.contains("\"status\":\(status)") }
+                #expect(line?.contains("\"level\":\"info\"") == true)
+            }
         }
     }
 

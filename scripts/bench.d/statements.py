@@ -24,41 +24,45 @@ BODY = "convert_to(repeat(lpad(:n::text, 16, '0'), 64), 'UTF8')"
 # Statement -> an expression for each of $1, $2, …
 PARAMETERS = {
     "FindLogin": [":userid::text"],
-    # The hash of something that nobody has failed at; as of every subject, 32 bytes.
-    "FindFailedAttempts": ["sha256(:userid::text::bytea)"],
+    # Hashes of something that nobody has failed at; as of every subject and counter, 32 bytes.
+    "FindFailedAttempts": ["sha256(:userid::text::bytea)", "ARRAY[sha256('1'), sha256('2')]"],
+    "HoldFailedAttempts": ["sha256(:userid::text::bytea)", "sha256('1')"],
     "OpenSession": [
+        NOW,
+        IDLE_SINCE,
         ACCOUNT,
+        "true",
+        "1::bigint",
         "uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())",
         "gen_random_uuid()",
         "NULL::text",
-        NOW,
-        IDLE_SINCE,
         "(now() + interval '365 days')",
-        "true",
-        "1::bigint",
     ],
-    "Authenticate": [*CALLER, TOUCH_DUE],
-    "AuthenticateForWrite": [*CALLER, TOUCH_DUE],
+    "Authenticate": [TOUCH_DUE, *CALLER],
+    "AuthenticateForWrite": [TOUCH_DUE, *CALLER],
     "FindItem": [ACCOUNT, ITEM],
-    "TakeView": [":share_id::bytea", NOW],
-    "WriteItem": [
-        *CALLER,
+    "TakeView": [NOW, ":share_id::bytea"],
+    "ReplaceItem": [
+        "1024::bigint",
+        ACCOUNT,
         ITEM,
         "(-1)::bigint",
-        "'default'::text",
-        "'aes-256-gcm'::text",
-        "NULL::integer",
-        "NULL::bytea",
         BODY,
-        "1024::bigint",
+        "NULL::bytea",
+        "'aes-256-gcm'::text",
+        "'default'::text",
+        "NULL::integer",
+        TOKEN_HASH,
+        NOW,
+        IDLE_SINCE,
     ],
 }
 
 # Row of the table -> what the server executes for one request, in order.
 ENDPOINTS = {
-    "login": ["FindLogin", "FindFailedAttempts", "OpenSession"],
+    "login": ["FindLogin", "FindFailedAttempts", "OpenSession", "HoldFailedAttempts"],
     "read": ["Authenticate", "FindItem"],
-    "write": ["AuthenticateForWrite", "WriteItem"],
+    "write": ["AuthenticateForWrite", "ReplaceItem"],
     "share": ["TakeView"],
 }
 
@@ -87,7 +91,7 @@ class Statements:
         self.sql = {}
         for line in output.splitlines():
             statement = json.loads(line)
-            # Owned<FindItem> is FindItem with the caller's account, Guarded<WriteItem> is WriteItem with the caller.
+            # Owned<FindItem> is FindItem with the caller's account, Guarded<ReplaceItem> is ReplaceItem with the caller.
             name = re.sub(r"^\w+<(\w+)>$", r"\1", statement["name"])
             self.sql[name] = statement["sql"]
 

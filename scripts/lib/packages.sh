@@ -1,12 +1,13 @@
 # shellcheck shell=bash disable=SC2034
 # Debian packages: installs what is missing, and only that.
 
-build_packages=(libevent-dev libpq-dev libssl-dev pkg-config)
+build_packages=(libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev pkg-config)
 run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
 browser_packages=(chromium fonts-liberation)
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" postgresql-contrib shellcheck docker-compose python3
-    python3-venv jq)
+    python3-venv jq faketime nodejs)
 bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3)
+suite_packages=("${run_packages[@]}" python3 faketime)
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 

@@ -1,7 +1,11 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # The Swift toolchain: there, and new enough.
 
 minimum_swift=6.2
+
+# Specialises generic code of one target for the types of another: a quarter less CPU for an authenticated read. Here and
+# not in the manifest, where it would be an unsafe flag, with which no package can be depended on.
+release_options=(--configuration release -Xswiftc -cross-module-optimization)
 
 require_swift() {
     command -v swift >/dev/null ||

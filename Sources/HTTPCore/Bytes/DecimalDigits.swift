@@ -1,7 +1,7 @@
 /// Decimal numbers as ASCII, without a `String`.
 package enum DecimalDigits {
     /// Appends a number with a minus sign where it needs one.
-    package static func append(_ value: Int64, to output: inout [UInt8]) {
+    package static func append(_ value: Int64, to output: inout some ByteOutput) {
         if value < 0 { output.append(ASCII.minus) }
         var rest = value.magnitude
         var divisor: UInt64 = 1
@@ -14,7 +14,7 @@ package enum DecimalDigits {
     }
 
     /// Appends a number from 0 with leading zeros to so many digits; digits that do not fit are cut off at the front.
-    package static func append(_ value: Int, digits: Int, to output: inout [UInt8]) {
+    package static func append(_ value: Int, digits: Int, to output: inout some ByteOutput) {
         var divisor = 1
         for _ in 1..<max(digits, 1) { divisor *= 10 }
         while divisor > 0 {

@@ -23,24 +23,29 @@ enum UTF8Validation {
         return length
     }
 
-    /// Appends a Unicode scalar value, which is no surrogate and at most U+10FFFF.
-    static func append(_ scalar: UInt32, to output: inout [UInt8]) {
+    /// Writes a Unicode scalar value, which is no surrogate and at most U+10FFFF.
+    /// - Returns: How many bytes, at most four.
+    static func write(_ scalar: UInt32, to output: UnsafeMutablePointer<UInt8>) -> Int {
         func tail(_ shift: UInt32) -> UInt8 { UInt8(0x80 | (scalar >> shift) & 0x3F) }
         switch scalar {
         case 0..<0x80:
-            output.append(UInt8(scalar))
+            output[0] = UInt8(scalar)
+            return 1
         case 0x80..<0x800:
-            output.append(UInt8(0xC0 | scalar >> 6))
-            output.append(tail(0))
+            output[0] = UInt8(0xC0 | scalar >> 6)
+            output[1] = tail(0)
+            return 2
         case 0x800..<0x10000:
-            output.append(UInt8(0xE0 | scalar >> 12))
-            output.append(tail(6))
-            output.append(tail(0))
+            output[0] = UInt8(0xE0 | scalar >> 12)
+            output[1] = tail(6)
+            output[2] = tail(0)
+            return 3
         default:
-            output.append(UInt8(0xF0 | scalar >> 18))
-            output.append(tail(12))
-            output.append(tail(6))
-            output.append(tail(0))
+            output[0] = UInt8(0xF0 | scalar >> 18)
+            output[1] = tail(12)
+            output[2] = tail(6)
+            output[3] = tail(0)
+            return 4
         }
     }
 }

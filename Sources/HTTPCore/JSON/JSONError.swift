@@ -7,6 +7,8 @@ public struct JSONError: Error, Sendable, Equatable {
         case duplicateMember = "duplicate_member"
         case tooDeep = "json_too_deep"
         case tooManyMembers = "json_too_many_members"
+        case tooManyValues = "json_too_many_values"
+        case nameTooLong = "json_name_too_long"
         case numberOutOfRange = "number_out_of_range"
         case loneSurrogate = "lone_surrogate"
     }
@@ -16,11 +18,14 @@ public struct JSONError: Error, Sendable, Equatable {
     public let offset: Int
     /// The name of the member that came twice.
     public let member: String?
+    /// The number that was exceeded, where a client could not know it.
+    public let limit: Int?
 
-    package init(_ code: Code, at offset: Int, member: String? = nil) {
+    package init(_ code: Code, at offset: Int, member: String? = nil, limit: Int? = nil) {
         self.code = code
         self.offset = offset
         self.member = member
+        self.limit = limit
     }
 }
 
@@ -33,11 +38,13 @@ extension JSONError: ProblemConvertible {
             case .duplicateMember: "A member comes twice in the same object."
             case .tooDeep: "Arrays and objects are nested too deeply."
             case .tooManyMembers: "An object has too many members."
+            case .tooManyValues: "The document has more values than this route takes."
+            case .nameTooLong: "The name of a member is too long."
             case .numberOutOfRange: "A number is too large or too long."
             case .loneSurrogate: "A string has half of a surrogate pair."
             }
         return Problem(
-            .badRequest, code.rawValue, detail: detail, field: member,
+            .badRequest, code.rawValue, detail: detail, field: member, limit: limit,
             members: [(name: "offset", value: .integer(Int64(offset)))])
     }
 }

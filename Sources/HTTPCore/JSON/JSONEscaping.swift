@@ -1,6 +1,6 @@
 /// Writes strings as JSON: quote, backslash and control characters are escaped, everything else is left as it is.
 enum JSONEscaping {
-    static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout [UInt8]) {
+    static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout WipedBytes) {
         output.append(ASCII.doubleQuote)
         var start = 0
         var position = 0
@@ -9,17 +9,17 @@ enum JSONEscaping {
             guard position < text.count else { break }
             let byte = text[position]
             if byte < 0x80 {
-                output += text[start..<position]
+                output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: text[start..<position])))
                 escape(byte, to: &output)
                 start = position + 1
             }
             position += 1
         }
-        output += text[start..<text.count]
+        output.append(UnsafeRawBufferPointer(UnsafeBufferPointer(rebasing: text[start...])))
         output.append(ASCII.doubleQuote)
     }
 
-    private static func escape(_ byte: UInt8, to output: inout [UInt8]) {
+    private static func escape(_ byte: UInt8, to output: inout WipedBytes) {
         output.append(ASCII.backslash)
         switch byte {
         case ASCII.doubleQuote, ASCII.backslash: output.append(byte)

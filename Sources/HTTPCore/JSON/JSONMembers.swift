@@ -34,12 +34,8 @@ public struct JSONMembers {
     public mutating func required<Value>(
         _ name: String, _ convert: (JSONValue) throws -> Value
     ) throws -> Value {
-        guard let value = take(name) else {
-            throw Problem(
-                .unprocessableContent, "missing_member", detail: "A member is missing.",
-                field: JSONPath.member(name, of: path))
-        }
-        return try convertNamingField(value, at: JSONPath.member(name, of: path), convert)
+        let (value, path) = try required(name)
+        return try convertNamingField(value, at: path, convert)
     }
 
     /// Takes a member that may be absent or null, and converts it.
@@ -48,8 +44,24 @@ public struct JSONMembers {
     public mutating func optional<Value>(
         _ name: String, _ convert: (JSONValue) throws -> Value
     ) throws -> Value? {
-        guard let value = take(name), value != .null else { return nil }
-        return try convertNamingField(value, at: JSONPath.member(name, of: path), convert)
+        guard let (value, path) = optional(name) else { return nil }
+        return try convertNamingField(value, at: path, convert)
+    }
+
+    /// Takes a member that must be there, and tells its path.
+    mutating func required(_ name: String) throws(Problem) -> (value: JSONValue, path: String) {
+        let path = JSONPath.member(name, of: path)
+        guard let value = take(name) else {
+            throw Problem(.unprocessableContent, "missing_member", detail: "A member is missing.", field: path)
+        }
+        return (value, path)
+    }
+
+    /// Takes a member that may be absent or null, and tells its path.
+    mutating func optional(_ name: String) -> (value: JSONValue, path: String)? {
+        guard let value = take(name) else { return nil }
+        if case .null = value { return nil }
+        return (value, JSONPath.member(name, of: path))
     }
 
     /// Takes a member that must be an object, reads its members and finishes it.
@@ -79,6 +91,17 @@ public struct JSONMembers {
     public mutating func array<Value>(
         _ name: String, count: ClosedRange<Int>, _ convert: (JSONValue, _ path: String) throws -> Value
     ) throws -> [Value] {
+        let (elements, path) = try elements(name, count: count)
+        return try elements.enumerated().map { index, element in
+            let path = JSONPath.element(index, of: path)
+            return try convertNamingField(element, at: path) { try convert($0, path) }
+        }
+    }
+
+    /// Takes a member that must be an array of so many elements, and tells its path.
+    mutating func elements(
+        _ name: String, count: ClosedRange<Int>
+    ) throws -> (elements: [JSONValue], path: String) {
         let path = JSONPath.member(name, of: path)
         let elements = try required(name) { (value) throws(Problem) in try value.array() }
         guard count.contains(elements.count) else {
@@ -87,10 +110,7 @@ public struct JSONMembers {
                 field: path,
                 limit: elements.count > count.upperBound ? count.upperBound : count.lowerBound)
         }
-        return try elements.enumerated().map { index, element in
-            let path = JSONPath.element(index, of: path)
-            return try convertNamingField(element, at: path) { try convert($0, path) }
-        }
+        return (elements, path)
     }
 
     /// Ends the reading.
@@ -126,10 +146,15 @@ public struct JSONMembers {
         do {
             return try convert(value)
         } catch let error as any ProblemConvertible {
-            var problem = error.problem
-            problem.field = JSONPath.absolute(problem.field, in: path)
-            throw problem
+            throw Self.naming(error, at: path)
         }
+    }
+
+    /// The problem with the path of what it is about.
+    static func naming(_ error: any ProblemConvertible, at path: String) -> Problem {
+        var problem = error.problem
+        problem.field = JSONPath.absolute(problem.field, in: path)
+        return problem
     }
 
     static func wrongType(expected: String, _ field: String? = nil) -> Problem {

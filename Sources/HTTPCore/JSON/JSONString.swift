@@ -1,31 +1,31 @@
-/// A string of a JSON document as UTF-8 bytes: a slice of the document when it has no escapes, so that a megabyte of
-/// base64 is not copied to be looked at.
+/// A string of a JSON document as UTF-8 bytes: a slice of the document, so that a megabyte of base64 is not copied to be
+/// looked at, and so that a key is nowhere but in memory that is zeroed when it is given back.
 ///
 /// Two strings are equal when their bytes are, without Unicode normalisation.
 public struct JSONString: Sendable {
-    private let storage: [UInt8]
+    private let storage: WipedBytes
     private let start: UInt32
     private let end: UInt32
 
     /// Takes a slice of `storage` that is valid UTF-8. A document is shorter than 4 GiB.
-    package init(storage: [UInt8], range: Range<Int>) {
+    package init(storage: WipedBytes, range: Range<Int>) {
         self.storage = storage
         start = UInt32(range.lowerBound)
         end = UInt32(range.upperBound)
     }
 
     public init(_ string: String) {
-        self.init(storage: Array(string.utf8), range: 0..<string.utf8.count)
+        self.init(storage: WipedBytes(string.utf8), range: 0..<string.utf8.count)
     }
 
     /// Takes ASCII bytes, such as base64, as they are; a byte above 0x7F is a programming error.
     public init(ascii bytes: [UInt8]) {
         precondition(bytes.allSatisfy { $0 < 0x80 }, "these bytes are ASCII")
-        self.init(storage: bytes, range: 0..<bytes.count)
+        self.init(storage: WipedBytes(bytes), range: 0..<bytes.count)
     }
 
     /// The bytes, without a copy.
-    public var utf8: ArraySlice<UInt8> { storage[Int(start)..<Int(end)] }
+    public var utf8: Slice<WipedBytes> { storage[Int(start)..<Int(end)] }
 
     /// The number of UTF-8 bytes.
     public var count: Int { Int(end - start) }
@@ -39,8 +39,8 @@ public struct JSONString: Sendable {
     public func withUTF8<Result, Failure: Error>(
         _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try storage.withUnsafeBufferPointer { buffer throws(Failure) in
-            try body(UnsafeBufferPointer(rebasing: buffer[Int(start)..<Int(end)]))
+        try storage.withUnsafeBytes { bytes throws(Failure) in
+            try body(UnsafeRawBufferPointer(rebasing: bytes[Int(start)..<Int(end)]).assumingMemoryBound(to: UInt8.self))
         }
     }
 }

@@ -3,16 +3,19 @@
 /// Commas are its own business. That names and values alternate in objects and that exactly one value is written is
 /// the caller's; `finish()` checks that every object and array was closed.
 public struct JSONWriter: Sendable {
-    private var bytes: [UInt8] = []
+    var bytes: WipedBytes
     private var needsComma = false
     private var depth = 0
 
     public init(capacity: Int = 256) {
-        bytes.reserveCapacity(capacity)
+        bytes = WipedBytes(capacity: capacity)
     }
 
-    /// The document.
-    public consuming func finish() -> [UInt8] {
+    /// The document, for readers who keep arrays.
+    public consuming func finish() -> [UInt8] { Array(finishWiped()) }
+
+    /// The document, in memory that is zeroed when it is given back.
+    public consuming func finishWiped() -> WipedBytes {
         precondition(depth == 0, "every object and array is closed")
         return bytes
     }
@@ -44,20 +47,20 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    private mutating func open(_ byte: UInt8) {
+    mutating func open(_ byte: UInt8) {
         separate()
         bytes.append(byte)
         needsComma = false
         depth += 1
     }
 
-    private mutating func close(_ byte: UInt8) {
+    mutating func close(_ byte: UInt8) {
         bytes.append(byte)
         needsComma = true
         depth -= 1
     }
 
-    private mutating func separate() {
+    mutating func separate() {
         if needsComma { bytes.append(ASCII.comma) }
         needsComma = true
     }
@@ -66,12 +69,12 @@ public struct JSONWriter: Sendable {
 
     public mutating func null() {
         separate()
-        bytes += [0x6E, 0x75, 0x6C, 0x6C]
+        bytes.append("null" as StaticString)
     }
 
     public mutating func bool(_ value: Bool) {
         separate()
-        append(value ? "true" : "false")
+        bytes.append((value ? "true" : "false") as StaticString)
     }
 
     public mutating func integer(_ value: Int64) {
@@ -83,7 +86,7 @@ public struct JSONWriter: Sendable {
     public mutating func double(_ value: Double) {
         precondition(value.isFinite, "JSON has only finite numbers")
         separate()
-        bytes += value.description.utf8
+        bytes.append(contentsOf: value.description.utf8)
     }
 
     public mutating func string(_ text: String) {
@@ -103,9 +106,8 @@ public struct JSONWriter: Sendable {
         separate()
         bytes.append(ASCII.doubleQuote)
         let start = bytes.count
-        bytes += text
-        let end = bytes.withUnsafeBufferPointer { TextScanner.endOfPlainText(in: $0, from: start) }
-        precondition(end == bytes.count, "this text needs no escapes")
+        bytes.append(contentsOf: text)
+        requirePlainText(from: start)
         bytes.append(ASCII.doubleQuote)
     }
 
@@ -117,14 +119,8 @@ public struct JSONWriter: Sendable {
         separate()
         bytes.append(ASCII.doubleQuote)
         let start = bytes.count
-        bytes.append(contentsOf: repeatElement(0, count: capacity))
-        let count = bytes.withUnsafeMutableBufferPointer { buffer in
-            fill(UnsafeMutableBufferPointer(rebasing: buffer[start...]))
-        }
-        precondition((0...capacity).contains(count), "the text is no longer than its capacity")
-        bytes.removeLast(capacity - count)
-        let end = bytes.withUnsafeBufferPointer { TextScanner.endOfPlainText(in: $0, from: start) }
-        precondition(end == bytes.count, "this text needs no escapes")
+        bytes.append(capacity: capacity, filledBy: fill)
+        requirePlainText(from: start)
         bytes.append(ASCII.doubleQuote)
     }
 
@@ -139,7 +135,7 @@ public struct JSONWriter: Sendable {
     /// Writes a document that is JSON already.
     public mutating func raw(json: some Collection<UInt8>) {
         separate()
-        bytes += json
+        bytes.append(contentsOf: json)
     }
 
     public mutating func value(_ value: JSONValue) {
@@ -166,7 +162,10 @@ public struct JSONWriter: Sendable {
         needsComma = false
     }
 
-    private mutating func append(_ text: StaticString) {
-        bytes += UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
+    func requirePlainText(from start: Int) {
+        let end = bytes.withUnsafeBytes { bytes in
+            TextScanner.endOfPlainText(in: bytes.assumingMemoryBound(to: UInt8.self), from: start)
+        }
+        precondition(end == bytes.count, "this text needs no escapes")
     }
 }

@@ -7,11 +7,16 @@ public struct Request: Sendable {
     public var parameters: PathParameters
     public var query: QueryParameters
     public var bodyType: BodyType
-    public var body: [UInt8]
+    public var body: RequestBody
+    /// How many values a JSON body may have.
+    public var valueLimit: Int
+    /// How work on it lets others have their turn.
+    public var pace: Pace
 
     public init(
         id: RequestID, head: RequestHead, client: ClientAddress, parameters: PathParameters = PathParameters(),
-        query: QueryParameters = QueryParameters(), bodyType: BodyType = .none, body: [UInt8] = []
+        query: QueryParameters = QueryParameters(), bodyType: BodyType = .none, body: RequestBody = RequestBody(),
+        valueLimit: Int = JSONParser.standardValueLimit, pace: Pace = .yielding
     ) {
         self.id = id
         self.head = head
@@ -20,6 +25,8 @@ public struct Request: Sendable {
         self.query = query
         self.bodyType = bodyType
         self.body = body
+        self.valueLimit = valueLimit
+        self.pace = pace
     }
 }
 

@@ -21,11 +21,11 @@ public struct RequestFields: Sendable {
         package var value: Range<Int> { Int(valueStart)..<Int(valueEnd) }
     }
 
-    package let storage: [UInt8]
+    package let storage: WipedBytes
     package let entries: [Entry]
 
     /// Takes a parsed head. Every range must lie within `storage`.
-    package init(storage: [UInt8], entries: [Entry]) {
+    package init(storage: WipedBytes, entries: [Entry]) {
         self.storage = storage
         self.entries = entries
     }
@@ -55,16 +55,15 @@ public struct RequestFields: Sendable {
         guard let first = entries.firstIndex(where: { isNamed(name, $0) }) else { return nil }
         let others = entries[(first + 1)...].filter { isNamed(name, $0) }
         if others.isEmpty {
-            return try storage.withUnsafeBufferPointer {
-                try body(UnsafeBufferPointer(rebasing: $0[entries[first].value]))
-            }
+            return try storage[entries[first].value].withContiguousStorageIfAvailable(body)
         }
-        var combined = Array(storage[entries[first].value])
+        var combined = WipedBytes(storage[entries[first].value])
         for other in others {
-            combined += [ASCII.comma, ASCII.space]
-            combined += storage[other.value]
+            combined.append(ASCII.comma)
+            combined.append(ASCII.space)
+            combined.append(contentsOf: storage[other.value])
         }
-        return try combined.withUnsafeBufferPointer(body)
+        return try combined.withContiguousStorageIfAvailable(body)
     }
 
     /// Every field line as text, in order. Field values can be credentials: for tests and exports, never for logs.

@@ -50,15 +50,15 @@ public struct RequestHead: Sendable {
     public init(
         method: HTTPMethod, target: String, fields: [(name: String, value: String)] = [], framing: BodyFraming = .none
     ) {
-        var storage = Array(target.utf8)
+        var storage = WipedBytes(target.utf8)
         let mark = storage.firstIndex(of: ASCII.questionMark)
         let targetEnd = storage.count
         var entries: [RequestFields.Entry] = []
         for (name, value) in fields {
             let nameStart = storage.count
-            storage += name.utf8
+            storage.append(contentsOf: name.utf8)
             let valueStart = storage.count
-            storage += value.utf8
+            storage.append(contentsOf: value.utf8)
             entries.append(RequestFields.Entry(name: nameStart..<valueStart, value: valueStart..<storage.count))
         }
         self.init(
@@ -71,13 +71,13 @@ public struct RequestHead: Sendable {
     public var path: String { String(decoding: pathBytes, as: UTF8.self) }
 
     /// The bytes of ``path``, without a copy.
-    public var pathBytes: ArraySlice<UInt8> { fields.storage[pathRange] }
+    public var pathBytes: Slice<WipedBytes> { fields.storage[pathRange] }
 
     /// What follows the first `?`, percent-encoded, or nil when there is none.
     public var query: String? { queryBytes.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The bytes of ``query``, without a copy.
-    public var queryBytes: ArraySlice<UInt8>? { queryRange.map { fields.storage[$0] } }
+    /// The bytes of ``query``, copied: no secret may be there.
+    public var queryBytes: ArraySlice<UInt8>? { queryRange.map { Array(fields.storage[$0])[...] } }
 }
 
 extension RequestHead: CustomStringConvertible, CustomReflectable {

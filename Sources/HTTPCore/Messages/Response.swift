@@ -1,7 +1,7 @@
 /// What a response carries after its fields.
 public enum ResponseBody: Sendable, Equatable {
     case none
-    case bytes([UInt8])
+    case bytes(WipedBytes)
     /// Made while it is sent; its length is not known before.
     case stream(ResponseStream)
 
@@ -10,7 +10,7 @@ public enum ResponseBody: Sendable, Equatable {
         switch self {
         case .none: 0
         case .bytes(let bytes): bytes.count
-        case .stream: nil
+        case .stream(let stream): stream.length
         }
     }
 }
@@ -34,7 +34,7 @@ public struct Response: Sendable, Equatable {
     ) throws(Failure) -> Response {
         var writer = JSONWriter(capacity: capacity)
         try build(&writer)
-        var response = Response(status: status, fields: fields, body: .bytes(writer.finish()))
+        var response = Response(status: status, fields: fields, body: .bytes(writer.finishWiped()))
         response.fields.set("Content-Type", "application/json")
         return response
     }

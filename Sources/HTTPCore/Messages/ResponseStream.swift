@@ -15,17 +15,20 @@ public final class ResponseStream: Sendable {
     /// place among the requests that are being answered, and a server that stops ends it at once. Otherwise the
     /// producer has the route's deadline from each write to the next.
     public let isOpenEnded: Bool
+    /// How many bytes the producer writes, when that is known: then the reply says so, and is not chunked.
+    public let length: Int?
     /// Makes the body.
     public let produce: Producer
 
-    public init(isOpenEnded: Bool, _ produce: @escaping Producer) {
+    public init(isOpenEnded: Bool, length: Int? = nil, _ produce: @escaping Producer) {
         self.isOpenEnded = isOpenEnded
+        self.length = length
         self.produce = produce
     }
 
     /// The same stream; `report` hears of an error of the producer. An end that came from outside is none.
     public func reportingErrors(to report: @escaping @Sendable (any Error) -> Void) -> ResponseStream {
-        ResponseStream(isOpenEnded: isOpenEnded) { [produce] writer in
+        ResponseStream(isOpenEnded: isOpenEnded, length: length) { [produce] writer in
             do {
                 try await produce(writer)
             } catch {

@@ -16,6 +16,12 @@ public struct Problem: Error, Sendable {
     public var limit: Int?
     /// Further members, written after the others.
     public var members: [(name: String, value: JSONValue)]
+    /// Writes further members that are too large to be made a value first.
+    public var writeMembers: (@Sendable (inout JSONWriter) -> Void)?
+    /// Writes the last members while the reply is sent, given the document so far; for what is too long to be made whole.
+    public var streamMembers: (@Sendable (JSONWriter, any ResponseBodyWriter) async throws -> Void)?
+    /// Bytes that ``writeMembers`` writes at most, for the first allocation.
+    public var capacity = 0
     /// Fields of the response, such as `Retry-After`, `Allow` or `WWW-Authenticate`.
     public var responseFields: HTTPFields
 
@@ -41,22 +47,29 @@ public struct Problem: Error, Sendable {
     /// - Parameter requestID: The identifier to name in the body; nil when the request never got one.
     /// - Returns: A response with the problem's status and ``responseFields``.
     public func response(requestID: RequestID? = nil) -> Response {
-        var writer = JSONWriter(capacity: 320)
-        writer.object { writer in
-            writer.member("type", type)
-            writer.member("title", title)
-            writer.member("status", Int(status.code))
-            writer.member("code", code)
-            if let detail { writer.member("detail", detail) }
-            if let field { writer.member("field", field) }
-            if let limit { writer.member("limit", limit) }
-            if let requestID { writer.member("requestId", requestID.description) }
-            for (name, value) in members {
-                writer.name(name)
-                writer.value(value)
-            }
+        var writer = JSONWriter(capacity: 320 + capacity)
+        writer.beginObject()
+        writer.member("type", type)
+        writer.member("title", title)
+        writer.member("status", Int(status.code))
+        writer.member("code", code)
+        if let detail { writer.member("detail", detail) }
+        if let field { writer.member("field", field) }
+        if let limit { writer.member("limit", limit) }
+        if let requestID { writer.member("requestId", requestID.description) }
+        for (name, value) in members {
+            writer.name(name)
+            writer.value(value)
         }
-        var response = Response(status: status, fields: responseFields, body: .bytes(writer.finish()))
+        writeMembers?(&writer)
+        let body: ResponseBody
+        if let streamMembers {
+            body = .stream(ResponseStream(isOpenEnded: false) { [writer] in try await streamMembers(writer, $0) })
+        } else {
+            writer.endObject()
+            body = .bytes(writer.finishWiped())
+        }
+        var response = Response(status: status, fields: responseFields, body: body)
         response.fields.set("Content-Type", "application/problem+json")
         return response
     }

@@ -16,24 +16,39 @@ public enum Admission: Sendable {
     case refuse(Response)
 }
 
+/// Who sends a body that is too long to be read from just anybody.
+public enum Identification: Sendable {
+    /// Somebody who may send it, and whose its memory is.
+    case party(MemoryBudget.Party)
+    /// Nobody who may: answer so. The body is not read.
+    case refuse(Response)
+}
+
 /// How one admitted request is carried out.
 public struct Plan: Sendable {
     /// The longest body in bytes.
     public var bodyLimit: Int
-    /// How long the body may take to arrive.
-    public var bodyDeadline: Duration
-    /// How long `respond` may take.
+    /// What a body takes of memory, by its length.
+    public var memory: MemoryFactor
+    /// How long `respond` may take, and ``identify``.
     public var handlerDeadline: Duration
+    /// Who asks: the peer, or whom a trusted proxy names; nil for the peer.
+    public var client: ClientAddress?
+    /// Finds out who asks before a long body is read; nil when every body of the route is short, or anybody may send it.
+    public var identify: (@Sendable () async -> Identification)?
     /// Makes the reply from the whole body. Never fails: an error is a reply by then.
-    public var respond: @Sendable ([UInt8]) async -> Response
+    public var respond: @Sendable (RequestBody) async -> Response
 
     public init(
-        bodyLimit: Int, bodyDeadline: Duration, handlerDeadline: Duration,
-        respond: @escaping @Sendable ([UInt8]) async -> Response
+        bodyLimit: Int, memory: MemoryFactor = .none, handlerDeadline: Duration, client: ClientAddress? = nil,
+        identify: (@Sendable () async -> Identification)? = nil,
+        respond: @escaping @Sendable (RequestBody) async -> Response
     ) {
         self.bodyLimit = bodyLimit
-        self.bodyDeadline = bodyDeadline
+        self.memory = memory
         self.handlerDeadline = handlerDeadline
+        self.client = client
+        self.identify = identify
         self.respond = respond
     }
 }

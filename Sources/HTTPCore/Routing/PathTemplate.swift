@@ -11,7 +11,7 @@ public struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     /// The parameters' names in order.
     public let parameterNames: [String]
 
-    /// Reads a template, which the program wrote: one that does not begin with `/`, has an empty segment or a
+    /// Reads a template, which the program wrote: one that does not begin with `/`, has an empty segment before its end or a
     /// parameter twice is a programming error.
     public init(_ template: String) {
         precondition(template.hasPrefix("/"), "a path template begins with /")
@@ -22,8 +22,7 @@ public struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
         }
         parameterNames = segments.compactMap { if case .parameter(let name) = $0 { name } else { nil } }
         precondition(
-            segments.count == 1 || !segments.contains(.literal([])), "a path template has no empty segment: \(template)"
-        )
+            !segments.dropLast().contains(.literal([])), "only the end of a path template is empty: \(template)")
         precondition(Set(parameterNames).count == parameterNames.count, "a path parameter is named once: \(template)")
         precondition(!parameterNames.contains(""), "a path parameter has a name: \(template)")
     }

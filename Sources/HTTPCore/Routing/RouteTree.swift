@@ -72,8 +72,8 @@ struct RouteTree: Sendable {
     private func find(
         _ segment: UnsafeBufferPointer<UInt8>, in path: UnsafeBufferPointer<UInt8>, endingAt end: Int, under parent: Int
     ) -> Int? {
-        // Only the path "/" has an empty segment.
-        guard Self.isPossible(segment), !segment.isEmpty || path.count == 1 else { return nil }
+        // Only the last one may be empty: that of the path "/", and behind a slash at the end.
+        guard Self.isPossible(segment), !segment.isEmpty || end == path.count else { return nil }
         if let child = literal(segment, under: parent), let node = leaf(in: path, endingAt: end, under: child) {
             return node
         }

@@ -2,7 +2,7 @@
 ///
 /// - A literal segment beats a parameter.
 /// - A path is split at `/` first; then each segment is percent-decoded once.
-/// - A path is `notFound` when a segment is empty (so a trailing slash is), is `.` or `..`, has a malformed escape, or
+/// - A path is `notFound` when a segment is empty (a trailing slash is, unless the template has it), is `.` or `..`, has a malformed escape, or
 ///   decodes to something with a slash, a NUL or bytes that are not UTF-8.
 /// - `HEAD` is served by the `GET` route unless it has one of its own.
 public struct Router<Metadata: Sendable>: Sendable {
@@ -27,16 +27,16 @@ public struct Router<Metadata: Sendable>: Sendable {
     }
 
     /// Finds the route for a raw path, for example that of ``RequestHead/pathBytes``.
-    public func match(_ method: HTTPMethod, _ path: ArraySlice<UInt8>) -> Match {
-        switch path.withUnsafeBufferPointer({ tree.match(method, $0) }) {
+    public func match(_ method: HTTPMethod, _ path: Slice<WipedBytes>) -> Match {
+        switch path.withContiguousStorageIfAvailable({ tree.match(method, $0) }) {
         case .found(let index, let parameters): .found(routes[index], parameters)
         case .methodNotAllowed(let methods): .methodNotAllowed(methods)
-        case .notFound: .notFound
+        case .notFound, nil: .notFound
         }
     }
 
     /// Finds the route for a raw path.
     public func match(_ method: HTTPMethod, _ path: String) -> Match {
-        match(method, Array(path.utf8)[...])
+        match(method, WipedBytes(path.utf8)[...])
     }
 }

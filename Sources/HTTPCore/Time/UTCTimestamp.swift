@@ -23,7 +23,7 @@ public struct UTCTimestamp: Hashable, Comparable, Sendable {
     /// - Parameters:
     ///   - output: Where to append.
     ///   - fractionDigits: 0 to 6; further digits are cut off.
-    public func append(to output: inout [UInt8], fractionDigits: Int) {
+    public func append(to output: inout some ByteOutput, fractionDigits: Int) {
         let clamped = min(max(microsecondsSinceEpoch, Self.earliest), Self.latest)
         let seconds = CivilDate.floorDivide(Int(clamped), 1_000_000)
         let microseconds = Int(clamped) - seconds * 1_000_000
@@ -45,7 +45,7 @@ public struct UTCTimestamp: Hashable, Comparable, Sendable {
             output.append(ASCII.dot)
             var fraction: [UInt8] = []
             DecimalDigits.append(microseconds, digits: 6, to: &fraction)
-            output += fraction.prefix(fractionDigits)
+            for digit in fraction.prefix(fractionDigits) { output.append(digit) }
         }
         output.append(UInt8(ascii: "Z"))
     }

@@ -13,16 +13,12 @@ final class HTTPListener {
     let statistics: HTTPServerStatistics
     /// The TLS context of new connections; nil for plain HTTP.
     var context: TLSServerContext?
-    /// Requests that are being answered now.
-    var requestsInFlight = 0
-    /// Bytes that are reserved for the bodies of requests.
-    var bodyBytes = 0
-    /// Whether the server is going away: connections close after their current reply.
-    private(set) var isDraining = false
+    /// Who holds the places of requests that are being answered now.
+    var places: RequestPlaces
 
     /// Where every connection of the loop reads and writes first, so that an idle one holds no buffer.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1_024, alignment: 16)
-    var writeBuffer: [UInt8] = []
+    var writeBuffer = WipedBytes(capacity: 16 * 1_024)
     private var dateSecond = -1
     private var dateValue = HTTPDate(secondsSinceEpoch: 0)
 
@@ -46,7 +42,8 @@ final class HTTPListener {
         self.quota = quota
         self.statistics = statistics
         self.context = context
-        writeBuffer.reserveCapacity(16 * 1_024)
+        places = RequestPlaces(
+            total: configuration.maximumConcurrentRequestsPerLoop, share: configuration.requestShare)
     }
 
     deinit { readBuffer.deallocate() }
@@ -59,12 +56,19 @@ final class HTTPListener {
         watch.setReading(true)
     }
 
+    /// Why nothing more is taken on for now.
+    var overload: Refusal { .overloaded(retryAfter: configuration.retryAfterOverload) }
+
     /// Stops accepting and returns when every connection has had its reply and is closed.
     func drain() async {
-        isDraining = true
         stopAccepting()
         for connection in connections.values { connection.drain() }
         guard !connections.isEmpty else { return }
+        let grace = LoopTimer(loop: loop) { [unowned self] in
+            for connection in connections.values { connection.drainGracePassed() }
+        }
+        defer { grace.cancel() }
+        grace.schedule(after: configuration.drainGrace)
         await withCheckedContinuation { drained = $0 }
     }
 
@@ -79,6 +83,8 @@ final class HTTPListener {
         quota.close(from: connection.client)
         if connections.isEmpty, let drained = drained.take() { drained.resume() }
     }
+
+    var connectionCount: Int { connections.count }
 
     /// The `Date` of replies, made once a second.
     var date: HTTPDate {

@@ -5,18 +5,25 @@ internal import HTTPCore
 /// Room is made for four times as much whenever it is full, and never for more than was announced: a body is moved a few
 /// times at most, and who announces much and sends little holds little.
 struct IncomingBody {
-    private(set) var bytes: [UInt8] = []
-    private var capacity = 0
+    private(set) var bytes = WipedBytes()
 
-    /// Bodies up to this size are not counted among those of a loop.
-    static let freeBytes = 64 * 1_024
+    /// Bodies up to this size are not counted: connections are limited by themselves.
+    static let freeBytes = 16 * 1_024
+    /// The same, as long as only the address is known.
+    static let freeUnidentifiedBytes = smallestCapacity
     private static let smallestCapacity = 4 * 1_024
+
+    /// The bytes, for whoever goes on with them.
+    mutating func take() -> WipedBytes {
+        defer { bytes = WipedBytes() }
+        return bytes
+    }
 
     /// How much room there has to be so that `count` more bytes fit.
     func capacity(adding count: Int, framing: BodyFraming) -> Int {
         let needed = bytes.count + count
-        if needed <= capacity { return capacity }
-        let roomy = max(needed, capacity * 4, Self.smallestCapacity)
+        if needed <= bytes.capacity { return bytes.capacity }
+        let roomy = max(needed, bytes.capacity * 4, Self.smallestCapacity)
         guard case .length(let announced) = framing else { return roomy }
         return max(needed, min(roomy, announced))
     }
@@ -24,10 +31,7 @@ struct IncomingBody {
     /// Adds bytes.
     /// - Parameter capacity: What ``capacity(adding:framing:)`` said.
     mutating func append(_ more: UnsafeRawBufferPointer, capacity: Int) {
-        if capacity > self.capacity {
-            self.capacity = capacity
-            bytes.reserveCapacity(capacity)
-        }
-        bytes.append(contentsOf: more)
+        if capacity > bytes.capacity { bytes.reserveCapacity(capacity) }
+        bytes.append(more)
     }
 }

@@ -1,7 +1,9 @@
-/// What a socket did not take yet, in order. Each array is held as it is, not copied.
+internal import HTTPCore
+
+/// What a socket did not take yet, in order. Each piece is held as it is, not copied.
 struct PendingOutput {
     private struct Segment {
-        var bytes: [UInt8] = []
+        var bytes = WipedBytes()
         /// The bytes that were taken.
         var offset = 0
     }
@@ -12,7 +14,7 @@ struct PendingOutput {
     var isEmpty: Bool { first.offset == first.bytes.count }
 
     /// Adds what follows the first `start` bytes.
-    mutating func append(_ bytes: [UInt8], from start: Int = 0) {
+    mutating func append(_ bytes: WipedBytes, from start: Int = 0) {
         guard start < bytes.count else { return }
         if isEmpty {
             first = Segment(bytes: bytes, offset: start)
@@ -21,10 +23,10 @@ struct PendingOutput {
         }
     }
 
-    /// The array that is next, and where in it.
-    var front: (bytes: [UInt8], offset: Int) { (first.bytes, first.offset) }
+    /// The piece that is next, and where in it.
+    var front: (bytes: WipedBytes, offset: Int) { (first.bytes, first.offset) }
 
-    /// Forgets so many bytes of the front's array.
+    /// Forgets so many bytes of the front's piece.
     mutating func removeFirst(_ count: Int) {
         first.offset += count
         if isEmpty { first = others.isEmpty ? Segment() : others.removeFirst() }

@@ -45,7 +45,7 @@ struct HTTP1HeadReader: Sendable {
     }
 
     /// Judges the head as a whole, whose bytes are `storage`.
-    func finish(_ storage: [UInt8]) throws(HTTP1Error) -> RequestHead {
+    func finish(_ storage: WipedBytes) throws(HTTP1Error) -> RequestHead {
         guard let requestLine else { throw .syntax(.malformedRequestLine) }
         let isVersion11 = requestLine.versionMinor == 1
         try checkHost(of: requestLine, in: storage)
@@ -58,13 +58,13 @@ struct HTTP1HeadReader: Sendable {
             expectsContinue: isVersion11 && semantics.expectation == .continue && framing != .none)
     }
 
-    private func checkHost(of requestLine: HTTP1RequestLine, in storage: [UInt8]) throws(HTTP1Error) {
+    private func checkHost(of requestLine: HTTP1RequestLine, in storage: WipedBytes) throws(HTTP1Error) {
         guard let host = semantics.host else {
             if requestLine.versionMinor == 1 { throw .syntax(.missingHost) }
             return
         }
         guard let authority = requestLine.target.authority else { return }
-        let isSame = storage.withUnsafeBufferPointer { bytes in
+        let isSame = storage.withBytes(from: 0) { bytes in
             ASCII.equalsIgnoringCase(
                 UnsafeBufferPointer(rebasing: bytes[host]), UnsafeBufferPointer(rebasing: bytes[authority]))
         }

@@ -1,3 +1,5 @@
+internal import HTTPCore
+
 extension HTTP1RequestParser {
     /// Finds the next line.
     ///
@@ -34,16 +36,16 @@ extension HTTP1RequestParser {
 
     /// At most so many bytes from the front of the buffer, or nil when there are none. A buffer that holds nothing
     /// else is handed over instead of copied.
-    mutating func takeBytes(atMost maximum: Int) -> [UInt8]? {
+    mutating func takeBytes(atMost maximum: Int) -> WipedBytes? {
         let count = min(maximum, buffer.count - start)
         guard count > 0 else { return nil }
         received += count
         if start == 0, count == buffer.count {
             let bytes = buffer
-            buffer = []
+            buffer = WipedBytes()
             return bytes
         }
-        let bytes = Array(buffer[start..<(start + count)])
+        let bytes = WipedBytes(buffer[start..<(start + count)])
         start += count
         dropUsedBytes()
         return bytes
@@ -68,13 +70,13 @@ extension HTTP1RequestParser {
     }
 }
 
-extension [UInt8] {
+extension WipedBytes {
     /// Calls `body` with the bytes from `start` on.
     func withBytes<Result, Failure: Error>(
         from start: Int, _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try withUnsafeBufferPointer { bytes throws(Failure) in
-            try body(UnsafeBufferPointer(rebasing: bytes[start...]))
+        try withUnsafeBytes { bytes throws(Failure) in
+            try body(UnsafeRawBufferPointer(rebasing: bytes[start...]).assumingMemoryBound(to: UInt8.self))
         }
     }
 }

@@ -13,7 +13,7 @@ public struct HTTP1RequestParser: Sendable {
     /// The longest body in bytes of the request being read. Set it after `.head`; every head sets it back to no limit.
     public var bodyLimit = Int.max
 
-    var buffer: [UInt8] = []
+    var buffer = WipedBytes()
     /// The first byte in `buffer` that has not been used.
     var start = 0
     /// How many bytes after `start` belong to lines that were read or hold no line feed.
@@ -55,14 +55,18 @@ public struct HTTP1RequestParser: Sendable {
         if case .head = state { true } else { false }
     }
 
+    /// Whether what is being read as a head begins as a request of the method HEAD does: the reply to it has no body,
+    /// also when it is refused.
+    var readsHEAD: Bool { isReadingHead && buffer[start...].starts(with: "HEAD ".utf8) }
+
     /// Adds bytes that arrived.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         // Moving the rest costs no more than what was used since the last time.
         if start > 0, start >= buffer.count - start {
-            buffer.removeSubrange(..<start)
+            buffer.removeFirst(start)
             start = 0
         }
-        buffer.append(contentsOf: bytes)
+        buffer.append(bytes)
     }
 
     /// Adds bytes that arrived.
@@ -164,7 +168,7 @@ public struct HTTP1RequestParser: Sendable {
                 try head.read(bytes, line: line)
             }
             guard isComplete else { continue }
-            let result = try head.finish(Array(buffer[start..<(start + scanned)]))
+            let result = try head.finish(WipedBytes(buffer[start..<(start + scanned)]))
             dropLine()
             head = HTTP1HeadReader(limits: limits)
             chunks = HTTP1ChunkReader(limits: limits)

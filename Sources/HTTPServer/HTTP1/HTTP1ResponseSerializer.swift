@@ -23,13 +23,13 @@ public struct HTTP1ResponseSerializer: Sendable {
     public static let continueResponse = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     /// Appends the whole response.
-    public func append(_ response: Response, date: HTTPDate, to output: inout [UInt8]) {
+    public func append(_ response: Response, date: HTTPDate, to output: inout some ByteOutput) {
         appendHead(of: response, date: date, to: &output)
-        if let body = body(of: response) { output += body }
+        body(of: response)?.withUnsafeBytes { output.append($0) }
     }
 
     /// The bytes that follow the head, for connections that send them without copying them behind it.
-    public func body(of response: Response) -> [UInt8]? {
+    public func body(of response: Response) -> WipedBytes? {
         guard !answersHead, !response.status.forbidsBody, case .bytes(let bytes) = response.body else { return nil }
         return bytes
     }
@@ -41,14 +41,14 @@ public struct HTTP1ResponseSerializer: Sendable {
     }
 
     /// Appends bytes of a stream, at least one, as a chunk (RFC 9112 §7.1).
-    public static func appendChunk(_ bytes: [UInt8], to output: inout [UInt8]) {
+    public static func appendChunk(_ bytes: [UInt8], to output: inout some ByteOutput) {
         appendChunkHead(byteCount: bytes.count, to: &output)
-        output += bytes
-        output += chunkEnd
+        bytes.withUnsafeBytes { output.append($0) }
+        chunkEnd.withUnsafeBytes { output.append($0) }
     }
 
     /// Appends the line before the bytes of a chunk.
-    public static func appendChunkHead(byteCount: Int, to output: inout [UInt8]) {
+    public static func appendChunkHead(byteCount: Int, to output: inout some ByteOutput) {
         precondition(byteCount > 0, "a chunk without bytes is the last one")
         let digits = (Int.bitWidth - byteCount.leadingZeroBitCount + 3) / 4
         for index in (0..<digits).reversed() {
@@ -65,13 +65,13 @@ public struct HTTP1ResponseSerializer: Sendable {
     public static let lastChunk = Array("0\r\n\r\n".utf8)
 
     /// Appends status line, fields and the empty line after them.
-    public func appendHead(of response: Response, date: HTTPDate, to output: inout [UInt8]) {
+    public func appendHead(of response: Response, date: HTTPDate, to output: inout some ByteOutput) {
         output.append("HTTP/1.1 ")
         DecimalDigits.append(Int(response.status.code), digits: 3, to: &output)
         output.append(ASCII.space)
         output.append(utf8: response.status.reason)
         output.append("\r\nDate: ")
-        output += date.bytes
+        date.bytes.withUnsafeBytes { output.append($0) }
         output.append("\r\n")
         for field in response.fields where !Self.belongsToConnection(field.name) {
             output.append(utf8: field.name)
@@ -107,17 +107,5 @@ public struct HTTP1ResponseSerializer: Sendable {
         case 17: HTTPFields.isSame(name, "transfer-encoding")
         default: false
         }
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(utf8 text: String) {
-        var text = text
-        // Also for short strings, which have no memory of their own, this is one copy of bytes.
-        text.withUTF8 { append(contentsOf: $0) }
-    }
-
-    fileprivate mutating func append(_ text: StaticString) {
-        append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 }

@@ -17,7 +17,11 @@ struct ListeningSocket: ~Copyable {
         case exhausted
     }
 
-    init(binding address: SocketAddress) throws(ListenError) {
+    /// Binds and listens.
+    /// - Parameter joining: Whether another socket of this process listens there already. The first one takes the address
+    ///   for itself, so that a second server is refused by the kernel, and opens it to its siblings only when it is
+    ///   listening.
+    init(binding address: SocketAddress, joining: Bool = false) throws(ListenError) {
         let resolved = try ResolvedAddress(resolving: address)
         func failure(_ operation: String) -> ListenError { .system(address, operation: operation, errno) }
 
@@ -27,14 +31,19 @@ struct ListeningSocket: ~Copyable {
         // Owned before anything else can fail.
         guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { throw failure("socket") }
 
+        guard Self.enable(SO_REUSEADDR, level: SOL_SOCKET, on: raw) else { throw failure("setsockopt") }
         // One listener a loop on the same port: the kernel spreads connections over them.
-        for option in [SO_REUSEADDR, SO_REUSEPORT] {
-            guard Self.enable(option, level: SOL_SOCKET, on: raw) else { throw failure("setsockopt") }
-        }
+        if joining, !Self.enable(SO_REUSEPORT, level: SOL_SOCKET, on: raw) { throw failure("setsockopt") }
         // Accepted sockets inherit it; without it the second record of a TLS reply waits for a delayed ACK.
         guard Self.enable(TCP_NODELAY, level: CInt(IPPROTO_TCP), on: raw) else { throw failure("setsockopt") }
+        // Inherited as well: the kernel holds little that it has not sent, so memory stays where it is counted, and a
+        // socket is writable when its peer takes something.
+        guard Self.set(TCP_NOTSENT_LOWAT, level: CInt(IPPROTO_TCP), to: Self.unsentBytes, on: raw) else {
+            throw failure("setsockopt")
+        }
         guard resolved.withPointer({ bind(raw, $0, $1) }) == 0 else { throw failure("bind") }
         guard listen(raw, 4_096) == 0 else { throw failure("listen") }
+        if !joining, !Self.enable(SO_REUSEPORT, level: SOL_SOCKET, on: raw) { throw failure("setsockopt") }
 
         var bound = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -69,8 +78,15 @@ struct ListeningSocket: ~Copyable {
         }
     }
 
+    /// What the kernel takes of a reply before the peer has taken what came before.
+    private static let unsentBytes: CInt = 128 * 1_024
+
     private static func enable(_ option: CInt, level: CInt, on descriptor: CInt) -> Bool {
-        var one: CInt = 1
-        return setsockopt(descriptor, level, option, &one, socklen_t(MemoryLayout<CInt>.size)) == 0
+        set(option, level: level, to: 1, on: descriptor)
+    }
+
+    private static func set(_ option: CInt, level: CInt, to value: CInt, on descriptor: CInt) -> Bool {
+        var value = value
+        return setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<CInt>.size)) == 0
     }
 }

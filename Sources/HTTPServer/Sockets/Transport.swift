@@ -73,6 +73,22 @@ struct Transport: ~Copyable {
         } catch { return .closed }
     }
 
+    /// How many bytes the kernel holds that the peer has not acknowledged.
+    var untakenCount: Int {
+        var count: CInt = 0
+        return ioctl(descriptor.rawValue, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+    }
+
+    /// Tells a peer on TLS that the connection ends as it should. Best effort.
+    func sayGoodbye() { tls?.shutdown() }
+
+    /// When the connection is closed, what the peer has not taken is dropped instead of being kept and sent again and
+    /// again by the kernel.
+    func resetOnClose() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor.rawValue, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+
     /// Says that nothing more will be sent; what the peer still sends can be read and thrown away.
     func finishWriting() {
         tls?.shutdown()

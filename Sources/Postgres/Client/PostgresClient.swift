@@ -1,37 +1,47 @@
 public import EventLoop
 
-/// PostgreSQL as one event loop sees it: a few pipelined connections that the loop's requests share, and others
-/// that transactions have for themselves.
+/// PostgreSQL as one event loop sees it: a few pipelined connections for requests that read, a few for those that
+/// write, and others that transactions have for themselves.
 ///
-/// Every function is called on the loop; the client has no lock. Call ``shutdown()`` before the last reference goes.
+/// Nothing waits for a lock on a shared connection: whatever meets one goes on alone, on a connection of its own.
+///
+/// Every function is called on the loop; the client has no lock but that of ``RequestKeys``. Call ``shutdown()`` before
+/// the last reference goes.
 // Safe to share: every entry checks that it is called on the loop's thread, which alone touches the state.
 public final class PostgresClient: @unchecked Sendable {
     /// The loop that the client lives on.
     public let loop: EventLoop
     let configuration: PostgresConfiguration
+    let keys: RequestKeys
 
     var catalog = StatementCatalog()
     var parameters = Parameters()
-    private var pool: PoolStateMachine
-    private var connections: [PostgresConnection?]
-    private var waiting: [PoolStateMachine.WaiterID: Execution] = [:]
+    var pool: PoolStateMachine<Execution>
+    private(set) var connections: [PostgresConnection?]
     private var idleExecutions: [Execution] = []
+    var later = LaterStatements()
+    var givenUp: [Int: Backend] = [:]
+    private var asksForGivenUp = false
     private var timer: LoopTimer?
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
     /// A server that does not answer at all would keep libpq from the next one: each time another is tried first.
     private var timedOutOpenings = 0
+    /// Why the last connection could not be opened; `nil` after one was.
+    private(set) var failure: ConnectionFailure?
 
     /// How many times a request whose neighbours fail is sent before it is refused; from the second time on alone.
-    private static let attemptLimit = 4
+    static let attemptLimit = 4
 
     /// Makes a client and starts to connect. Statements wait for the first connection.
-    public init(configuration: PostgresConfiguration, loop: EventLoop) {
+    /// - Parameter keys: What the clients of a process share, so that a key is under way on one connection at a time.
+    public init(configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys()) {
         loop.preconditionInLoop()
         self.loop = loop
+        self.keys = keys
         self.configuration = configuration
         pool = PoolStateMachine(settings: configuration.poolSettings)
-        connections = Array(repeating: nil, count: configuration.sharedConnections + configuration.leasedConnections)
+        connections = Array(repeating: nil, count: pool.slots.count)
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
         perform(pool.start())
     }
@@ -42,82 +52,22 @@ public final class PostgresClient: @unchecked Sendable {
         return pool.isReady
     }
 
-    // MARK: Statements
+    // MARK: Executions
 
-    /// Sends one statement, closed by its own sync, and returns its rows.
-    public func execute<S: Statement>(_ statement: S) async throws(PostgresError) -> [S.Row] {
-        let execution = try await perform(isReadOnly: S.isReadOnly) { connection, execution in
-            connection.send(statement, for: execution)
-        }
-        defer { recycle(execution) }
-        return try execution.takeRows(of: S.self, at: 0)
-    }
-
-    /// Sends several statements together, closed by one sync: one round trip, one transaction, all or nothing.
-    public func execute<each S: Statement>(
-        _ statement: repeat each S
-    ) async throws(PostgresError) -> (repeat [(each S).Row]) {
-        var isReadOnly = true
-        for isOneReadOnly in repeat (each S).isReadOnly { isReadOnly = isReadOnly && isOneReadOnly }
-        let execution = try await perform(isReadOnly: isReadOnly) { connection, execution in
-            repeat connection.send(each statement, for: execution)
-        }
-        defer { recycle(execution) }
-        var index = 0
-        return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
-    }
-
-    /// Sends a request on a shared connection, again if neighbours made it fail, and waits for its end.
-    private func perform(
-        isReadOnly: Bool, send: (PostgresConnection, Execution) -> Void
-    ) async throws(PostgresError) -> Execution {
-        loop.preconditionInLoop()
+    func makeExecution() -> Execution {
         let execution = idleExecutions.popLast() ?? Execution()
         execution.reset()
-        for attempt in 0..<Self.attemptLimit {
-            let connection = try await sharedConnection(for: execution)
-            connection.beginRequest(isReadOnly: isReadOnly && attempt == 0)
-            send(connection, execution)
-            switch await outcome(of: execution) {
-            case .succeeded: return execution
-            case .failed(let error):
-                recycle(execution)
-                throw error
-            case .again, .granted: execution.prepareToRepeat()
-            }
-        }
-        throw .unavailable(retryAfter: .seconds(1))
+        return execution
     }
 
-    private func sharedConnection(for execution: Execution) async throws(PostgresError) -> PostgresConnection {
-        if let id = pool.acquireShared(), let connection = connections[id.slot], connection.isOpen { return connection }
-        let deadline = ContinuousClock.now + configuration.acquireTimeout
-        while true {
-            guard let waiter = pool.waitForShared(until: deadline) else {
-                throw .unavailable(retryAfter: pool.retryDelay(loop.now))
-            }
-            if let connection = try await granted(waiter, to: execution) { return connection }
-        }
+    func recycle(_ execution: Execution) {
+        // An abandoned one still has a place in a pipeline.
+        if execution.isAbandoned { return }
+        execution.reset()
+        idleExecutions.append(execution)
     }
 
-    /// Waits until the pool grants a connection.
-    /// - Returns: `nil` when it was lost between the grant and now.
-    private func granted(
-        _ waiter: PoolStateMachine.WaiterID, to execution: Execution
-    ) async throws(PostgresError) -> PostgresConnection? {
-        execution.waiter = waiter
-        waiting[waiter] = execution
-        scheduleTimer()
-        switch await outcome(of: execution) {
-        case .granted(let id):
-            guard let connection = connections[id.slot], connection.id == id, connection.isOpen else { return nil }
-            return connection
-        case .failed(let error): throw error
-        case .succeeded, .again: return nil
-        }
-    }
-
-    private func outcome(of execution: Execution) async -> Execution.Outcome {
+    func outcome(of execution: Execution) async -> Execution.Outcome {
         let generation = execution.generation
         let bound = LoopBound(execution, loop: loop)
         return await withTaskCancellationHandler {
@@ -129,81 +79,113 @@ public final class PostgresClient: @unchecked Sendable {
 
     private func abandon(_ execution: Execution, generation: UInt64) {
         guard execution.generation == generation else { return }
-        if let waiter = execution.waiter, pool.cancel(waiter) {
-            waiting[waiter] = nil
-            execution.waiter = nil
-        }
-        execution.abandon()
+        guard let waiter = execution.waiter else { return execution.abandon() }
+        guard pool.cancel(waiter) != nil else { return }
+        execution.waiter = nil
+        execution.resume(.failed(.cancelled))
     }
 
-    private func recycle(_ execution: Execution) {
-        // An abandoned one still has a place in a pipeline.
-        if execution.isAbandoned { return }
-        execution.reset()
-        idleExecutions.append(execution)
+    /// The server has answered, or will never answer, what was sent for a task that has gone.
+    func abandonedRequestEnded(_ execution: Execution) {
+        if let key = execution.key { keys.release(key) }
+        execution.key = nil
     }
 
-    // MARK: Leases
+    // MARK: Waiting for connections
 
-    /// A connection for the caller alone, until ``release(_:reusable:)``.
-    func lease() async throws(PostgresError) -> PostgresConnection {
-        loop.preconditionInLoop()
-        let execution = Execution()
-        let deadline = ContinuousClock.now + configuration.acquireTimeout
-        while true {
-            guard let (waiter, actions) = pool.waitForLease(until: deadline) else {
-                throw .unavailable(retryAfter: pool.retryDelay(loop.now))
-            }
-            execution.waiter = waiter
-            waiting[waiter] = execution
-            perform(actions)
-            if let connection = try await granted(waiter, to: execution) { return connection }
-        }
+    /// The error for those who cannot be served now.
+    func unavailable() -> PostgresError {
+        .unavailable(retryAfter: pool.retryDelay(loop.now), because: pool.isReady ? nil : failure)
     }
 
-    func release(_ connection: PostgresConnection, reusable: Bool) {
-        perform(
-            pool.releaseLease(
-                connection.id, reusable: reusable && connection.isOpen && !connection.isRetiring, now: loop.now))
-    }
-
-    /// Sends a request on a leased connection and waits for its end.
-    func perform(
-        on connection: PostgresConnection, ignoringCancellation: Bool = false, send: (Execution) -> Void
-    ) async throws(PostgresError) -> Execution {
-        loop.preconditionInLoop()
-        guard connection.isOpen else { throw .connectionLost }
-        let execution = idleExecutions.popLast() ?? Execution()
-        execution.reset()
-        connection.beginRequest(isReadOnly: false)
-        send(execution)
-        let outcome =
-            if ignoringCancellation {
-                await withUnsafeContinuation { execution.wait(with: $0) }
-            } else {
-                await outcome(of: execution)
-            }
-        switch outcome {
-        case .succeeded: return execution
-        case .failed(let error):
-            recycle(execution)
-            throw error
-        case .again, .granted: throw .connectionLost
+    /// Waits until the pool grants a connection.
+    /// - Returns: `nil` when it was lost between the grant and now.
+    func granted(
+        _ waiter: PoolStateMachine<Execution>.WaiterID, _ actions: [PoolStateMachine<Execution>.Action] = [],
+        to execution: Execution
+    ) async throws(PostgresError) -> PostgresConnection? {
+        execution.waiter = waiter
+        perform(actions)
+        if actions.isEmpty { scheduleTimer() }
+        switch await outcome(of: execution) {
+        case .granted(let id):
+            guard let connection = connections[id.slot], connection.id == id, connection.isOpen else { return nil }
+            return connection
+        case .failed(let error): throw error
+        case .succeeded, .again: return nil
         }
     }
 
-    func finish(_ execution: Execution) { recycle(execution) }
+    func connection(_ id: ConnectionID) -> PostgresConnection? {
+        guard let connection = connections[id.slot], connection.id == id, connection.isOpen else { return nil }
+        return connection
+    }
 
     // MARK: Told by connections
 
     func connectionOpened(_ connection: PostgresConnection) {
+        guard let onConnected = configuration.onConnected else { return isIntroduced(connection) }
+        let bound = LoopBound(connection, loop: loop)
+        Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }
+    }
+
+    /// Gives a connection to the pool when what has to come first has succeeded. Nobody else is on it yet, so that may
+    /// wait for locks; afterwards the session is as every other.
+    private func introduce(
+        _ connection: PostgresConnection, _ body: @Sendable (PostgresLease) async throws -> Void
+    ) async {
+        let lease = PostgresLease(client: self, connection: connection)
+        defer { lease.invalidate() }
+        connection.beginRequest(isReadOnly: false)
+        connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: false), for: Execution())
+        do {
+            try await body(lease)
+            _ = try await lease.execute(SetUpSession(configuration: configuration))
+        } catch {
+            // When the connection itself has ended, that says why.
+            if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }
+            return connection.end(.lost)
+        }
+        if connection.isOpen { isIntroduced(connection) }
+    }
+
+    private func isIntroduced(_ connection: PostgresConnection) {
+        if failure != nil {
+            failure = nil
+            report(.connected)
+        }
         perform(pool.connected(connection.id, now: loop.now))
     }
 
-    func connectionEnded(_ connection: PostgresConnection) {
-        // Kept until the slot's next connection: the one that ended may still be on the stack.
-        perform(pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1)))
+    func connectionFailed(_ reason: ConnectionFailure) {
+        if failure == reason { return }
+        failure = reason
+        report(.cannotConnect(reason))
     }
+
+    func connectionEnded(_ connection: PostgresConnection, isGivenUp: Bool) {
+        // Kept until the slot's next connection: the one that ended may still be on the stack.
+        let isKnown = isGivenUp && connection.backend != nil
+        if isKnown { givenUp[connection.id.slot] = connection.backend }
+        let actions = pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1), isGivenUp: isKnown)
+        perform(actions)
+    }
+
+    func connectionStalled(_ connection: PostgresConnection) {
+        changingCommits { perform(pool.stalled(connection.id, now: loop.now)) }
+    }
+
+    func connectionWasHeard(_ connection: PostgresConnection) {
+        changingCommits { pool.heard(connection.id) }
+    }
+
+    func changingCommits(_ body: () -> Void) {
+        let wereClosed = pool.commitsAreClosed
+        body()
+        if pool.commitsAreClosed != wereClosed { report(wereClosed ? .commitsResumed : .commitsStalled) }
+    }
+
+    func report(_ event: PostgresEvent) { configuration.observer?(event) }
 
     func openingTimedOut() { timedOutOpenings += 1 }
 
@@ -213,7 +195,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     func requestEnded(on connection: PostgresConnection) {
         switch pool.releaseShared(connection.id) {
-        case .grant(let waiter, let id): resume(waiter, .granted(id))
+        case .grant(let execution, let id): resume(execution, .granted(id))
         case let action?: perform([action])
         case nil: break
         }
@@ -221,27 +203,30 @@ public final class PostgresClient: @unchecked Sendable {
 
     // MARK: Actions
 
-    private func perform(_ actions: [PoolStateMachine.Action]) {
+    func perform(_ actions: [PoolStateMachine<Execution>.Action]) {
         for action in actions {
             switch action {
             case .connect(let id): connect(id)
             case .close(let id): connections[id.slot]?.end(.closed)
-            case .grant(let waiter, let id): resume(waiter, .granted(id))
-            case .refuse(let waiter, let delay): resume(waiter, .failed(.unavailable(retryAfter: delay)))
+            case .grant(let execution, let id): resume(execution, .granted(id))
+            case .refuse(let execution, let delay):
+                let reason = pool.isReady ? nil : failure
+                resume(execution, .failed(.unavailable(retryAfter: delay, because: reason)))
+            case .probe(let id): probe(id)
             case .finished: finish()
             }
         }
         if !hasFinished { scheduleTimer() }
     }
 
-    private func connect(_ id: PoolStateMachine.ConnectionID) {
-        let connection = PostgresConnection(id: id, client: self)
+    private func connect(_ id: ConnectionID) {
+        givenUp[id.slot] = nil
+        let connection = PostgresConnection(id: id, lane: pool.slots[id.slot].lane, client: self)
         connections[id.slot] = connection
         connection.open(rotation: timedOutOpenings)
     }
 
-    private func resume(_ waiter: PoolStateMachine.WaiterID, _ outcome: Execution.Outcome) {
-        guard let execution = waiting.removeValue(forKey: waiter) else { return }
+    private func resume(_ execution: Execution, _ outcome: Execution.Outcome) {
         execution.waiter = nil
         execution.resume(outcome)
     }
@@ -251,12 +236,33 @@ public final class PostgresClient: @unchecked Sendable {
     private func timerFired() {
         let now = ContinuousClock.now
         for connection in connections { connection?.checkDeadlines(now: now) }
+        keys.expire(now: now)
+        if later.isDue(now) { sendLater(now: now) }
+        askForGivenUp()
         perform(pool.advance(to: now))
     }
 
-    private func scheduleTimer() {
-        let untilNext = pool.nextDeadline.map { $0 - ContinuousClock.now } ?? .seconds(1)
-        timer?.schedule(after: min(max(untilNext, .milliseconds(1)), .seconds(1)))
+    func scheduleTimer() {
+        let now = ContinuousClock.now
+        var untilNext = Duration.milliseconds(250)
+        if let deadline = pool.nextDeadline { untilNext = min(untilNext, deadline - now) }
+        if let due = later.due { untilNext = min(untilNext, due - now) }
+        timer?.schedule(after: max(untilNext, .milliseconds(1)))
+    }
+
+    /// Asks whether the servers of connections that were given up are gone.
+    private func askForGivenUp() {
+        guard !givenUp.isEmpty, !asksForGivenUp, pool.isReady else { return }
+        asksForGivenUp = true
+        let asked = givenUp
+        Task(executorPreference: loop) { [self] in
+            defer { asksForGivenUp = false }
+            guard let found = try? await execute(FindBackends(backends: Array(asked.values))) else { return }
+            for (slot, backend) in asked where givenUp[slot] == backend && !found.contains(backend.pid) {
+                givenUp[slot] = nil
+                perform(pool.backendIsGone(slot, now: loop.now))
+            }
+        }
     }
 
     // MARK: End
@@ -264,6 +270,7 @@ public final class PostgresClient: @unchecked Sendable {
     /// Refuses new statements, lets those under way finish, and closes every connection.
     public func shutdown() async {
         loop.preconditionInLoop()
+        sendLater(now: ContinuousClock.now, limit: .max)
         perform(pool.shutDown())
         if hasFinished { return }
         await withUnsafeContinuation { shutdownContinuations.append($0) }

@@ -5,8 +5,10 @@ public struct PostgresConfiguration: Sendable {
     /// Keywords and values as libpq reads them. One can be a password: they are never printed.
     let options: [(keyword: String, value: String)]
 
-    /// Connections that the statements of all requests share.
-    public var sharedConnections = 4
+    /// Connections that the requests which only read share.
+    public var readConnections = 3
+    /// Connections that the single requests which write share.
+    public var commitConnections = 5
     /// Connections for transactions, opened when they are needed.
     public var leasedConnections = 4
     /// Requests under way on one shared connection before further ones wait.
@@ -19,19 +21,29 @@ public struct PostgresConfiguration: Sendable {
     public var connectTimeout = Duration.seconds(5)
     /// `statement_timeout` of every session; zero for none.
     public var statementTimeout = Duration.seconds(10)
-    /// `lock_timeout` of every session; zero for none.
+    /// `lock_timeout` of shared connections, where nobody may wait: what meets a lock goes on alone.
+    public var sharedLockTimeout = Duration.milliseconds(5)
+    /// `lock_timeout` of whoever has a connection for itself; zero for none.
     public var lockTimeout = Duration.seconds(5)
     /// `idle_in_transaction_session_timeout` of every session; zero for none.
     public var idleInTransactionTimeout = Duration.seconds(30)
     /// How long a connection may stay silent while statements are under way, before it is given up. Longer than
     /// ``statementTimeout``, so that the server speaks first.
     public var silenceTimeout = Duration.seconds(20)
+    /// How long a connection may commit without a word before further writes are refused.
+    public var commitPatience = Duration.seconds(1)
     /// How long a connection that served a transaction is kept for the next one.
     public var leasedIdleTimeout = Duration.seconds(60)
     /// `search_path` of every session.
     public var searchPath = "saltern, pg_temp"
     /// `application_name`, unless the connection string has one.
     public var applicationName = "saltern"
+    /// What is done on every new connection before anybody else may use it, with the time-outs of a connection of its own.
+    /// When it throws, the connection is closed, and opened again later. What the error says of itself goes to ``observer``:
+    /// it must quote nothing that came over the network.
+    public var onConnected: (@Sendable (PostgresLease) async throws -> Void)?
+    /// Is told what is nobody's result, such as why connections cannot be opened. Called on the client's loop.
+    public var observer: (@Sendable (PostgresEvent) -> Void)?
     /// The first and the longest wait before a connection is opened again.
     public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(5))
 

@@ -1,6 +1,8 @@
+internal import EventLoop
+
 /// A connection that its holder has for itself; valid until the body it was given to returns.
 public final class PostgresLease {
-    private let client: PostgresClient
+    let client: PostgresClient
     let connection: PostgresConnection
     private var isValid = true
 
@@ -11,8 +13,8 @@ public final class PostgresLease {
 
     /// Sends one statement and returns its rows.
     public func execute<S: Statement>(_ statement: S) async throws(PostgresError) -> [S.Row] {
-        let execution = try await perform { execution in connection.send(statement, for: execution) }
-        defer { client.finish(execution) }
+        let execution = try await repeating { execution in connection.send(statement, for: execution) }
+        defer { client.recycle(execution) }
         return try execution.takeRows(of: S.self, at: 0)
     }
 
@@ -20,17 +22,26 @@ public final class PostgresLease {
     public func execute<each S: Statement>(
         _ statement: repeat each S
     ) async throws(PostgresError) -> (repeat [(each S).Row]) {
-        let execution = try await perform { execution in
-            repeat connection.send(each statement, for: execution)
-        }
-        defer { client.finish(execution) }
+        let execution = try await repeating { execution in repeat connection.send(each statement, for: execution) }
+        defer { client.recycle(execution) }
         var index = 0
         return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
     }
 
+    private func repeating(_ send: (Execution) -> Void) async throws(PostgresError) -> Execution {
+        for _ in 0..<PostgresClient.attemptLimit {
+            let execution = try await perform { execution in
+                execution.commits = true
+                send(execution)
+            }
+            if let execution { return execution }
+        }
+        throw .unavailable(retryAfter: .seconds(1))
+    }
+
     func perform(
         ignoringCancellation: Bool = false, _ send: (Execution) -> Void
-    ) async throws(PostgresError) -> Execution {
+    ) async throws(PostgresError) -> Execution? {
         precondition(isValid, "a lease was used after its body had returned: the connection may be somebody else's")
         return try await client.perform(on: connection, ignoringCancellation: ignoringCancellation, send: send)
     }
@@ -43,14 +54,42 @@ extension PostgresClient {
     ///
     /// The connection is closed afterwards, and with it goes whatever `body` left behind: settings, advisory locks,
     /// temporary tables.
+    /// - Parameters:
+    ///   - key: What it locks or writes. `body` must not ask for a request of the same key elsewhere.
+    ///   - use: How long it may take.
     public func withConnection<Result>(
+        key: RequestKey? = nil, use: LeaseUse = .short,
         _ body: (PostgresLease) async throws -> Result
     ) async throws -> Result {
-        let lease = PostgresLease(client: self, connection: try await lease())
+        loop.preconditionInLoop()
+        let deadline = loop.now + configuration.acquireTimeout
+        let held = try await hold(key, use, until: deadline)
+        let lease: PostgresLease
+        do {
+            lease = try await makeLease(use, until: deadline)
+        } catch {
+            letGo(held)
+            throw error
+        }
+        let connection = lease.connection
+        connection.beginRequest(isReadOnly: false)
+        connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: false), for: Execution())
         defer {
             lease.invalidate()
-            release(lease.connection, reusable: false)
+            // A statement whose task has gone may still be at work.
+            rollBack(connection) { [unowned self] _ in
+                release(connection, reusable: false)
+                letGo(held)
+            }
         }
         return try await body(lease)
+    }
+
+    func makeLease(
+        _ use: LeaseUse, until deadline: ContinuousClock.Instant
+    ) async throws(PostgresError) -> PostgresLease {
+        let execution = makeExecution()
+        defer { recycle(execution) }
+        return PostgresLease(client: self, connection: try await lease(use, for: execution, until: deadline))
     }
 }

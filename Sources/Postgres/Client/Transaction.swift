@@ -1,3 +1,5 @@
+internal import EventLoop
+
 /// A transaction that is under way; valid until the body it was given to returns.
 ///
 /// It begins with its first statement, in the same round trip.
@@ -15,59 +17,66 @@ public final class Transaction {
 
     /// Sends one statement and returns its rows.
     public func execute<S: Statement>(_ statement: S) async throws(PostgresError) -> [S.Row] {
-        var index = 0
-        let execution = try await lease.perform { execution in
-            index = begin(with: execution)
-            lease.connection.send(statement, for: execution)
-        }
-        defer { client.finish(execution) }
-        return try execution.takeRows(of: S.self, at: index)
+        let execution = try await perform { lease.connection.send(statement, for: $0) }
+        defer { client.recycle(execution) }
+        return try execution.takeRows(of: S.self, at: 0)
     }
 
     /// Sends several statements together in one round trip.
     public func execute<each S: Statement>(
         _ statement: repeat each S
     ) async throws(PostgresError) -> (repeat [(each S).Row]) {
+        let execution = try await perform { execution in repeat lease.connection.send(each statement, for: execution) }
+        defer { client.recycle(execution) }
         var index = 0
-        let execution = try await lease.perform { execution in
-            index = begin(with: execution)
-            repeat lease.connection.send(each statement, for: execution)
-        }
-        defer { client.finish(execution) }
         return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
     }
 
-    /// Sends the beginning ahead of the first statement.
-    /// - Returns: how many results come before the caller's own.
-    private func begin(with execution: Execution) -> Int {
-        if hasBegun { return 0 }
-        hasBegun = true
-        switch isolation {
-        case .readCommitted: lease.connection.send(BeginReadCommitted(), for: execution)
-        case .repeatableRead: lease.connection.send(BeginRepeatableRead(), for: execution)
-        case .serializable: lease.connection.send(BeginSerializable(), for: execution)
+    /// Sends the beginning ahead of the first statements, and these once more while nothing else depends on them.
+    private func perform(_ send: (Execution) -> Void) async throws(PostgresError) -> Execution {
+        for _ in 0..<PostgresClient.attemptLimit {
+            let begins = !hasBegun
+            let execution = try await lease.perform { execution in
+                if begins {
+                    hasBegun = true
+                    execution.firstResult = isolation.begin(on: lease.connection, for: execution, client.configuration)
+                }
+                send(execution)
+            }
+            if let execution { return execution }
+            if !begins { break }
+            client.rollBack(lease.connection)
+            hasBegun = false
         }
-        return 1
+        throw .unavailable(retryAfter: .seconds(1))
     }
 
     func commit() async throws(PostgresError) {
         if !hasBegun { return }
-        let execution = try await lease.perform { lease.connection.send(Commit(), for: $0) }
-        defer { client.finish(execution) }
+        let execution = try await lease.perform { execution in
+            lease.connection.expectCommit(execution)
+            lease.connection.send(Commit(), for: execution)
+        }
+        // The COMMIT itself was not known: nothing has been committed.
+        guard let execution else { throw .unavailable(retryAfter: .seconds(1)) }
+        defer { client.recycle(execution) }
         // In a failed transaction COMMIT succeeds, and says that it has rolled back.
         if !execution.hasCommandTag("COMMIT", at: 0) {
             throw .server(ServerError(state: .inFailedTransaction, statement: StatementCatalog.name(of: Commit.self)))
         }
     }
 
+    /// Rolls back, unless something is still under way.
     /// - Returns: whether the connection is clean again.
     func rollBack() async -> Bool {
         if !hasBegun { return true }
-        // A statement whose task has gone is still under way: the session's state is anybody's guess.
         guard lease.connection.isOpen, lease.connection.isIdle else { return false }
         do throws(PostgresError) {
-            client.finish(
-                try await lease.perform(ignoringCancellation: true) { lease.connection.send(Rollback(), for: $0) })
+            let execution = try await lease.perform(ignoringCancellation: true) {
+                lease.connection.send(Rollback(), for: $0)
+            }
+            guard let execution else { return false }
+            client.recycle(execution)
             return true
         } catch {
             return false
@@ -78,28 +87,62 @@ public final class Transaction {
 /// How far a transaction is kept apart from others (PostgreSQL manual, section 13.2).
 public enum TransactionIsolation: Sendable {
     case readCommitted, repeatableRead, serializable
+
+    /// Sends the beginning of a transaction that may wait for locks.
+    /// - Returns: how many results come before the caller's own.
+    func begin(
+        on connection: PostgresConnection, for execution: Execution, _ configuration: PostgresConfiguration
+    ) -> Int {
+        switch self {
+        case .readCommitted: connection.send(BeginReadCommitted(), for: execution)
+        case .repeatableRead: connection.send(BeginRepeatableRead(), for: execution)
+        case .serializable: connection.send(BeginSerializable(), for: execution)
+        }
+        connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: true), for: execution)
+        return 2
+    }
 }
 
 extension PostgresClient {
     /// Runs `body` in a transaction on a connection of its own: commits when it returns, rolls back when it throws.
     ///
-    /// An error of the commit is thrown too; after ``PostgresError/connectionLost`` or ``PostgresError/cancelled`` from
-    /// it, nobody knows whether the transaction took effect.
+    /// An error of the commit is thrown too; after ``PostgresError/connectionLost``, ``PostgresError/commitInDoubt`` or
+    /// ``PostgresError/cancelled`` from it, nobody knows whether the transaction took effect. While no commit ends,
+    /// transactions at the default isolation, which may write, are refused.
+    /// - Parameters:
+    ///   - key: What it locks or writes. `body` must not ask for a request of the same key outside of the transaction.
+    ///   - use: How long it may take.
     public func withTransaction<Result>(
+        key: RequestKey? = nil, use: LeaseUse = .short,
         isolation: TransactionIsolation = .readCommitted,
         _ body: (Transaction) async throws -> Result
     ) async throws -> Result {
-        let lease = PostgresLease(client: self, connection: try await lease())
+        loop.preconditionInLoop()
+        if case .readCommitted = isolation, pool.commitsAreClosed { throw unavailable() }
+        let deadline = loop.now + configuration.acquireTimeout
+        let held = try await hold(key, use, until: deadline)
+        let lease: PostgresLease
+        do {
+            lease = try await makeLease(use, until: deadline)
+        } catch {
+            letGo(held)
+            throw error
+        }
         defer { lease.invalidate() }
         let transaction = Transaction(client: self, lease: lease, isolation: isolation)
         do {
             let result = try await body(transaction)
             try await transaction.commit()
             release(lease.connection, reusable: true)
+            letGo(held)
             return result
         } catch {
-            let isClean = await transaction.rollBack()
-            release(lease.connection, reusable: isClean)
+            if await transaction.rollBack() {
+                release(lease.connection, reusable: true)
+                letGo(held)
+            } else {
+                giveBack(lease.connection, held)
+            }
             throw error
         }
     }
@@ -107,25 +150,30 @@ extension PostgresClient {
 
 private struct BeginReadCommitted: Statement {
     typealias Row = Void
-    static let sql = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+    static let sql: SQL<Self> = "BEGIN ISOLATION LEVEL READ COMMITTED"
 }
 
 private struct BeginRepeatableRead: Statement {
     typealias Row = Void
-    static let sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
+    static let sql: SQL<Self> = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 }
 
 private struct BeginSerializable: Statement {
     typealias Row = Void
-    static let sql = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+
+    static let sql: SQL<Self> = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 }
 
-private struct Commit: Statement {
+struct Commit: Statement {
     typealias Row = Void
-    static let sql = "COMMIT"
+
+    static let sql: SQL<Self> = "COMMIT"
 }
 
-private struct Rollback: Statement {
+struct Rollback: Statement {
     typealias Row = Void
-    static let sql = "ROLLBACK"
+
+    static let sql: SQL<Self> = "ROLLBACK"
 }

@@ -5,6 +5,12 @@ internal import Glibc
 final class ConnectionHandle {
     /// Valid as long as the handle; never kept elsewhere.
     let pointer: OpaquePointer
+    private let notices = Notices()
+
+    /// What the server remarked without being asked.
+    private final class Notices {
+        var hasWarned = false
+    }
 
     /// Starts to connect with these libpq keywords; the caller polls.
     /// - Returns: `nil` when memory is short.
@@ -18,8 +24,27 @@ final class ConnectionHandle {
         values.append(nil)
         guard let pointer = PQconnectStartParams(keywords, values, 0) else { return nil }
         self.pointer = pointer
-        // Notices can quote values, and libpq would print them on standard error.
-        PQsetNoticeReceiver(pointer, { _, _ in }, nil)
+        // Errors of the server while connecting have no code but the one in their text.
+        PQsetErrorVerbosity(pointer, PQERRORS_SQLSTATE)
+        // Notices can quote values, and libpq would print them on standard error. The receiver is called by functions
+        // of the connection only, which this object outlives.
+        let context = Unmanaged.passUnretained(notices).toOpaque()
+        PQsetNoticeReceiver(
+            pointer,
+            { context, result in
+                guard let context, let result else { return }
+                // The name of this field is the character V (postgres_ext.h).
+                guard let severity = PQresultErrorField(result, CInt(UInt8(ascii: "V"))),
+                    strcmp(severity, "WARNING") == 0
+                else { return }
+                Unmanaged<Notices>.fromOpaque(context).takeUnretainedValue().hasWarned = true
+            }, context)
+    }
+
+    /// Whether the server has warned since this was last asked.
+    func takeWarning() -> Bool {
+        defer { notices.hasWarned = false }
+        return notices.hasWarned
     }
 
     deinit { PQfinish(pointer) }

@@ -11,7 +11,7 @@ final class Execution {
         /// Nothing took effect, and the same request can be sent again.
         case again
         /// A place on this connection is granted.
-        case granted(PoolStateMachine.ConnectionID)
+        case granted(ConnectionID)
     }
 
     private var results: [OpaquePointer?] = []
@@ -19,12 +19,20 @@ final class Execution {
     /// The outcome that came before the task waited for it.
     private var early: Outcome?
     /// For requests of the client's own that no task waits for.
-    private var completion: ((Outcome) -> Void)?
+    var completion: ((Outcome) -> Void)?
 
     /// The error that the server told, until the batch ends.
     var error: PostgresError?
     /// The place in the pool's queue.
-    var waiter: PoolStateMachine.WaiterID?
+    var waiter: PoolStateMachine<Execution>.WaiterID?
+    /// What it holds when its task has gone, until the server has answered.
+    var key: RequestKey?
+    /// Where the caller's own results begin.
+    var firstResult = 0
+    /// Whether the request ends a transaction that may have written.
+    var commits = false
+    /// Whether it does nothing else.
+    var isCommit = false
     /// Whether its task has gone: what comes for it is thrown away.
     private(set) var isAbandoned = false
     /// Tells one use of this object from the next, for cancellations that come late.
@@ -41,6 +49,10 @@ final class Execution {
         early = nil
         error = nil
         waiter = nil
+        key = nil
+        firstResult = 0
+        commits = false
+        isCommit = false
         generation &+= 1
     }
 
@@ -48,6 +60,7 @@ final class Execution {
     func prepareToRepeat() {
         clearResults()
         error = nil
+        firstResult = 0
     }
 
     func wait(with continuation: UnsafeContinuation<Outcome, Never>) {
@@ -94,8 +107,9 @@ final class Execution {
         results.removeAll(keepingCapacity: true)
     }
 
-    /// Reads the rows of the statement at `index`, and frees its result.
+    /// Reads the rows of the caller's statement at `index`, and frees its result.
     func takeRows<S: Statement>(of type: S.Type, at index: Int) throws(PostgresError) -> [S.Row] {
+        let index = firstResult + index
         guard index < results.count, let result = results[index] else { throw .connectionLost }
         results[index] = nil
         defer { PQclear(result) }

@@ -3,11 +3,18 @@ internal import Glibc
 
 /// Looks host names up on a thread that lives as long as the look-up, because the system's resolver blocks.
 enum HostResolver {
+    /// What came of looking names up.
+    struct Resolved: Sendable {
+        var addresses: [String: [String]] = [:]
+        /// Why the last name that has none has none.
+        var failure: ConnectionFailure?
+    }
+
     private final class Job: Sendable {
         let names: [String]
-        let completion: @Sendable ([String: [String]]) -> Void
+        let completion: @Sendable (Resolved) -> Void
 
-        init(names: [String], completion: @escaping @Sendable ([String: [String]]) -> Void) {
+        init(names: [String], completion: @escaping @Sendable (Resolved) -> Void) {
             self.names = names
             self.completion = completion
         }
@@ -15,9 +22,9 @@ enum HostResolver {
 
     /// Calls `completion` on `loop` with the addresses of each name that has any.
     static func resolve(
-        _ names: [String], loop: EventLoop, completion: @escaping @Sendable ([String: [String]]) -> Void
+        _ names: [String], loop: EventLoop, completion: @escaping @Sendable (Resolved) -> Void
     ) {
-        let job = Job(names: names) { addresses in loop.schedule { completion(addresses) } }
+        let job = Job(names: names) { resolved in loop.schedule { completion(resolved) } }
         let context = Unmanaged.passRetained(job)
         var thread = pthread_t()
         let code = pthread_create(
@@ -28,25 +35,31 @@ enum HostResolver {
                 var signals = sigset_t()
                 sigfillset(&signals)
                 pthread_sigmask(SIG_BLOCK, &signals, nil)
-                var addresses: [String: [String]] = [:]
-                for name in job.names { addresses[name] = HostResolver.addresses(of: name) }
-                job.completion(addresses)
+                var resolved = Resolved()
+                for name in job.names {
+                    switch HostResolver.addresses(of: name) {
+                    case .success(let addresses): resolved.addresses[name] = addresses
+                    case .failure(let failure): resolved.failure = failure
+                    }
+                }
+                job.completion(resolved)
                 return nil
             }, context.toOpaque())
         if code == 0 {
             pthread_detach(thread)
         } else {
             context.release()
-            job.completion([:])
+            job.completion(Resolved(failure: .system(code)))
         }
     }
 
-    /// The addresses of `name` in the order the system prefers; `nil` when there are none. Blocks.
-    private static func addresses(of name: String) -> [String]? {
+    /// The addresses of `name` in the order the system prefers, at least one. Blocks.
+    private static func addresses(of name: String) -> Result<[String], ConnectionFailure> {
         var hints = addrinfo()
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return nil }
+        let code = getaddrinfo(name, nil, &hints, &list)
+        guard code == 0 else { return .failure(code == EAI_SYSTEM ? .system(errno) : .resolver(code)) }
         defer { freeaddrinfo(list) }
         var addresses: [String] = []
         var next = list
@@ -60,6 +73,6 @@ enum HostResolver {
             }
             next = entry.ai_next
         }
-        return addresses.isEmpty ? nil : addresses
+        return addresses.isEmpty ? .failure(.resolver(EAI_NONAME)) : .success(addresses)
     }
 }

@@ -5,13 +5,12 @@ internal import EventLoop
 ///
 /// Lives on its loop. What is sent during a turn of the loop is written at the turn's end.
 final class PostgresConnection: TurnEndObserver {
-    typealias ID = PoolStateMachine.ConnectionID
-
     private enum Phase {
         case opening, settingUp, open, closed
     }
 
-    let id: ID
+    let id: ConnectionID
+    private let lane: PoolStateMachine<Execution>.Lane
     // The client closes its connections before it goes.
     private unowned let client: PostgresClient
     private let loop: EventLoop
@@ -19,11 +18,17 @@ final class PostgresConnection: TurnEndObserver {
     private var watch: DescriptorWatch?
     private var phase = Phase.opening
     private var pipeline = PipelineStateMachine<Execution>()
-    /// By the number of the statement in the client's catalogue; said as soon as a preparation is sent.
-    private var isPrepared: [Bool] = []
     /// Why a statement's last preparation failed: the answer for those that were sent before it was known.
     private var preparationErrors: [Int: PostgresError] = [:]
     private let openingDeadline: ContinuousClock.Instant
+    /// The server's end, once it is known.
+    private(set) var backend: Backend?
+    /// Why it could not be opened, as far as that is known.
+    private var failure: ConnectionFailure?
+    /// Whether the client was told that a commit is silent.
+    private var isStalled = false
+    /// Requests under way that end a transaction on a lease.
+    private var commitsUnderWay = 0
     private var lastHeard: ContinuousClock.Instant
 
     /// What was sent since the last sync.
@@ -32,11 +37,12 @@ final class PostgresConnection: TurnEndObserver {
     }
     private var openBatch = OpenBatch.none
     private var sendsFirstStatement = false
-    private var willBeNotified = false
+    var asksForTurnEnd = false
     private var isBroken = false
 
-    init(id: ID, client: PostgresClient) {
+    init(id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, client: PostgresClient) {
         self.id = id
+        self.lane = lane
         self.client = client
         loop = client.loop
         lastHeard = loop.now
@@ -49,6 +55,9 @@ final class PostgresConnection: TurnEndObserver {
     /// Whether the server has said that its session is of no use to further requests.
     private(set) var isRetiring = false
 
+    /// Whether the session is as it was after it was set up.
+    var isReusable: Bool { isOpen && !isRetiring && !pipeline.owesCleanUp }
+
     /// Whether no request is under way.
     var isIdle: Bool { pipeline.isIdle }
 
@@ -60,18 +69,19 @@ final class PostgresConnection: TurnEndObserver {
         let names = hosts.names
         if names.isEmpty { return open(hosts.options(addresses: [:], rotation: rotation)) }
         let bound = LoopBound(self, loop: loop)
-        HostResolver.resolve(names, loop: loop) { addresses in
-            bound.value.open(hosts.options(addresses: addresses, rotation: rotation))
+        HostResolver.resolve(names, loop: loop) { resolved in
+            let connection = bound.value
+            // The client may have given it up while the names were looked up.
+            guard connection.phase == .opening else { return }
+            connection.failure = resolved.failure
+            connection.open(hosts.options(addresses: resolved.addresses, rotation: rotation))
         }
     }
 
     private func open(_ options: HostList.Options?) {
-        // The client may have given it up while the names were looked up.
-        guard phase == .opening else { return }
-        guard let options, let handle = ConnectionHandle(starting: options),
-            PQstatus(handle.pointer) != CONNECTION_BAD
-        else { return end(.lost) }
+        guard let options, let handle = ConnectionHandle(starting: options) else { return end(.lost) }
         self.handle = handle
+        guard PQstatus(handle.pointer) != CONNECTION_BAD else { return end(.lost) }
         // libpq says that a fresh connection behaves as if the last poll had answered "writing".
         watchSocket { $0.setWriting(true) }
     }
@@ -94,8 +104,11 @@ final class PostgresConnection: TurnEndObserver {
         phase = .settingUp
         lastHeard = loop.now
         watchSocket { $0.setReading(true) }
-        let execution = Execution { [unowned self] outcome in
+        let execution = Execution()
+        execution.completion = { [unowned self, unowned execution] outcome in
+            if case .failed(.server(let error)) = outcome { failure = .server(error.state) }
             guard case .succeeded = outcome else { return end(.lost) }
+            backend = (try? execution.takeRows(of: SetUpSession.self, at: 0))?.first
             phase = .open
             client.connectionOpened(self)
         }
@@ -124,13 +137,18 @@ final class PostgresConnection: TurnEndObserver {
     /// Starts a request: the statements that are sent until the next call belong together.
     func beginRequest(isReadOnly: Bool) {
         if openBatch == .single || openBatch == .readOnly && !isReadOnly { sync() }
+        if pipeline.owesCleanUp { cleanUp() }
         openBatch = isReadOnly ? .readOnly : .single
         sendsFirstStatement = true
         if pipeline.isIdle { lastHeard = loop.now }
-        if !willBeNotified {
-            willBeNotified = true
-            loop.notifyAtEndOfTurn(self)
-        }
+        loop.notifyAtEndOfTurn(self)
+    }
+
+    /// Says that the request that was begun is the end of a transaction and nothing else.
+    func expectCommit(_ execution: Execution) {
+        execution.commits = true
+        execution.isCommit = true
+        commitsUnderWay += 1
     }
 
     /// Sends one statement of the request that was begun.
@@ -142,23 +160,36 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     private func sendBound(_ number: Int, for execution: Execution) {
-        guard let connection = handle?.pointer else { return }
+        // Nobody else would ever tell: the connection ended before the task that had it went on.
+        guard let connection = handle?.pointer else { return execution.resume(.again) }
         let definition = client.catalog.definitions[number]
-        while isPrepared.count <= number { isPrepared.append(false) }
+        let name = definition.preparedName(epoch: pipeline.epoch)
+        let isUnknown = pipeline.needsPreparation(number)
         let isSent = client.parameters.withArrays { count, types, values, lengths, formats in
-            if !isPrepared[number] {
-                guard PQsendPrepare(connection, definition.preparedName, definition.sql, count, types) == 1 else {
-                    return false
-                }
-                isPrepared[number] = true
+            if isUnknown {
+                guard PQsendPrepare(connection, name, definition.sql, count, types) == 1 else { return false }
                 pipeline.sentPreparation(statement: number)
             }
-            return PQsendQueryPrepared(connection, definition.preparedName, count, values, lengths, formats, 1) == 1
+            return PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) == 1
         }
         // Told even when it was not sent: the connection ends with this turn, and the request learns of it then.
         pipeline.sentStatement(number, of: execution, isFirst: sendsFirstStatement)
         sendsFirstStatement = false
         if !isSent { isBroken = true }
+    }
+
+    /// Deallocates what the server may still have prepared under names that are not used any more.
+    private func cleanUp() {
+        // In somebody's transaction it might fail; a lease is not used again instead.
+        guard let connection = handle?.pointer, lane != .leases else { return }
+        sync()
+        guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 1) == 1 else {
+            isBroken = true
+            return
+        }
+        pipeline.sentCleanUp()
+        openBatch = .single
+        sync()
     }
 
     private func sync() {
@@ -172,7 +203,6 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     func turnEnded() {
-        willBeNotified = false
         sync()
         if isBroken { return end(.lost) }
         flush()
@@ -195,6 +225,10 @@ final class PostgresConnection: TurnEndObserver {
         guard let connection = handle?.pointer else { return }
         lastHeard = loop.now
         repeat {
+            if isStalled {
+                isStalled = false
+                client.connectionWasHeard(self)
+            }
             let isAlive = PQconsumeInput(connection) == 1
             // What came before the end, above all the server's last error, still counts.
             receive()
@@ -217,18 +251,21 @@ final class PostgresConnection: TurnEndObserver {
 
     /// Takes ownership of `result`.
     private func receive(_ result: OpaquePointer) {
+        var keepsResult = false
+        defer { if !keepsResult { PQclear(result) } }
+        var error: ServerError?
         let answer: PipelineStateMachine<Execution>.Answer
         switch PQresultStatus(result) {
         case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: answer = .success
         case PGRES_PIPELINE_SYNC: answer = .sync
         case PGRES_PIPELINE_ABORTED: answer = .aborted
-        case PGRES_FATAL_ERROR: answer = .failure
-        default:
-            PQclear(result)
-            return end(.lost)
+        case PGRES_FATAL_ERROR:
+            // Without a code it is libpq's own report that the connection is gone.
+            guard let report = ServerError(result: result) else { return end(.lost) }
+            error = report
+            answer = .failure(.init(report.state))
+        default: return end(.lost)
         }
-        var keepsResult = false
-        defer { if !keepsResult { PQclear(result) } }
         switch pipeline.received(answer) {
         case .none: break
         case .prepared(let statement):
@@ -237,35 +274,30 @@ final class PostgresConnection: TurnEndObserver {
             keepsResult = true
             execution.keep(result)
         case .fail(let execution, let statement):
-            fail(execution, with: result, statement: statement)
+            execution.error = named(error, statement)
         case .failPreparation(let execution, let statement):
-            isPrepared[statement] = false
-            fail(execution, with: result, statement: statement)
+            execution.error = named(error, statement)
             preparationErrors[statement] = execution.error
-        case .forgetPreparation(let statement): isPrepared[statement] = false
+        case .failLikePreparation(let execution, let statement):
+            execution.error = preparationErrors[statement] ?? named(error, statement)
         case .settle: settle()
-        case .violation: end(.lost)
+        case .violation: return end(.lost)
         }
-    }
-
-    private func fail(_ execution: Execution, with result: OpaquePointer, statement: Int?) {
-        guard var error = ServerError(result: result) else {
-            // libpq's own report that the connection is gone.
-            return end(.lost)
-        }
-        if let statement { error.statement = client.catalog.definitions[statement].name }
-        execution.error = .server(error)
-        if error.state == .invalidStatementName, let statement {
-            isPrepared[statement] = false
-            if let reason = preparationErrors[statement] { execution.error = reason }
-        }
-        if error.state.endsSession {
+        if let error, error.state.endsSession {
             isRetiring = true
             client.connectionIsRetiring(self)
         }
     }
 
+    private func named(_ error: ServerError?, _ statement: Int?) -> PostgresError {
+        guard var error else { return .connectionLost }
+        if let statement { error.statement = client.catalog.definitions[statement].name }
+        return .server(error)
+    }
+
     private func settle() {
+        isInDoubt = handle?.takeWarning() ?? false
+        defer { isInDoubt = false }
         while let (execution, verdict) = pipeline.nextVerdict() {
             client.requestEnded(on: self)
             settle(execution, verdict)
@@ -273,15 +305,13 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     private func settle(_ execution: Execution, _ verdict: PipelineStateMachine<Execution>.Verdict) {
+        if execution.isCommit { commitsUnderWay -= 1 }
+        if execution.isAbandoned { return client.abandonedRequestEnded(execution) }
         switch verdict {
+        // A warning while it committed: the change is there, but a standby may not have it.
+        case .succeeded where isInDoubt && execution.commits: execution.resume(.failed(.commitInDoubt))
         case .succeeded: execution.resume(.succeeded)
-        case .failed:
-            // The name was not known: nothing ran, and the next attempt prepares it again.
-            if execution.error?.sqlState == .invalidStatementName {
-                execution.resume(.again)
-            } else {
-                execution.resume(.failed(execution.error ?? .connectionLost))
-            }
+        case .failed: execution.resume(.failed(execution.error ?? .connectionLost))
         case .again: execution.resume(.again)
         case .lost: execution.resume(.failed(endReason == .silent ? .timedOut : .connectionLost))
         }
@@ -294,17 +324,23 @@ final class PostgresConnection: TurnEndObserver {
         case lost, silent, closed
     }
     private var endReason = EndReason.lost
+    private var isInDoubt = false
 
     /// Closes the connection and tells everybody who waited for it.
     func end(_ reason: EndReason) {
         guard phase != .closed else { return }
+        let wasOpening = phase == .opening || phase == .settingUp
+        if wasOpening && reason == .lost, failure == nil, let handle {
+            failure = ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
+        }
         phase = .closed
         endReason = reason
         watch?.cancel()
         watch = nil
         handle = nil
         for (execution, verdict) in pipeline.end() { settle(execution, verdict) }
-        client.connectionEnded(self)
+        if wasOpening && reason == .lost { client.connectionFailed(failure ?? .other) }
+        client.connectionEnded(self, isGivenUp: reason == .silent)
     }
 
     /// Gives the connection up when it takes too long to open or the server is silent for too long.
@@ -312,12 +348,30 @@ final class PostgresConnection: TurnEndObserver {
         switch phase {
         case .opening, .settingUp:
             if now >= openingDeadline {
+                failure = failure ?? .timedOut
                 client.openingTimedOut()
                 end(.lost)
             }
         case .open:
-            if !pipeline.isIdle, now >= lastHeard + client.configuration.silenceTimeout { end(.silent) }
+            if pipeline.isIdle { return }
+            if now >= lastHeard + client.configuration.silenceTimeout { return end(.silent) }
+            let isCommitting = lane == .commits || commitsUnderWay > 0
+            if isCommitting, !isStalled, now >= lastHeard + client.configuration.commitPatience {
+                isStalled = true
+                client.connectionStalled(self)
+            }
         case .closed: break
+        }
+    }
+}
+
+extension PipelineStateMachine.Failure {
+    fileprivate init(_ state: SQLState) {
+        switch state {
+        case .invalidStatementName: self = .unknownStatement
+        case .featureNotSupported: self = .stalePlan
+        case .duplicatePreparedStatement: self = .duplicateStatement
+        default: self = .ordinary
         }
     }
 }

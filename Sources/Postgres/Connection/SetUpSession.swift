@@ -1,25 +1,50 @@
-/// The first statement of every session: its limits and search path.
+/// The first statement of every session: its limits and search path. Answers who serves it.
+///
+/// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
+/// would rather read and sort everything of its owner.
 ///
 /// One round trip of ordinary SQL, because poolers between client and server refuse or ignore start-up options.
 struct SetUpSession: Statement {
-    typealias Row = Void
-
-    static let sql = """
-        SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
-            set_config('idle_in_transaction_session_timeout', $3, false), set_config('search_path', $4, false)
+    static let sql: SQL<Self> = """
+        SELECT set_config('statement_timeout', \(\.configuration.statementTimeout.setting), false),
+            set_config('lock_timeout', \(\.configuration.sharedLockTimeout.setting), false),
+            set_config('idle_in_transaction_session_timeout', \(\.configuration.idleInTransactionTimeout.setting),
+                false),
+            set_config('search_path', \(\.configuration.searchPath), false),
+            set_config('enable_bitmapscan', 'off', false), pid, backend_start
+        FROM pg_stat_get_activity(pg_backend_pid())
         """
 
     let configuration: PostgresConfiguration
 
-    func bind(to parameters: inout Parameters) {
-        parameters.append(Self.milliseconds(configuration.statementTimeout))
-        parameters.append(Self.milliseconds(configuration.lockTimeout))
-        parameters.append(Self.milliseconds(configuration.idleInTransactionTimeout))
-        parameters.append(configuration.searchPath)
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Backend {
+        for _ in 0..<5 { row.skip() }
+        return Backend(pid: try row.next(), startedAt: try row.next())
     }
+}
 
-    /// PostgreSQL reads a number without unit as milliseconds, and 0 as "no limit".
-    private static func milliseconds(_ duration: Duration) -> String {
-        String(max(0, (duration.microseconds + 999) / 1_000))
-    }
+extension Duration {
+    /// As a setting of PostgreSQL, which reads a number without unit as milliseconds, and 0 as "no limit".
+    fileprivate var setting: String { String(max(0, (microseconds + 999) / 1_000)) }
+}
+
+/// The server's end of a connection.
+struct Backend: Hashable {
+    var pid: Int32
+    /// Tells it from a later process of the same number.
+    var startedAt: Timestamp?
+}
+
+/// The limits of a connection that is somebody's own: nobody waits behind its locks.
+struct SetLeaseTimeouts: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = """
+        SELECT set_config('statement_timeout', \(\.configuration.statementTimeout.setting), \(\.isLocal)),
+            set_config('lock_timeout', \(\.configuration.lockTimeout.setting), \(\.isLocal))
+        """
+
+    let configuration: PostgresConfiguration
+    /// Until the transaction ends, or else until the session does.
+    let isLocal: Bool
 }

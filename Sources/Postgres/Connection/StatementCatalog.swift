@@ -2,24 +2,37 @@ internal import Glibc
 
 /// Every statement type that a client has seen, numbered in the order of their first use.
 ///
-/// The number finds a connection's "is prepared" bit without a dictionary.
+/// The number finds what a connection knows of a statement without a dictionary.
 struct StatementCatalog {
     /// What libpq is given for a statement type. Its strings live as long as the definition.
     final class Definition {
         let name: String
         /// Owned: freed in `deinit`.
-        let preparedName: UnsafeMutablePointer<CChar>
         let sql: UnsafeMutablePointer<CChar>
+        private let baseName: String
+        /// By epoch. Owned: freed in `deinit`.
+        private var preparedNames: [UnsafeMutablePointer<CChar>] = []
 
         init(name: String, preparedName: String, sql: String) {
             self.name = name
-            self.preparedName = Self.copy(preparedName)
+            baseName = preparedName
             self.sql = Self.copy(sql)
         }
 
         deinit {
-            preparedName.deallocate()
+            for name in preparedNames { name.deallocate() }
             sql.deallocate()
+        }
+
+        /// The name of the prepared statement in a session that has forgotten its preparations `epoch` times. Names
+        /// come back after many epochs; the server has long since deallocated them.
+        func preparedName(epoch: Int) -> UnsafePointer<CChar> {
+            let index = epoch % 256
+            while preparedNames.count <= index {
+                let suffix = preparedNames.isEmpty ? "" : "_\(preparedNames.count)"
+                preparedNames.append(Self.copy(baseName + suffix))
+            }
+            return UnsafePointer(preparedNames[index])
         }
 
         private static func copy(_ string: String) -> UnsafeMutablePointer<CChar> {
@@ -31,6 +44,8 @@ struct StatementCatalog {
     }
 
     private(set) var definitions: [Definition] = []
+    /// Part of every name: behind a pooler, sessions may hold the statements of other processes, numbered otherwise.
+    private let tag = String(UInt32.random(in: 0...0xFF_FFFF), radix: 16)
     /// Open addressing by the type's metadata address; -1 is free. Always less than half full.
     private var table: [(type: ObjectIdentifier?, number: Int)] = Array(repeating: (nil, -1), count: 256)
 
@@ -49,8 +64,8 @@ struct StatementCatalog {
         let name = Self.name(of: type)
         let number = definitions.count
         // PostgreSQL cuts prepared names at 63 bytes: the number in front keeps long ones apart.
-        let preparedName = String("\(number)_\(name.split(separator: ".").last ?? "")".prefix(60))
-        definitions.append(Definition(name: name, preparedName: preparedName, sql: S.sql))
+        let preparedName = "\(number)_\(name.split(separator: ".").last ?? "")".prefix(50) + "_" + tag
+        definitions.append(Definition(name: name, preparedName: String(preparedName), sql: S.sql.text))
         if definitions.count * 2 >= table.count { enlarge() }
         insert(identifier, number)
         return number

@@ -5,10 +5,13 @@ public enum PostgresError: Error, Sendable {
     /// The connection ended while the statement was under way: it may or may not have taken effect.
     case connectionLost
     /// The statement was not sent: no connection could be had in time, the queue is full, or the client shuts down.
-    /// The duration is a good time to wait before the next attempt.
-    case unavailable(retryAfter: Duration)
+    /// The duration is a good time to wait before the next attempt; the reason is why connections could not be opened,
+    /// if that is what was wrong.
+    case unavailable(retryAfter: Duration, because: ConnectionFailure? = nil)
     /// The server did not answer in time, and the connection was given up: the statement may have taken effect.
     case timedOut
+    /// The server warned while it committed: the change has taken effect, but a standby may not have it.
+    case commitInDoubt
     /// The row is not what the statement's type expects.
     case decoding(DecodingFailure)
     /// The task was cancelled. A statement that was already under way may have taken effect.
@@ -32,7 +35,7 @@ public enum PostgresError: Error, Sendable {
     public var isTransient: Bool {
         switch self {
         case .server(let error): error.state.isTransient
-        case .connectionLost, .unavailable, .timedOut: true
+        case .connectionLost, .unavailable, .timedOut, .commitInDoubt: true
         case .decoding, .cancelled, .configuration: false
         }
     }
@@ -59,7 +62,9 @@ extension PostgresError: CustomStringConvertible {
         switch self {
         case .server(let error): error.description
         case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
-        case .unavailable(let delay): "no connection to PostgreSQL was available; try again in \(delay)"
+        case .unavailable(let delay, nil): "no connection to PostgreSQL was available; try again in \(delay)"
+        case .unavailable(_, let reason?): "no connection to PostgreSQL could be opened: \(reason)"
+        case .commitInDoubt: "PostgreSQL warned while it committed: a standby may not have the change"
         case .timedOut: "PostgreSQL did not answer in time"
         case .decoding(let failure): failure.description
         case .cancelled: "the statement's task was cancelled"

@@ -35,6 +35,7 @@ public struct SQLState: Sendable, Hashable {
     public static let deadlockDetected = SQLState("40P01")
     public static let insufficientPrivilege = SQLState("42501")
     public static let syntaxError = SQLState("42601")
+    public static let invalidSchemaName = SQLState("3F000")
     public static let undefinedColumn = SQLState("42703")
     public static let undefinedFunction = SQLState("42883")
     public static let undefinedObject = SQLState("42704")

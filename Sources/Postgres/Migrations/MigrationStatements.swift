@@ -23,17 +23,18 @@ enum MigrationStatements {
     }
 
     struct HistoryExists: Statement {
-        static let sql = """
+        typealias Row = Bool
+        static let sql: SQL<Self> = """
             SELECT EXISTS (
                 SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace
                 WHERE nspname = 'saltern' AND relname = 'schema_migrations')
             """
-
-        static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
     }
 
     struct ReadHistory: Statement {
-        static let sql = "SELECT version, name, checksum, applied_at FROM saltern.schema_migrations ORDER BY version"
+        static let sql: SQL<Self> = """
+            SELECT version, name, checksum, applied_at FROM saltern.schema_migrations ORDER BY version
+            """
 
         static func decode(_ row: inout RowReader) throws(PostgresError) -> Applied {
             Applied(
@@ -44,25 +45,23 @@ enum MigrationStatements {
 
     struct Record: Statement {
         typealias Row = Void
-        static let sql = "INSERT INTO saltern.schema_migrations (version, name, checksum) VALUES ($1, $2, $3)"
+        static let sql: SQL<Self> = """
+            INSERT INTO saltern.schema_migrations (version, name, checksum)
+            VALUES (\(\.version), \(\.migration.name), \(\.checksum))
+            """
 
         let migration: Migration
 
-        func bind(to parameters: inout Parameters) {
-            parameters.append(Int32(migration.version))
-            parameters.append(migration.name)
-            migration.checksum.withUnsafeBytes { parameters.append(bytes: $0) }
-        }
+        private var version: Int32 { Int32(migration.version) }
+        private var checksum: [UInt8] { migration.checksum.withUnsafeBytes { Array($0) } }
     }
 
     /// Held by the session until it ends, so that migrations may have transactions of their own.
     struct Lock: Statement {
         typealias Row = Void
-        static let sql = "SELECT pg_advisory_lock($1)"
+        static let sql: SQL<Self> = "SELECT pg_advisory_lock(\(key))"
 
         /// "saltern" in ASCII.
         private static let key: Int64 = 0x73_616c_7465_726e
-
-        func bind(to parameters: inout Parameters) { parameters.append(Self.key) }
     }
 }

@@ -22,18 +22,20 @@ final class ScriptConnection {
         _ configuration: PostgresConfiguration, loop: EventLoop
     ) async throws(PostgresError) -> ScriptConnection {
         loop.preconditionInLoop()
-        let unavailable = PostgresError.unavailable(retryAfter: .seconds(1))
+        func unavailable(_ reason: ConnectionFailure) -> PostgresError {
+            .unavailable(retryAfter: .seconds(1), because: reason)
+        }
         let hosts = HostList(configuration.connectionOptions)
         let names = hosts.names
-        var addresses: [String: [String]] = [:]
+        var resolved = HostResolver.Resolved()
         if !names.isEmpty {
-            addresses = await withUnsafeContinuation { continuation in
+            resolved = await withUnsafeContinuation { continuation in
                 HostResolver.resolve(names, loop: loop) { continuation.resume(returning: $0) }
             }
         }
-        guard let options = hosts.options(addresses: addresses, rotation: 0),
+        guard let options = hosts.options(addresses: resolved.addresses, rotation: 0),
             let handle = ConnectionHandle(starting: options)
-        else { throw unavailable }
+        else { throw unavailable(resolved.failure ?? .other) }
         let connection = ScriptConnection(loop: loop, handle: handle)
         let timer = LoopTimer(loop: loop) { connection.close() }
         timer.schedule(after: configuration.connectTimeout)
@@ -44,12 +46,13 @@ final class ScriptConnection {
             case PGRES_POLLING_READING: interest = .readable
             case PGRES_POLLING_WRITING: interest = .writable
             case PGRES_POLLING_OK:
-                guard PQsetnonblocking(handle.pointer, 1) == 0 else { throw unavailable }
+                guard PQsetnonblocking(handle.pointer, 1) == 0 else { throw unavailable(.other) }
                 return connection
-            default: throw unavailable
+            default: throw unavailable(ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer))))
             }
         }
-        throw unavailable
+        if connection.isClosed { throw unavailable(.timedOut) }
+        throw unavailable(ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer))))
     }
 
     /// Runs a text of one or more statements, in binary-free simple protocol; results are dropped.
@@ -63,7 +66,7 @@ final class ScriptConnection {
         var parameters = Parameters()
         statement.bind(to: &parameters)
         let isSent = parameters.withArrays { count, types, values, lengths, formats in
-            PQsendQueryParams(handle.pointer, S.sql, count, types, values, lengths, formats, 1) == 1
+            PQsendQueryParams(handle.pointer, S.sql.text, count, types, values, lengths, formats, 1) == 1
         }
         guard isSent else { throw .connectionLost }
         let execution = try await results()
@@ -110,7 +113,11 @@ final class ScriptConnection {
                     throw .connectionLost
                 }
             }
-            guard await ready(.readable), PQconsumeInput(handle.pointer) == 1 else { throw .connectionLost }
+            guard await ready(.readable) else { throw .connectionLost }
+            // Decrypted bytes that libpq had no room for do not make the socket readable.
+            repeat {
+                guard PQconsumeInput(handle.pointer) == 1 else { throw .connectionLost }
+            } while saltern_has_pending_tls_input(handle.pointer) != 0
         }
     }
 

@@ -1,39 +1,41 @@
 /// Which connections exist, what each is doing, and who waits for one.
 ///
-/// The first slots are shared by the single statements of many requests; the others are opened when transactions
-/// need them, each for one holder at a time. Pure: the caller passes the time in and carries the actions out.
-struct PoolStateMachine {
+/// There are three lanes. Single statements that only read share the connections of the first, single requests that
+/// write those of the second; those of the third are opened when transactions need them, each for one holder at a time.
+/// Nobody waits for another lane than his own. Pure: the caller passes the time in and carries the actions out.
+struct PoolStateMachine<Request> {
     typealias Instant = ContinuousClock.Instant
 
+    /// What a connection is for.
+    enum Lane: Int {
+        case reads, commits, leases
+    }
+
     struct Settings {
-        var sharedConnections: Int
+        var readConnections: Int
+        var commitConnections: Int
         var leasedConnections: Int
         var pipelineDepth: Int
         var queueLimit: Int
         var backOff: ClosedRange<Duration>
         var leasedIdleTimeout: Duration
+
+        /// How many leases may be long ones at a time.
+        var longLeases: Int { max(1, leasedConnections / 2) }
     }
 
-    /// One connection: a slot, and which of the connections that the slot has had.
-    struct ConnectionID: Hashable {
-        var slot: Int
-        var generation: Int
-    }
-
-    struct WaiterID: Hashable {
-        var number: Int
-    }
-
-    enum Action: Equatable {
+    enum Action {
         case connect(ConnectionID)
         case close(ConnectionID)
-        case grant(WaiterID, ConnectionID)
-        case refuse(WaiterID, retryAfter: Duration)
+        case grant(Request, ConnectionID)
+        case refuse(Request, retryAfter: Duration)
+        /// Commit something on this connection, where a place is reserved, to find out whether commits end again.
+        case probe(ConnectionID)
         /// After ``shutDown()``: every connection is closed.
         case finished
     }
 
-    private enum Phase {
+    enum Phase {
         case absent
         case waitingToConnect(until: Instant)
         case connecting
@@ -41,75 +43,113 @@ struct PoolStateMachine {
         case ready(load: Int)
         /// Shared; takes no more requests and is closed after the last.
         case retiring(load: Int)
-        case leased
+        case leased(isLong: Bool)
         case idle(since: Instant)
+        /// Given up, while the server's end of it may still be at work: it counts until that is gone.
+        case givenUp
     }
 
-    private struct Slot {
+    struct Slot {
+        let lane: Lane
         var phase = Phase.absent
         var generation = 0
         /// Connections that failed in a row.
         var failures = 0
+        /// Whether it has said nothing for so long that nothing more is sent on it.
+        var isStalled = false
     }
 
-    private struct Waiter {
-        var id: WaiterID
+    struct Waiter {
+        var request: Request
         var deadline: Instant
+        var number: Int
     }
 
-    private let settings: Settings
-    private var slots: [Slot]
-    private var sharedWaiters = Queue<Waiter>()
-    private var leaseWaiters = Queue<Waiter>()
-    private var nextWaiter = 0
-    private var isShutDown = false
+    /// Somebody's place in a queue.
+    struct WaiterID {
+        fileprivate let place: WaitingLists<Waiter>.Place
+        fileprivate let queue: Int
+    }
+
+    let settings: Settings
+    var slots: [Slot] = []
+    var waiters = WaitingLists<Waiter>()
+    /// By lane; long leases wait in a queue of their own.
+    var queues = Array(repeating: WaitingLists<Waiter>.List(), count: 4)
+    private var nextNumber = 0
+    var isShutDown = false
     private var hasFinished = false
+    /// Whether writes are refused, because a commit does not end.
+    var commitsAreClosed = false
+    var probe: ConnectionID?
 
     init(settings: Settings) {
         self.settings = settings
-        slots = Array(repeating: Slot(), count: settings.sharedConnections + settings.leasedConnections)
+        slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
+        slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
+        slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
     }
 
-    /// Whether a shared connection can take requests.
+    static var longQueue: Int { 3 }
+
+    /// The slots of `lane`.
+    func range(_ lane: Lane) -> Range<Int> {
+        let commits = settings.readConnections + settings.commitConnections
+        return switch lane {
+        case .reads: 0..<settings.readConnections
+        case .commits: settings.readConnections..<commits
+        case .leases: commits..<slots.count
+        }
+    }
+
+    /// Whether requests that read can be sent; when there is no lane for them, those that write.
     var isReady: Bool {
-        slots.prefix(settings.sharedConnections).contains { if case .ready = $0.phase { true } else { false } }
+        slots[range(settings.readConnections > 0 ? .reads : .commits)].contains {
+            if case .ready = $0.phase { true } else { false }
+        }
     }
 
-    var waiterCount: Int { sharedWaiters.count + leaseWaiters.count }
+    var waiterCount: Int { waiters.count }
 
     /// Opens the shared connections.
     mutating func start() -> [Action] {
-        (0..<settings.sharedConnections).map { connect($0) }
+        (0..<range(.leases).lowerBound).map { connect($0) }
     }
 
     // MARK: Shared use
 
     /// A place on the ready connection with the least to do; `nil` when the caller has to wait its turn.
-    mutating func acquireShared() -> ConnectionID? {
-        guard sharedWaiters.isEmpty, !isShutDown else { return nil }
-        return reserveLeastLoaded()
+    mutating func acquireShared(_ lane: Lane) -> ConnectionID? {
+        guard queues[lane.rawValue].isEmpty, !isShutDown else { return nil }
+        return reserveLeastLoaded(lane)
     }
 
-    private mutating func reserveLeastLoaded() -> ConnectionID? {
+    private mutating func reserveLeastLoaded(_ lane: Lane) -> ConnectionID? {
+        if lane == .commits && commitsAreClosed { return nil }
         var best = -1
         var leastLoad = settings.pipelineDepth
-        for index in 0..<settings.sharedConnections {
-            if case .ready(let load) = slots[index].phase, load < leastLoad {
+        for index in range(lane) {
+            if case .ready(let load) = slots[index].phase, load < leastLoad, !slots[index].isStalled {
                 best = index
                 leastLoad = load
             }
         }
         guard best >= 0 else { return nil }
         slots[best].phase = .ready(load: leastLoad + 1)
-        return ConnectionID(slot: best, generation: slots[best].generation)
+        return id(best)
     }
 
-    /// Queues for a shared connection; `nil` when the queue is full or the pool is shut down.
-    mutating func waitForShared(until deadline: Instant) -> WaiterID? {
-        guard !isShutDown, waiterCount < settings.queueLimit else { return nil }
-        let id = makeWaiterID()
-        sharedWaiters.append(Waiter(id: id, deadline: deadline))
-        return id
+    /// Queues for a shared connection; `nil` when the queue is full, writes are refused, or the pool is shut down.
+    mutating func waitForShared(_ request: Request, _ lane: Lane, until deadline: Instant) -> WaiterID? {
+        if lane == .commits && commitsAreClosed { return nil }
+        return enqueue(request, lane.rawValue, until: deadline)
+    }
+
+    mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant) -> WaiterID? {
+        guard !isShutDown, waiters.count < settings.queueLimit else { return nil }
+        nextNumber += 1
+        let waiter = Waiter(request: request, deadline: deadline, number: nextNumber)
+        return WaiterID(place: waiters.append(waiter, to: &queues[queue]), queue: queue)
     }
 
     /// A request on a shared connection has ended.
@@ -119,15 +159,26 @@ struct PoolStateMachine {
         case .ready(let load):
             slots[id.slot].phase = .ready(load: load - 1)
             if isShutDown { return load == 1 ? .close(id) : nil }
-            guard let waiter = sharedWaiters.first, let granted = reserveLeastLoaded() else { return nil }
-            _ = sharedWaiters.popFirst()
-            return .grant(waiter.id, granted)
+            return serveOneShared(slots[id.slot].lane)
         case .retiring(let load):
             slots[id.slot].phase = .retiring(load: load - 1)
             return load == 1 ? .close(id) : nil
         default:
             return nil
         }
+    }
+
+    private mutating func serveOneShared(_ lane: Lane) -> Action? {
+        guard !queues[lane.rawValue].isEmpty, let granted = reserveLeastLoaded(lane),
+            let waiter = waiters.popFirst(of: &queues[lane.rawValue])
+        else { return nil }
+        return .grant(waiter.request, granted)
+    }
+
+    private mutating func serveShared(_ lane: Lane) -> [Action] {
+        var actions: [Action] = []
+        while let action = serveOneShared(lane) { actions.append(action) }
+        return actions
     }
 
     /// The connection is of no more use to new requests (its server has become a standby): those under way finish.
@@ -137,48 +188,6 @@ struct PoolStateMachine {
         return load == 0 ? .close(id) : nil
     }
 
-    // MARK: Leases
-
-    /// Queues for a connection of one's own; the grant may be among the actions. `nil` like ``waitForShared(until:)``.
-    mutating func waitForLease(until deadline: Instant) -> (WaiterID, [Action])? {
-        guard !isShutDown, settings.leasedConnections > 0, waiterCount < settings.queueLimit else { return nil }
-        let id = makeWaiterID()
-        leaseWaiters.append(Waiter(id: id, deadline: deadline))
-        return (id, serveLeaseWaiters())
-    }
-
-    /// The holder is done. A connection that is not `reusable` is closed.
-    mutating func releaseLease(_ id: ConnectionID, reusable: Bool, now: Instant) -> [Action] {
-        guard isCurrent(id), case .leased = slots[id.slot].phase else { return [] }
-        guard reusable, !isShutDown else { return [.close(id)] }
-        slots[id.slot].phase = .idle(since: now)
-        return serveLeaseWaiters()
-    }
-
-    private var leaseSlots: Range<Int> { settings.sharedConnections..<slots.count }
-
-    /// Grants idle connections, and opens as many as there are waiters left.
-    private mutating func serveLeaseWaiters() -> [Action] {
-        var actions: [Action] = []
-        for index in leaseSlots {
-            guard case .idle = slots[index].phase, let waiter = leaseWaiters.popFirst() else { continue }
-            slots[index].phase = .leased
-            actions.append(.grant(waiter.id, ConnectionID(slot: index, generation: slots[index].generation)))
-        }
-        var opening = leaseSlots.count { index in
-            switch slots[index].phase {
-            case .connecting, .waitingToConnect: true
-            default: false
-            }
-        }
-        for index in leaseSlots where opening < leaseWaiters.count {
-            guard case .absent = slots[index].phase else { continue }
-            actions.append(connect(index))
-            opening += 1
-        }
-        return actions
-    }
-
     // MARK: Connections
 
     /// The connection is open and set up.
@@ -186,94 +195,66 @@ struct PoolStateMachine {
         guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
         slots[id.slot].failures = 0
         if isShutDown { return [.close(id)] }
-        if leaseSlots.contains(id.slot) {
+        let lane = slots[id.slot].lane
+        if lane == .leases {
             slots[id.slot].phase = .idle(since: now)
             return serveLeaseWaiters()
         }
         slots[id.slot].phase = .ready(load: 0)
-        var actions: [Action] = []
-        while let waiter = sharedWaiters.first, let granted = reserveLeastLoaded() {
-            _ = sharedWaiters.popFirst()
-            actions.append(.grant(waiter.id, granted))
-        }
-        return actions
+        return lane == .commits && commitsAreClosed ? tryCommits() : serveShared(lane)
     }
 
-    /// The connection has ended, or could not be opened. Requests that were under way on it are gone. `jitter`, from 0
-    /// to 1, spreads the attempts of many clients.
-    mutating func ended(_ id: ConnectionID, now: Instant, jitter: Double) -> [Action] {
+    /// The connection has ended, or could not be opened. Requests that were under way on it are gone.
+    /// - Parameters:
+    ///   - isGivenUp: Whether the server's end may still be at work, until ``backendIsGone(_:now:)``.
+    ///   - jitter: From 0 to 1; spreads the attempts of many clients.
+    mutating func ended(_ id: ConnectionID, now: Instant, jitter: Double, isGivenUp: Bool = false) -> [Action] {
         guard isCurrent(id) else { return [] }
         let failed: Bool
         if case .connecting = slots[id.slot].phase { failed = true } else { failed = false }
         slots[id.slot].generation += 1
         slots[id.slot].phase = .absent
+        slots[id.slot].isStalled = false
+        if probe == id { probe = nil }
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
-        if !failed && leaseSlots.contains(id.slot) { return serveLeaseWaiters() }
-        let exponent = min(max(slots[id.slot].failures - 1, 0), 16)
+        if isGivenUp {
+            slots[id.slot].phase = .givenUp
+            return keepOneReader(now) + tryCommits()
+        }
+        return replace(id.slot, failed: failed, now: now, jitter: jitter) + tryCommits()
+    }
+
+    private mutating func replace(_ index: Int, failed: Bool, now: Instant, jitter: Double) -> [Action] {
+        if !failed && slots[index].lane == .leases { return serveLeaseWaiters() }
+        let exponent = min(max(slots[index].failures - 1, 0), 16)
         let delay = min(settings.backOff.lowerBound * (1 << exponent), settings.backOff.upperBound)
-        slots[id.slot].phase = .waitingToConnect(until: now + delay * (0.5 + jitter / 2))
+        slots[index].phase = .waitingToConnect(until: now + delay * (0.5 + jitter / 2))
         return []
     }
 
-    // MARK: Time
-
-    /// Connects again, refuses those who have waited too long, closes what has been idle too long.
-    mutating func advance(to now: Instant) -> [Action] {
-        var actions: [Action] = []
-        for index in slots.indices {
-            switch slots[index].phase {
-            case .waitingToConnect(let until) where until <= now:
-                slots[index].phase = .absent
-                if !leaseSlots.contains(index) { actions.append(connect(index)) }
-            case .idle(let since) where since + settings.leasedIdleTimeout <= now:
-                // Nobody gets it any more; the caller tells when it is closed.
-                slots[index].phase = .leased
-                actions.append(.close(ConnectionID(slot: index, generation: slots[index].generation)))
-            default: break
-            }
-        }
-        while let waiter = sharedWaiters.first, waiter.deadline <= now {
-            _ = sharedWaiters.popFirst()
-            actions.append(.refuse(waiter.id, retryAfter: retryDelay(now)))
-        }
-        while let waiter = leaseWaiters.first, waiter.deadline <= now {
-            _ = leaseWaiters.popFirst()
-            actions.append(.refuse(waiter.id, retryAfter: retryDelay(now)))
-        }
-        return actions + serveLeaseWaiters()
+    /// The server's end of the connection that `slot` had given up is gone.
+    mutating func backendIsGone(_ slot: Int, now: Instant) -> [Action] {
+        guard case .givenUp = slots[slot].phase else { return [] }
+        slots[slot].phase = .absent
+        return replace(slot, failed: false, now: now, jitter: 0)
     }
 
-    /// When ``advance(to:)`` has something to do next.
-    var nextDeadline: Instant? {
-        var next: Instant?
-        func consider(_ instant: Instant) { next = min(next ?? instant, instant) }
-        for slot in slots {
-            switch slot.phase {
-            case .waitingToConnect(let until): consider(until)
-            case .idle(let since): consider(since + settings.leasedIdleTimeout)
-            default: break
-            }
+    /// Somebody has to be able to ask whether the others' servers are gone.
+    private mutating func keepOneReader(_ now: Instant) -> [Action] {
+        let lane = range(settings.readConnections > 0 ? .reads : .commits)
+        let isAnyAlive = lane.contains { index in
+            if case .givenUp = slots[index].phase { false } else { true }
         }
-        if let waiter = sharedWaiters.first { consider(waiter.deadline) }
-        if let waiter = leaseWaiters.first { consider(waiter.deadline) }
-        return next
-    }
-
-    /// A good time for somebody who was refused to come back: after the next attempt to connect, at least a second.
-    func retryDelay(_ now: Instant) -> Duration {
-        var delay = Duration.seconds(1)
-        if isReady { return delay }
-        for slot in slots.prefix(settings.sharedConnections) {
-            if case .waitingToConnect(let until) = slot.phase { delay = max(delay, until - now) }
-        }
-        return delay
+        guard !isAnyAlive, let first = lane.first else { return [] }
+        slots[first].phase = .absent
+        return [connect(first)]
     }
 
     /// Somebody who waited has gone.
-    /// - Returns: whether he was still waiting.
-    mutating func cancel(_ waiter: WaiterID) -> Bool {
-        sharedWaiters.remove { $0.id == waiter } != nil || leaseWaiters.remove { $0.id == waiter } != nil
+    /// - Returns: Who it was, if he was still waiting.
+    mutating func cancel(_ waiter: WaiterID) -> Request? {
+        waiters.remove(waiter.place, from: &queues[waiter.queue])?.request
     }
 
     // MARK: End
@@ -283,15 +264,15 @@ struct PoolStateMachine {
         if isShutDown { return [] }
         isShutDown = true
         var actions: [Action] = []
-        while let waiter = sharedWaiters.popFirst() ?? leaseWaiters.popFirst() {
-            actions.append(.refuse(waiter.id, retryAfter: .seconds(1)))
+        for queue in queues.indices {
+            while let waiter = waiters.popFirst(of: &queues[queue]) {
+                actions.append(.refuse(waiter.request, retryAfter: .seconds(1)))
+            }
         }
         for index in slots.indices {
             switch slots[index].phase {
-            case .connecting, .idle, .ready(load: 0):
-                actions.append(.close(ConnectionID(slot: index, generation: slots[index].generation)))
-            case .waitingToConnect:
-                slots[index].phase = .absent
+            case .connecting, .idle, .ready(load: 0): actions.append(.close(id(index)))
+            case .waitingToConnect, .givenUp: slots[index].phase = .absent
             case .absent, .ready, .retiring, .leased: break
             }
         }
@@ -305,18 +286,21 @@ struct PoolStateMachine {
         return [.finished]
     }
 
-    private mutating func connect(_ slot: Int) -> Action {
+    mutating func connect(_ slot: Int) -> Action {
         slots[slot].phase = .connecting
-        return .connect(ConnectionID(slot: slot, generation: slots[slot].generation))
+        return .connect(id(slot))
     }
 
-    private mutating func makeWaiterID() -> WaiterID {
-        nextWaiter += 1
-        return WaiterID(number: nextWaiter)
-    }
+    func id(_ slot: Int) -> ConnectionID { ConnectionID(slot: slot, generation: slots[slot].generation) }
 
     /// Whether `id` is the connection that its slot has now: events of an earlier one come too late.
-    private func isCurrent(_ id: ConnectionID) -> Bool {
+    func isCurrent(_ id: ConnectionID) -> Bool {
         slots[id.slot].generation == id.generation
     }
+}
+
+/// One connection of a pool: a slot, and which of the connections that the slot has had.
+struct ConnectionID: Hashable {
+    var slot: Int
+    var generation: Int
 }

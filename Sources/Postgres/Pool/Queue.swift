@@ -23,20 +23,6 @@ struct Queue<Element> {
         return element
     }
 
-    /// Takes out the first element that satisfies `predicate`.
-    mutating func remove(where predicate: (Element) -> Bool) -> Element? {
-        var removed: Element?
-        for _ in 0..<count {
-            guard let element = popFirst() else { break }
-            if removed == nil, predicate(element) {
-                removed = element
-            } else {
-                append(element)
-            }
-        }
-        return removed
-    }
-
     // The size stays a power of two, so that the mask above works.
     private mutating func grow() {
         var larger: [Element?] = []

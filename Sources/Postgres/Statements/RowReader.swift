@@ -26,6 +26,14 @@ public struct RowReader: ~Copyable {
         }
     }
 
+    /// Makes a row of the columns that follow, in the order of the initializer's parameters: for a row of values only, give
+    /// its `init`.
+    public mutating func read<each Column: PostgresValue, Row>(
+        _ make: (repeat each Column) -> Row
+    ) throws(PostgresError) -> Row {
+        make(repeat try next((each Column).self))
+    }
+
     /// Lends the bytes of the next column, which is `bytea`, without a copy; `nil` for NULL.
     public mutating func nextBytes<Result>(
         _ body: (UnsafeRawBufferPointer?) -> Result

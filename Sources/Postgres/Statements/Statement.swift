@@ -1,13 +1,13 @@
-/// One SQL statement: its text, its bindings and the decoding of its rows, in one type.
+/// One SQL statement: its text with its parameters, and the decoding of its rows, in one type.
 ///
-/// The type's stored properties are the parameters. A statement is prepared once a connection, under a name
-/// made from the type, on its way to its first execution.
+/// The type's properties are the parameters. A statement is prepared once a connection, under a name made from the type,
+/// on its way to its first execution.
 public protocol Statement: Sendable {
     /// What one row of the result means; `Void` for a statement that returns none.
     associatedtype Row: Sendable
 
-    /// The SQL with `$1`, `$2`, … for parameters. Read once; it cannot depend on a value.
-    static var sql: String { get }
+    /// The SQL and its parameters; it cannot depend on a value.
+    static var sql: SQL<Self> { get }
 
     /// Whether the statement only reads, and may therefore be sent again by the client without anybody noticing.
     ///
@@ -16,7 +16,7 @@ public protocol Statement: Sendable {
     /// or calls a function that does.
     static var isReadOnly: Bool { get }
 
-    /// Appends the parameters in the order of their numbers.
+    /// Appends the parameters in the order of their numbers. Written by hand by statements that wrap others only.
     func bind(to parameters: inout Parameters)
 
     /// Reads one row, column by column.
@@ -25,9 +25,23 @@ public protocol Statement: Sendable {
 
 extension Statement {
     public static var isReadOnly: Bool { false }
-    public func bind(to parameters: inout Parameters) {}
+    public func bind(to parameters: inout Parameters) { Self.sql.bind(self, NoContext(), to: &parameters) }
 }
 
 extension Statement where Row == Void {
     public static func decode(_ row: inout RowReader) throws(PostgresError) {}
+}
+
+extension Statement where Row: PostgresValue {
+    public static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.next() }
+}
+
+/// A row that several statements select, or that is more than its columns: the columns and their decoding stand together.
+public protocol DecodableRow: Sendable {
+    /// Reads the columns in the order in which they are selected.
+    init(row: inout RowReader) throws(PostgresError)
+}
+
+extension Statement where Row: DecodableRow {
+    public static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try Row(row: &row) }
 }

@@ -1,5 +1,5 @@
 /// A value that travels to and from PostgreSQL in its binary format.
-public protocol PostgresValue {
+public protocol PostgresValue: SendableMetatype {
     /// The type that the value has in PostgreSQL; never left to the server's guess.
     static var postgresType: PostgresType { get }
 

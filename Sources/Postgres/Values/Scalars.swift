@@ -80,6 +80,17 @@ extension String: PostgresValue, PostgresArrayElement {
     }
 }
 
+/// A case is the text of its raw value.
+extension PostgresValue where Self: RawRepresentable, RawValue == String {
+    public static var postgresType: PostgresType { .text }
+
+    public func encode(to writer: inout ByteWriter) { rawValue.encode(to: &writer) }
+
+    public static func decode(_ bytes: UnsafeRawBufferPointer?) -> Self? {
+        String.decode(bytes).flatMap(Self.init(rawValue:))
+    }
+}
+
 extension FixedWidthInteger {
     /// An integer of exactly its own size, most significant byte first.
     init?(bigEndianBytes bytes: UnsafeRawBufferPointer?) {

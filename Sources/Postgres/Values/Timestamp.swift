@@ -11,6 +11,12 @@ public struct Timestamp: Sendable, Hashable {
     /// PostgreSQL's `-infinity`: earlier than every other moment.
     public static let distantPast = Timestamp(microsecondsSince2000: .min)
 
+    /// The moments that PostgreSQL stores beside the infinities: from 4714-11-24 BC to the end of the year 294276.
+    public static let storable =
+        Timestamp(
+            microsecondsSince2000: -211_813_488_000_000_000)...Timestamp(
+            microsecondsSince2000: 9_223_371_331_199_999_999)
+
     /// A moment by PostgreSQL's own count.
     public init(microsecondsSince2000: Int64) {
         self.microsecondsSince2000 = microsecondsSince2000

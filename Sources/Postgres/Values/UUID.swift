@@ -5,6 +5,12 @@ public struct UUID: Sendable, Hashable {
     /// The last eight bytes, most significant first.
     public let low: UInt64
 
+    /// How many bytes it has.
+    public static let byteCount = 16
+
+    /// The nil UUID (RFC 9562 §5.9), the lowest of all.
+    public static let zero = UUID(high: 0, low: 0)
+
     /// A UUID of these two big-endian halves.
     public init(high: UInt64, low: UInt64) {
         self.high = high
@@ -13,7 +19,7 @@ public struct UUID: Sendable, Hashable {
 
     /// A UUID of exactly sixteen bytes; `nil` for any other count.
     public init?(bytes: UnsafeRawBufferPointer) {
-        guard bytes.count == 16 else { return nil }
+        guard bytes.count == Self.byteCount else { return nil }
         high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }

@@ -3,6 +3,8 @@ internal import HTTPCore
 extension Application {
     /// Bodies that anybody may send, and others of a few members.
     private static let small = BodyRule.json(limit: 8_192)
+    /// The account's keyring and what the recovery code opens.
+    private static let keyrings = BodyRule.json(limit: Keyring.requestLimitWithRecovery)
 
     /// Every route of the service.
     static func routes(_ parts: Dependencies, _ build: RouteBuilder) -> [Route<RouteMetadata>] {
@@ -14,7 +16,9 @@ extension Application {
         return [
             build.open(.get, "/v1/service", rate: nil, ShowService(parts.configuration)),
             build.open(.get, "/v1/health/live", rate: nil, ShowLiveness()),
-            build.open(.get, "/v1/health/ready", rate: nil, ShowReadiness(database: parts.database)),
+            build.open(
+                .get, "/v1/health/ready", rate: nil,
+                ShowReadiness(database: parts.database, readiness: parts.throttle.readiness)),
 
             build.open(.post, "/v1/kdf", rate: .lookup, body: small, ShowKDFParameters(parts)),
 
@@ -24,12 +28,10 @@ extension Application {
             build.account(.get, "/v1/account", ShowAccount()),
             build.account(.delete, "/v1/account", body: small, deadline: DeleteAccount.deadline, DeleteAccount()),
             build.account(
-                .put, "/v1/account/credential", body: .json(limit: Keyring.requestLimit), ChangeCredential(parts)),
-            build.account(
-                .put, "/v1/account/userid", rate: .registration, body: .json(limit: Keyring.requestLimit),
-                ChangeUserid(parts)),
+                .put, "/v1/account/credential", body: keyrings, admitsRestricted: true, ChangeCredential(parts)),
+            build.account(.put, "/v1/account/userid", rate: .registration, body: keyrings, ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
-            build.account(.put, "/v1/account/keyring", body: .json(limit: Keyring.requestLimit), PutKeyring()),
+            build.account(.put, "/v1/account/keyring", body: keyrings, PutKeyring()),
             build.account(.put, "/v1/account/receipt", body: .json(limit: Receipt.requestLimit), PutReceipt()),
             build.account(.post, "/v1/account/export", body: small, ExportAccount(parts)),
 
@@ -40,24 +42,25 @@ extension Application {
 
             build.account(.get, "/v1/account/events", query: ["limit", "page"], ListEvents()),
 
-            build.account(.put, "/v1/account/recovery", body: .json(limit: Keyring.requestLimit), SetRecovery()),
+            build.account(.put, "/v1/account/recovery", body: keyrings, SetRecovery()),
             build.account(.delete, "/v1/account/recovery", body: small, RemoveRecovery()),
             build.open(.post, "/v1/recoveries", rate: .login, body: small, UseRecovery(parts)),
 
             build.account(
                 .post, "/v1/rotations", body: small, deadline: Rotation.discardDeadline, OpenRotation()),
             build.account(
-                .put, "/v1/rotations/{id}/items", body: .json(limit: Rotation.requestLimit),
+                .put, "/v1/rotations/{id}/items",
+                body: .json(limit: Rotation.requestLimit, values: Rotation.valueLimit),
                 StageItems(parts.configuration.items)),
             build.account(
-                .post, "/v1/rotations/{id}/commit", body: .json(limit: Keyring.requestLimit),
-                deadline: Rotation.commitDeadline, CommitRotation(parts)),
+                .post, "/v1/rotations/{id}/commit", body: keyrings, deadline: Rotation.commitDeadline,
+                CommitRotation(parts)),
             build.account(
                 .delete, "/v1/rotations/{id}", deadline: Rotation.discardDeadline, DiscardRotation()),
 
             build.open(.post, "/v1/sessions", rate: .login, body: small, LogIn(parts)),
             build.account(.get, "/v1/sessions", ListSessions()),
-            build.account(.delete, "/v1/sessions", EndOtherSessions()),
+            build.account(.delete, "/v1/sessions", EndOtherSessions(parts)),
             build.account(.delete, "/v1/sessions/current", EndCurrentSession()),
             build.account(.delete, "/v1/sessions/{id}", EndSession()),
 
@@ -67,12 +70,18 @@ extension Application {
                 .put, "/v1/items/{id}", body: item, bytesQuery: ItemContent.parameters,
                 PutItem(parts.configuration.items)),
             build.account(.delete, "/v1/items/{id}", DeleteItem()),
+            build.account(.get, "/v1/items/{id}/body", ShowItem(isAlwaysBytes: true)),
+            build.account(
+                .put, "/v1/items/{id}/body", body: .bytes(limit: ItemPolicy.byteLimit),
+                bytesQuery: ItemContent.parameters, PutItem(parts.configuration.items)),
             build.account(.post, "/v1/items/{id}/restore", RestoreItem()),
             build.account(
-                .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit),
+                .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit, values: WriteBatch.valueLimit),
                 WriteBatch(parts.configuration.items)),
 
-            build.account(.get, "/v1/changes", query: ["since", "limit"], ListChanges()),
+            build.account(
+                .get, "/v1/changes", query: ["since", "limit", "tombstones", "collection", "fields"],
+                ListChanges()),
             build.account(.get, "/v1/changes/stream", StreamChanges(parts.revisions)),
 
             build.account(.post, "/v1/shares", body: share, guests: sharing, CreateShare(parts)),
@@ -91,7 +100,9 @@ extension Application {
         let page = BrowserPage(service: configuration.name, banner: configuration.appLinks.appStoreID)
         return [
             build.open(.get, "/s/{id}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/s/{id}/", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/s/{id}/{passphrase}", rate: nil, ignoresQuery: true, ShowSharePage(page)),
+            build.open(.get, "/s/{id}/{passphrase}/", rate: nil, ignoresQuery: true, ShowSharePage(page)),
             build.open(.get, "/assets/{name}", rate: nil, ShowSharePageAsset(page)),
             build.open(
                 .get, "/.well-known/apple-app-site-association", rate: nil,

@@ -9,6 +9,9 @@ extension Application {
             statement(FindLogins.self), statement(SummarizeAccounts.self), statement(FindLockedAccounts.self),
             statement(FindIterationsOfUserid.self), statement(CountAccounts.self),
             statement(FindNeverUsedAccounts.self), statement(ConfirmNeverUsed.self),
+            // Account
+            statement(LockAccount.self), statement(LockAccountWholly.self), statement(KeepAccount.self),
+            statement(LockShareOwner.self),
             // Accounts
             statement(InsertLogin.self), statement(InsertAccount.self), statement(InsertSession.self),
             statement(Owned<FindAccount>.self),
@@ -17,14 +20,17 @@ extension Application {
             statement(FindLatestAuditEntries.self),
             // Credentials
             statement(RedrawDecoys.self), statement(FindKDFParameters.self), statement(FindLogin.self),
-            statement(Owned<FindUserid>.self), statement(LockAccountWholly.self),
-            statement(FindCredentialRevision.self), statement(ReplaceVerifier.self), statement(TakeUserid.self),
+            statement(Owned<FindUserid>.self),
+            statement(FindCredentialRevision.self), statement(ReplaceVerifier.self),
+            statement(NextDeviceGeneration.self), statement(TakeUserid.self),
             statement(RemoveLogin.self), statement(MoveCredential.self), statement(FindAnySession.self),
+            statement(Owned<FindKeyHolders>.self), statement(MoveDeviceGeneration.self),
             // Deletion
             statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
             statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
-            statement(RemoveSomeAccountShares.self), statement(RemoveShares.self), statement(RemoveAccount.self),
-            statement(FindTokenHashes.self), statement(RemoveSessionsAltogether.self),
+            statement(FindSomeAccountShares.self), statement(RemoveShares.self), statement(RemoveAccountContents.self),
+            statement(RemoveAccount.self),
+            statement(RemoveSessionsAltogether.self),
             statement(ForgetFailedAttempts.self),
             // Export
             statement(Owned<ExportAccountRow>.self), statement(Owned<ExportKeyring>.self),
@@ -34,15 +40,24 @@ extension Application {
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
             statement(Owned<ExportRotations>.self), statement(Owned<ExportStagedItems>.self),
             statement(Owned<ExportShareIDs>.self), statement(Owned<ExportShare>.self),
+            // History
+            statement(ReadDatabase.self), statement(KeepChangesOut.self),
+            statement(MoveRevisionBase.self), statement(NoteFingerprint.self),
+            statement(FindAccountsWithSessions.self),
             // Invites
             statement(InsertInvite.self), statement(ConsumeInvite.self), statement(FindInviteOfCode.self),
             statement(FindInviteOfAccount.self), statement(FindInvites.self), statement(FindInvite.self),
             statement(RevokeInvite.self),
             // Items
-            statement(Owned<FindItem>.self), statement(Owned<FindItems>.self), statement(Owned<FindItemHeaders>.self),
-            statement(Guarded<WriteItem>.self), statement(Guarded<BuryItem>.self), statement(Guarded<UnburyItem>.self),
+            statement(Owned<FindItem>.self), statement(Owned<FindItemPart>.self), statement(Owned<FindItems>.self),
+            statement(Owned<FindItemHeaders>.self), statement(Owned<FindSliceEnd>.self),
+            statement(Guarded<WriteItem>.self), statement(Guarded<ReplaceItem>.self),
+            statement(Guarded<CreateItem>.self), statement(Guarded<BuryItem>.self),
+            statement(Guarded<BuryOneItem>.self), statement(Guarded<UnburyItem>.self),
+            statement(Guarded<DropContents>.self),
             // Keyrings
             statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
+            statement(MoveKeyringRevision.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
             // MasterKey
@@ -52,14 +67,17 @@ extension Application {
             statement(FindPlans.self), statement(SetPlan.self), statement(FindAccountOfUserid.self),
             statement(AssignPlan.self),
             // Purge
-            statement(TakePurgeLock.self), statement(LockAccount.self), statement(FindEndedSessions.self),
+            statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(LimitLockWait.self),
+            statement(FindEndedSessions.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
             // Receipts
             statement(Guarded<WriteReceipt>.self),
             // Recovery
-            statement(WriteRecovery.self), statement(DeleteRecovery.self), statement(RemoveRestrictedSessions.self),
+            statement(WriteRecovery.self), statement(ReplaceRecoveryKeyring.self),
+            statement(DeleteRecovery.self), statement(RemoveRestrictedSessions.self),
             statement(FindRecovery.self), statement(LockRecoveringAccount.self), statement(OpenRecoverySession.self),
+            statement(CompleteRecovery.self), statement(FindCompletedRecovery.self),
             // Rotations
             statement(FindRotations.self), statement(InsertRotation.self), statement(Owned<FindRotation>.self),
             statement(RemoveRotation.self), statement(RemoveStaged.self), statement(Guarded<StageBatch>.self),
@@ -85,20 +103,25 @@ extension Application {
             statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
             statement(UpdateShare.self), statement(RemoveShare.self), statement(Guarded<InsertAccountShare>.self),
             statement(InsertAnonymousShare.self), statement(InsertShare.self), statement(Owned<FindAccountShares>.self),
-            statement(FindShareHeaders.self), statement(LockShareOwner.self), statement(UpdateAccountShare.self),
+            statement(FindShareHeaders.self), statement(UpdateAccountShare.self),
             statement(RemoveAccountShares.self), statement(FindShareIDs.self), statement(SuspendShares.self),
-            statement(FindEndedShares.self), statement(RemoveEndedShares.self),
+            statement(FindEndedShares.self), statement(FindEndedAccountShares.self),
+            statement(RemoveEndedShares.self),
             // Statistics
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             // Sync
             statement(Guarded<ApplyBatch>.self), statement(Owned<FindChanges>.self),
+            statement(Owned<FindChangeHeaders>.self),
             // Throttling
-            statement(FindFailedAttempts.self), statement(RecordFailedAttempt.self),
-            statement(RemoveFailedAttempts.self), statement(FindOldAttempts.self), statement(RemoveOldAttempts.self),
+            statement(FindFailedAttempts.self), statement(FindAllFailedAttempts.self),
+            statement(ReserveAttempt.self), statement(ReleaseAttempt.self), statement(RecordFailedAttempt.self),
+            statement(HoldFailedAttempts.self),
+            statement(RemoveFailedAttempts.self), statement(RemoveFailuresOfDevices.self),
+            statement(FindOldAttempts.self), statement(RemoveOldAttempts.self),
         ]
     }
 
     private static func statement<S: Statement>(_ type: S.Type) -> (name: String, sql: String) {
-        (name: String(describing: type), sql: type.sql)
+        (name: String(describing: type), sql: type.sql.text)
     }
 }

@@ -11,6 +11,7 @@ public struct Application: Responder {
     private let limiter: RateLimiter
     private let proxies: TrustedProxies
     private let requestIDs = RequestIDSource()
+    private let pace: Pace
 
     /// Composes the service.
     ///
@@ -23,10 +24,11 @@ public struct Application: Responder {
     ///   - log: Where every request leaves a line.
     ///   - metrics: Where every request is counted.
     ///   - clock: The time for everything that is stored and compared.
+    ///   - pace: How long work lets the others on the loop have their turn.
     public init(
         configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
         revisions: RevisionWatcher, throttle: Throttle, log: Log, metrics: RequestMetrics,
-        clock: any WallClock = SystemWallClock()
+        clock: any WallClock, pace: Pace = .yielding
     ) {
         let finisher = ResponseFinisher(
             log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
@@ -39,6 +41,7 @@ public struct Application: Responder {
         self.finisher = finisher
         limiter = throttle.addresses
         proxies = configuration.trustedProxies
+        self.pace = pace
         router = Router(Self.routes(dependencies, builder))
     }
 
@@ -61,8 +64,8 @@ public struct Application: Responder {
                 let bodyLimit = try Self.bodyLimit(body.limit, head, route.metadata)
                 let request = Request(
                     id: requestID, head: head, client: client, parameters: parameters, query: query,
-                    bodyType: body.type)
-                return .accept(plan(route, request, bodyLimit: bodyLimit))
+                    bodyType: body.type, valueLimit: body.valueLimit, pace: pace)
+                return .accept(plan(route, request, bodyLimit: bodyLimit, memory: body.memory))
             } catch {
                 return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
             }
@@ -73,10 +76,12 @@ public struct Application: Responder {
         self.refusal(refusal, requestID: requestIDs.next())
     }
 
-    private func plan(_ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int) -> Plan {
+    private func plan(
+        _ route: Route<RouteMetadata>, _ request: Request, bodyLimit: Int, memory: MemoryFactor
+    ) -> Plan {
         Plan(
-            bodyLimit: bodyLimit, bodyDeadline: Self.bodyDeadline(limit: bodyLimit),
-            handlerDeadline: route.metadata.handlerDeadline
+            bodyLimit: bodyLimit, memory: memory, handlerDeadline: route.metadata.handlerDeadline,
+            client: request.client, identify: identification(route, request)
         ) { [finisher] body in
             var request = request
             request.body = body
@@ -90,9 +95,22 @@ public struct Application: Responder {
         }
     }
 
-    /// How long a body may take to arrive: 64 KiB a second, and a little.
-    private static func bodyDeadline(limit: Int) -> Duration {
-        limit == 0 ? .seconds(5) : .seconds(10 + limit / 65_536)
+    /// How to find out who sends a body to a route that takes long ones.
+    private func identification(
+        _ route: Route<RouteMetadata>, _ request: Request
+    ) -> (@Sendable () async -> Identification)? {
+        guard let identify = route.metadata.identify else { return nil }
+        return { [finisher] in
+            let start = ContinuousClock.now
+            do {
+                return .party(try await identify(request))
+            } catch {
+                return .refuse(
+                    finisher.finish(
+                        .failure(error), requestID: request.id, route: route.metadata.name, start: start,
+                        accountID: nil))
+            }
+        }
     }
 
     private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {
@@ -146,11 +164,11 @@ struct Dependencies: Sendable {
     let throttle: Throttle
     let clock: any WallClock
 
-    /// Devices that log in more than once.
-    var devices: DeviceTokens { DeviceTokens(keys: configuration.masterKey.subkeys("known-device")) }
-
     /// What slows guessing down.
     var attempts: Attempts {
-        Attempts(subjects: installation.attempts, database: database, turns: throttle.turns, clock: clock)
+        Attempts(
+            subjects: installation.attempts, database: database, turns: throttle.turns, looks: throttle.looks,
+            devices: DeviceTokens(keys: configuration.masterKey.subkeys("known-device")),
+            previousKeys: PreviousKeys(keys: configuration.masterKey.subkeys("previous-key")), clock: clock)
     }
 }

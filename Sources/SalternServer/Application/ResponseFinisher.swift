@@ -89,7 +89,7 @@ enum DatabaseProblem {
         if case .cancelled = error { return Refusal.handlerTimeout.problem }
         guard error.isTransient else { return .internalError }
         var seconds: Int64 = 1
-        if case .unavailable(let delay) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }
+        if case .unavailable(let delay, _) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }
         return Problem(
             .serviceUnavailable, "database_unavailable",
             detail: "The database does not answer. The same request can be sent again.",

@@ -32,17 +32,19 @@ struct RouteBuilder: Sendable {
     func account(
         _ method: HTTPMethod, _ template: String, rate: RateClass = .account, body: BodyRule = .none,
         query: [String] = [], bytesQuery: [String] = [], deadline: Duration = standardDeadline,
-        _ endpoint: some AccountEndpoint
+        admitsRestricted: Bool = false, _ endpoint: some AccountEndpoint
     ) -> Route<RouteMetadata> {
+        let identify = admitsRestricted ? identifyAnySession : identifySession
         let metadata = Self.metadata(
-            method, template, rate: rate, needsSession: true, query: query, bytesQuery: bytesQuery, deadline: deadline)
+            method, template, rate: rate, needsSession: true, query: query, bytesQuery: bytesQuery, deadline: deadline,
+            identify: body.longest > Self.anybodysLimit ? identify : nil)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
             let reply: Result<Response, any Error>
             var authorization: Authorization?
             do {
                 let permit = try Authorization(
-                    request, database: database, attempts: attempts, now: clock.now, policy: sessions)
+                    request, database: database, attempts: attempts, clock: clock, policy: sessions)
                 authorization = permit
                 reply = .success(try await endpoint.respond(to: request, authorization: permit))
             } catch {
@@ -54,14 +56,40 @@ struct RouteBuilder: Sendable {
         }
     }
 
+    /// The longest body that is read from somebody who only claims to have a session.
+    private static let anybodysLimit = 98_304
+
+    /// Whose session a request shows; restricted ones have one route.
+    @Sendable private func identifySession(_ request: Request) async throws -> MemoryBudget.Party {
+        let permit = try Authorization(
+            request, database: database, attempts: attempts, clock: clock, policy: sessions)
+        return try await permit.identify().memoryParty
+    }
+
+    /// The same, where a restricted session is good too, and one that has set a credential and ended with that.
+    @Sendable private func identifyAnySession(_ request: Request) async throws -> MemoryBudget.Party {
+        let permit = try Authorization(
+            request, database: database, attempts: attempts, clock: clock, policy: sessions)
+        return try await permit.identifyAny().memoryParty
+    }
+
     /// A route that works on the caller's account, and that guests may call without a session.
     func account(
         _ method: HTTPMethod, _ template: String, body: BodyRule = .none, guests: GuestRule,
         _ endpoint: some AccountEndpoint & OpenEndpoint
     ) -> Route<RouteMetadata> {
+        let guestIdentity = (endpoint as? any LongBodyEndpoint).map { endpoint in
+            { @Sendable (request: Request) in try await endpoint.identify(request) }
+        }
         let metadata = Self.metadata(
             method, template, rate: .account, needsSession: true, guests: guests, query: [],
-            deadline: Self.standardDeadline)
+            deadline: Self.standardDeadline
+        ) { [self] request in
+            guard guests.admits(request.head.fields) else { return try await identifySession(request) }
+            // Strangers send short bodies only; one is asked about when their address has no room for more of them.
+            guard let guestIdentity else { throw Refusal.overloaded(retryAfter: 1) }
+            return try await guestIdentity(request)
+        }
         let forSessions = account(method, template, body: body, endpoint)
         let forGuests = open(method, template, rate: guests.rateClass, body: body, endpoint)
         return Route(method, template, body: body, metadata: metadata) { request in
@@ -72,10 +100,12 @@ struct RouteBuilder: Sendable {
 
     private static func metadata(
         _ method: HTTPMethod, _ template: String, rate: RateClass?, needsSession: Bool, guests: GuestRule = .nobody,
-        query: [String], bytesQuery: [String] = [], ignoresQuery: Bool = false, deadline: Duration
+        query: [String], bytesQuery: [String] = [], ignoresQuery: Bool = false, deadline: Duration,
+        identify: (@Sendable (Request) async throws -> MemoryBudget.Party)? = nil
     ) -> RouteMetadata {
         RouteMetadata(
             name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, guests: guests,
-            query: query, bytesQuery: bytesQuery, ignoresQuery: ignoresQuery, handlerDeadline: deadline)
+            query: query, bytesQuery: bytesQuery, ignoresQuery: ignoresQuery, handlerDeadline: deadline,
+            identify: identify)
     }
 }

@@ -18,11 +18,20 @@ public struct RouteMetadata: Sendable {
     public let ignoresQuery: Bool
     /// How long the reply may take.
     public let handlerDeadline: Duration
+    /// Finds out who sends a long body before it is read; nil where every body is short. Throws what is answered to
+    /// somebody who may not send it.
+    let identify: (@Sendable (Request) async throws -> MemoryBudget.Party)?
 }
 
 /// An endpoint that anybody may call.
 protocol OpenEndpoint: Sendable {
     func respond(to request: Request) async throws -> Response
+}
+
+/// An endpoint that anybody may call, with a body too long to be read from just anybody.
+protocol LongBodyEndpoint: OpenEndpoint {
+    /// Finds out who sends a request before its body is read: once more than the reply does, but only for a long body.
+    func identify(_ request: Request) async throws -> MemoryBudget.Party
 }
 
 /// An endpoint that works on the account of the caller's session.

@@ -46,9 +46,11 @@ public struct Log: Sendable {
         }
     }
 
-    /// Writes the line of a finished request: 5xx as an error, everything else as info.
+    /// Writes the line of a finished request: 5xx as an error, everything else as info, and also what the server does
+    /// not do because the client asks for what HTTP need not have (501 and 505).
     public func write(_ record: RequestRecord) {
-        let level: LogLevel = record.status.code >= 500 ? .error : .info
+        let isFailure = record.status.code >= 500 && record.status.code != 501 && record.status.code != 505
+        let level: LogLevel = isFailure ? .error : .info
         guard isEnabled(level) else { return }
         write(level, "request") { writer in
             writer.member("requestId", record.requestID.description)

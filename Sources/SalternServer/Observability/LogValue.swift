@@ -42,6 +42,15 @@ extension PostgresError: LogValue {
     public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
 }
 
+extension ConnectionFailure: LogValue {
+    /// A reason in words; it holds nothing that came over the network.
+    public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
+}
+
+extension SQLState: LogValue {
+    public func writeLogValue(to writer: inout JSONWriter) { writer.string(code) }
+}
+
 /// The text of an error that the operator caused or has to mend (a file that cannot be read, a port that is taken);
 /// never text that came over the network.
 public struct OperatorText: LogValue {

@@ -12,13 +12,16 @@ public struct Installation: Sendable {
     /// - Throws: ``InstallationError/saltPrefixDiffers`` when the database was made for another salt prefix, or a
     ///   `PostgresError`.
     public static func load(
-        configuration: ServiceConfiguration, database: PostgresClient, clock: any WallClock = SystemWallClock()
+        configuration: ServiceConfiguration, database: PostgresClient, clock: any WallClock
     ) async throws -> Installation {
-        let create = CreateInstallation(
-            saltPrefix: configuration.saltPrefix, decoySecret: .random(),
-            iterations: Int32(configuration.kdf.defaultIterations), now: clock.now)
         var row = try await database.execute(ReadInstallation()).first
         if row == nil {
+            guard let fingerprint = try await database.execute(ReadDatabase()).first?.fingerprint else {
+                throw DatabaseIsStandby()
+            }
+            let create = CreateInstallation(
+                saltPrefix: configuration.saltPrefix, decoySecret: .random(),
+                iterations: Int32(configuration.kdf.defaultIterations), fingerprint: fingerprint, now: clock.now)
             // Another node may be first: whose row it is does not matter, so it is read again.
             _ = try await database.execute(create)
             row = try await database.execute(ReadInstallation()).first

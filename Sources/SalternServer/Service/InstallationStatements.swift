@@ -8,11 +8,9 @@ struct ReadInstallation: Statement {
     }
 
     static let isReadOnly = true
-    static let sql = "SELECT salt_prefix, decoy_secret FROM saltern.installation WHERE singleton"
+    static let sql: SQL<Self> = "SELECT salt_prefix, decoy_secret FROM saltern.installation WHERE singleton"
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        Row(saltPrefix: try row.next(), decoySecret: try row.next())
-    }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 /// Makes the installation's row, unless there is one.
@@ -21,26 +19,22 @@ struct CreateInstallation: Statement {
     let decoySecret: DecoySecret
     /// What decoys show until real accounts exist.
     let iterations: Int32
+    /// The history that begins with it.
+    let fingerprint: DatabaseFingerprint
     let now: Timestamp
 
-    static let sql = """
-        INSERT INTO saltern.installation (salt_prefix, decoy_secret, decoy_iterations, decoys_drawn_at, created_at)
-        VALUES ($1, $2, array_fill($3::integer, ARRAY[256]), '-infinity', $4)
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.installation (salt_prefix, decoy_secret, decoy_iterations, decoys_drawn_at, created_at, fingerprint)
+        VALUES (\(\.saltPrefix), \(\.decoySecret), array_fill(\(\.iterations)::integer, ARRAY[256]), '-infinity',
+            \(\.now), \(\.fingerprint))
         ON CONFLICT (singleton) DO NOTHING
         """
-
-    func bind(to parameters: inout Parameters) {
-        parameters.append(saltPrefix)
-        parameters.append(decoySecret)
-        parameters.append(iterations)
-        parameters.append(now)
-    }
 }
 
 /// The number of the schema's latest migration.
 struct ReadSchemaVersion: Statement {
     static let isReadOnly = true
-    static let sql = "SELECT coalesce(max(version), 0)::bigint FROM saltern.schema_migrations"
+    static let sql: SQL<Self> = "SELECT coalesce(max(version), 0)::bigint FROM saltern.schema_migrations"
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Int { Int(try row.next(Int64.self)) }
 }

@@ -2,8 +2,11 @@ internal import HTTPCore
 internal import Postgres
 
 /// `GET /v1/health/ready`: the database answers, and its schema is the one that this program was built for.
+///
+/// Anybody may ask as often as they like: the database is asked once a second at most.
 struct ShowReadiness: OpenEndpoint {
     let database: PostgresClient
+    let readiness: Readiness
 
     /// How long the database may take.
     private static let deadline = Duration.seconds(2)
@@ -13,21 +16,30 @@ struct ShowReadiness: OpenEndpoint {
     }
 
     func respond(to request: Request) async throws -> Response {
-        guard let version = try await schemaVersion() else { throw NotReady.databaseIsSlow }
-        guard version == Schema.version else { throw NotReady.schemaDiffers }
-        return response
+        let answer = await readiness.answer(on: database.loop) { [database] in await Self.ask(database) }
+        switch answer {
+        case .schema(Schema.version): return response
+        case .schema: throw NotReady.schemaDiffers
+        case .silence, nil: throw NotReady.databaseIsSlow
+        case .failure(let error): throw error
+        }
     }
 
-    /// The version of the database's schema; nil when it does not say so in time.
-    private func schemaVersion() async throws -> Int? {
-        try await withThrowingTaskGroup(of: Int?.self) { [database] group in
-            group.addTask { try await database.execute(ReadSchemaVersion()).first ?? 0 }
+    private static func ask(_ database: PostgresClient) async -> Readiness.Answer {
+        await withTaskGroup(of: Readiness.Answer.self) { group in
             group.addTask {
-                try await Task.sleep(for: Self.deadline)
-                return nil
+                do throws(PostgresError) {
+                    return .schema(try await database.execute(ReadSchemaVersion()).first ?? 0)
+                } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                try? await Task.sleep(for: deadline)
+                return .silence
             }
             defer { group.cancelAll() }
-            return try await group.next() ?? nil
+            return await group.next() ?? .silence
         }
     }
 }

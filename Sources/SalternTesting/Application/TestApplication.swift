@@ -26,7 +26,7 @@ public final class TestApplication: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: The service's configuration.
-    ///   - connections: Connections that requests share.
+    ///   - connections: Connections that requests which read share, and as many for those that write.
     ///   - acquireTimeout: How long a request waits for one; long, so that only tests of it ever reach it.
     ///   - body: The test.
     public static func with<Result: Sendable>(
@@ -50,7 +50,8 @@ public final class TestApplication: Sendable {
         try loop.start()
         defer { loop.stop() }
         var settings = try PostgresConfiguration.patient(database.serverURL)
-        settings.sharedConnections = connections
+        settings.readConnections = connections
+        settings.commitConnections = connections
         settings.acquireTimeout = acquireTimeout
         settings.backOff = .milliseconds(10)...(.milliseconds(50))
         let application = try await start(configuration, database, settings, clock, loop)
@@ -74,7 +75,9 @@ public final class TestApplication: Sendable {
         let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let start = clock.now
         let throttle = Throttle(configuration.rateLimits) { clock.now - start }
-        let postgres = await loop.run { PostgresClient(configuration: settings, loop: loop) }
+        var settings = settings
+        settings.onConnected = DatabaseWatch(clock: nil, failover: .asynchronous, log: capturing).welcome
+        let postgres = await loop.run { [settings] in PostgresClient(configuration: settings, loop: loop) }
         do {
             let application = try await loop.run {
                 Application(
@@ -82,7 +85,7 @@ public final class TestApplication: Sendable {
                     installation: try await Installation.load(
                         configuration: configuration, database: postgres, clock: clock),
                     database: postgres, revisions: revisions, throttle: throttle, log: capturing, metrics: metrics,
-                    clock: clock)
+                    clock: clock, pace: Pace { await loop.giveWay() })
             }
             let watching = Task(executorPreference: loop) {
                 await revisions.run(database: postgres, clock: clock, log: capturing)
@@ -163,7 +166,7 @@ public final class TestApplication: Sendable {
             let response = await answer()
             switch response.body {
             case .none: return TestResponse(response, body: [])
-            case .bytes(let bytes): return TestResponse(response, body: bytes)
+            case .bytes(let bytes): return TestResponse(response, body: Array(bytes))
             case .stream where head.method == .head: return TestResponse(response, body: [])
             case .stream(let stream):
                 precondition(!stream.isOpenEnded, "a stream without an end is never read to its end")
@@ -181,7 +184,7 @@ public final class TestApplication: Sendable {
         let (pieces, continuation) = AsyncStream<[UInt8]>.makeStream()
         guard case .stream(let stream) = response.body else {
             continuation.finish()
-            let body = if case .bytes(let bytes) = response.body { bytes } else { [UInt8]() }
+            let body = if case .bytes(let bytes) = response.body { Array(bytes) } else { [UInt8]() }
             return TestStream(response: TestResponse(response, body: body), pieces: pieces, task: nil)
         }
         let task = Task(executorPreference: loop) {
@@ -189,6 +192,16 @@ public final class TestApplication: Sendable {
             continuation.finish()
         }
         return TestStream(response: TestResponse(response, body: []), pieces: pieces, task: task)
+    }
+
+    /// Sends one request, and produces its reply into `body`, which may take its time. Only what is a stream is written.
+    func respond(to head: RequestHead, into body: any ResponseBodyWriter) async throws -> TestResponse {
+        let answer = answer(to: head, body: [])
+        return try await loop.run {
+            let response = await answer()
+            if case .stream(let stream) = response.body { try await stream.produce(body) }
+            return TestResponse(response, body: [])
+        }
     }
 
     private func answer(to head: RequestHead, body: [UInt8]) -> @Sendable () async -> Response {
@@ -200,7 +213,7 @@ public final class TestApplication: Sendable {
                 guard body.count <= plan.bodyLimit else {
                     return application.refusal(.bodyTooLarge(limit: plan.bodyLimit), from: client)
                 }
-                return await plan.respond(body)
+                return await plan.respond(RequestBody(WipedBytes(body)))
             }
         }
     }

@@ -43,6 +43,15 @@ public struct TestClient: Sendable {
         return try await application.respond(to: head, body: body ?? [])
     }
 
+    /// Sends a GET whose reply is a stream, and produces it into `body`.
+    public func get(
+        _ target: String, _ fields: [String: String] = [:], into body: any ResponseBodyWriter
+    ) async throws -> TestResponse {
+        var lines = fields.map { (name: $0.key, value: $0.value) }
+        if let token { lines.append((name: "Authorization", value: "Bearer \(token)")) }
+        return try await application.respond(to: RequestHead(method: .get, target: target, fields: lines), into: body)
+    }
+
     /// Sends a GET and reads the reply while it is produced.
     public func stream(_ target: String, _ fields: [String: String] = [:]) async -> TestStream {
         var lines = fields.map { (name: $0.key, value: $0.value) }

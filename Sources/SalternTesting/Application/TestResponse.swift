@@ -5,10 +5,13 @@ public struct TestResponse: Sendable, CustomStringConvertible {
     public let status: Int
     public let fields: HTTPFields
     public let body: [UInt8]
+    /// The length that the reply announces.
+    public let length: Int?
 
     init(_ response: Response, body: [UInt8]) {
         status = Int(response.status.code)
         fields = response.fields
+        length = response.body.count
         self.body = body
     }
 
@@ -17,6 +20,7 @@ public struct TestResponse: Sendable, CustomStringConvertible {
         status = 200
         fields = HTTPFields()
         body = line
+        length = line.count
     }
 
     /// The body as text.

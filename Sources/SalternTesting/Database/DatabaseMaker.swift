@@ -60,7 +60,8 @@ struct DatabaseMaker: Sendable {
     /// Runs `body` while a session of its own holds the lock of all makers.
     private func withLock(_ body: @escaping @Sendable () async throws -> Void) async throws {
         var configuration = try PostgresConfiguration.patient(administratorURL)
-        configuration.sharedConnections = 0
+        configuration.readConnections = 0
+        configuration.commitConnections = 0
         configuration.leasedConnections = 1
         configuration.statementTimeout = .seconds(300)
         configuration.lockTimeout = .seconds(300)
@@ -110,5 +111,6 @@ struct DatabaseMaker: Sendable {
 /// Held until its session ends.
 private struct LockMakers: Statement {
     typealias Row = Void
-    static let sql = "SELECT pg_advisory_lock(7305790194)"
+
+    static let sql: SQL<Self> = "SELECT pg_advisory_lock(7305790194)"
 }

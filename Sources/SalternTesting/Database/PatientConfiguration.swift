@@ -8,6 +8,7 @@ extension PostgresConfiguration {
         configuration.connectTimeout = .seconds(60)
         configuration.statementTimeout = .seconds(120)
         configuration.lockTimeout = .seconds(60)
+        configuration.commitPatience = .seconds(120)
         configuration.silenceTimeout = .seconds(180)
         return configuration
     }

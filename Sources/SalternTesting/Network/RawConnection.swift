@@ -43,13 +43,19 @@ public final class RawConnection: @unchecked Sendable {
     private let tls: TLSConnection?
     private var received: [UInt8] = []
     private var isOpen = true
+    private var isToldOfTheEnd = false
 
     /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
+    /// - Parameters:
+    ///   - source: The client's own address, one of 127.0.0.0/8.
+    ///   - receiveBuffer: What the kernel holds for a client that does not read; nil for as much as it likes.
     public static func open(
-        port: UInt16, context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(60)
+        port: UInt16, context: TLSClientContext? = nil, source: String? = nil, receiveBuffer: Int32? = nil,
+        sendTimeout: Duration = .seconds(60)
     ) async throws -> RawConnection {
         try await blocking(on: DispatchQueue(label: "connect")) {
-            try RawConnection(port: port, context: context, sendTimeout: sendTimeout)
+            try RawConnection(
+                port: port, context: context, source: source, receiveBuffer: receiveBuffer, sendTimeout: sendTimeout)
         }
     }
 
@@ -61,7 +67,9 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    private init(port: UInt16, context: TLSClientContext?, sendTimeout: Duration) throws {
+    private init(
+        port: UInt16, context: TLSClientContext?, source: String?, receiveBuffer: Int32?, sendTimeout: Duration
+    ) throws {
         // A child process that another test starts must not keep the connection open.
         let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         self.descriptor = descriptor
@@ -69,16 +77,12 @@ public final class RawConnection: @unchecked Sendable {
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         timeout.tv_sec = Int(sendTimeout.components.seconds)
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
+        if var receiveBuffer {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
         }
-        guard connected == 0 else {
+        let isBound = source.map { Self.with($0, port: 0) { bind(descriptor, $0, $1) } == 0 } ?? true
+        let connected = Self.with("127.0.0.1", port: port) { connect(descriptor, $0, $1) }
+        guard isBound, connected == 0 else {
             let code = errno
             Glibc.close(descriptor)
             throw Failure.cannotConnect(errno: code)
@@ -92,7 +96,47 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
+    private static func with<Result>(
+        _ host: String, port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+
     deinit { if isOpen { Glibc.close(descriptor) } }
+
+    /// Says that nothing more will be sent, and goes on reading.
+    public func endSending() { queue.sync { _ = shutdown(descriptor, CInt(SHUT_WR)) } }
+
+    /// Closes the socket so that the server is told of an error.
+    public func reset() {
+        queue.sync {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+            if isOpen { Glibc.close(descriptor) }
+            isOpen = false
+        }
+    }
+
+    /// Whether the server ended TLS with its notification.
+    public var wasToldOfTheEnd: Bool { queue.sync { isToldOfTheEnd } }
+
+    /// Reads what there is, at most so many bytes, and returns how many have come; 0 when the server has closed.
+    public func read(atMost count: Int) async throws -> Int {
+        try await Self.blocking(on: queue) {
+            let before = self.received.count
+            if before == 0 { _ = try self.receiveMore(atMost: count) }
+            defer { self.received.removeAll() }
+            return self.received.count
+        }
+    }
 
     /// Closes the socket, in TLS without a word.
     public func close() {
@@ -133,6 +177,36 @@ public final class RawConnection: @unchecked Sendable {
                 }
                 guard try self.receiveMore() else { throw Failure.closed(after: self.received) }
             }
+        }
+    }
+
+    /// Reads as somebody with a slow line does: at most so many bytes at a time, ten times a second, for a while.
+    /// Returns how many bytes have come, or nil when the server has closed meanwhile.
+    public func readSlowly(atMost count: Int, for seconds: Int) async throws -> Int? {
+        try await Self.blocking(on: queue) {
+            var total = self.received.count
+            self.received.removeAll()
+            // On this queue, so that it is no slower when the tasks of other tests are many.
+            for _ in 0..<(10 * seconds) {
+                guard try self.receiveMore(atMost: count) else { return nil }
+                total += self.received.count
+                self.received.removeAll()
+                usleep(100_000)
+            }
+            return total
+        }
+    }
+
+    /// Reads until so many bytes have come, and returns how many these are: fewer when the server has closed.
+    public func readUntil(count: Int) async throws -> Int {
+        try await Self.blocking(on: queue) {
+            var total = self.received.count
+            self.received.removeAll()
+            while total < count, try self.receiveMore() {
+                total += self.received.count
+                self.received.removeAll()
+            }
+            return total
         }
     }
 
@@ -186,8 +260,8 @@ public final class RawConnection: @unchecked Sendable {
     }
 
     /// Whether more came; false when the server closed.
-    private func receiveMore() throws -> Bool {
-        var buffer = [UInt8](repeating: 0, count: 64 * 1_024)
+    private func receiveMore(atMost limit: Int = 64 * 1_024) throws -> Bool {
+        var buffer = [UInt8](repeating: 0, count: limit)
         let count = try buffer.withUnsafeMutableBytes { buffer -> Int in
             guard let tls else {
                 let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
@@ -197,7 +271,9 @@ public final class RawConnection: @unchecked Sendable {
             do {
                 switch try tls.read(into: buffer) {
                 case .bytes(let count): return count
-                case .closed: return 0
+                case .closed:
+                    isToldOfTheEnd = true
+                    return 0
                 case .wantsRead, .wantsWrite: throw Failure.timedOut
                 }
             } catch is TLSError {

@@ -34,6 +34,7 @@ enum CommandLineTool {
             Entry(LockAccount.self), Entry(UnlockAccount.self), Entry(EndSessions.self), Entry(SetAccountPlan.self),
             Entry(RemoveAccountSecondFactor.self), Entry(DeleteAccount.self),
             Entry(ListPlans.self), Entry(SetPlanLimits.self), Entry(ShowStatistics.self), Entry(PurgeNow.self),
+            Entry(TellRestored.self),
             Entry(CreateInvites.self), Entry(ListInvites.self), Entry(RevokeInvite.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
             Entry(CheckHealth.self), Entry(ListStatements.self),

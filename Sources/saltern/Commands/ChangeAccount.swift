@@ -26,7 +26,7 @@ struct AccountAct {
             @escaping @Sendable (AccountAdministration, AccountReference, AuditSignature) async throws ->
             AccountAdministration.Outcome
     ) async throws -> AccountAdministration.Outcome {
-        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         return try await DatabaseCommand.asOwner(console) { [account] database in
             try await body(AccountAdministration(database: database), account, signature)
         }

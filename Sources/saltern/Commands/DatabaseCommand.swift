@@ -23,11 +23,19 @@ enum DatabaseCommand {
                 let result = try await body(client)
                 await client.shutdown()
                 return result
+            } catch let failure as CommandFailure {
+                await client.shutdown()
+                throw failure
             } catch {
                 await client.shutdown()
                 throw CommandFailure("\(error)")
             }
         }
+    }
+
+    /// What time it is by the database's clock, which is what everything is stamped with.
+    static func now(_ console: Console) async throws -> Timestamp {
+        try await asOwner(console) { try await DatabaseClock.now(of: $0) }
     }
 
     /// Runs `body` with a client that connects as the schema's owner.

@@ -60,13 +60,13 @@ struct DeleteAccount: Command {
         if !isConfirmed {
             let found = try await DatabaseCommand.asOwner(console) {
                 try await AccountInspection(database: $0, sessions: SessionPolicy()).describe(
-                    account, now: SystemWallClock().now
+                    account, now: try await DatabaseClock.now(of: $0)
                 ).account
             }
             try console.confirm(
                 "Delete account \(found.id) with \(found.items) items and \(found.bytes) bytes for good?")
         }
-        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         let outcome = try await DatabaseCommand.asOwner(console) {
             try await AccountAdministration(database: $0).delete(account, by: signature)
         }
@@ -74,7 +74,7 @@ struct DeleteAccount: Command {
     }
 
     private func count(olderThan age: Duration, _ console: Console) async throws -> Int {
-        let before = SystemWallClock().now - age
+        let before = try await DatabaseCommand.now(console) - age
         let interruption = Interruption()
         let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
             var bar = ProgressBar(console, "accounts looked at")
@@ -96,7 +96,7 @@ struct DeleteAccount: Command {
             if found == 0 { return }
             try console.confirm("Delete these \(found) accounts for good?")
         }
-        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         let interruption = Interruption()
         let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
             var bar = ProgressBar(console, "accounts looked at")

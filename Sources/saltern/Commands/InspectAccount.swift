@@ -30,7 +30,8 @@ struct ShowAccount: Command {
         let sessions = settings.sessionPolicy()
         try settings.finish()
         let found = try await DatabaseCommand.asOwner(console) { [account] in
-            try await AccountInspection(database: $0, sessions: sessions).describe(account, now: SystemWallClock().now)
+            try await AccountInspection(database: $0, sessions: sessions)
+                .describe(account, now: try await DatabaseClock.now(of: $0))
         }
         if asJSON {
             console.printJSON { found.account.write(to: &$0, iterations: found.iterations) }

@@ -40,7 +40,7 @@ struct CreateInvites: Command {
     }
 
     func run(_ console: Console) async throws {
-        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         let terms = InviteAdministration.Terms(expiresAt: signature.now + lifetime, plan: plan, note: note)
         let invites = try await DatabaseCommand.asOwner(console) { [count] in
             try await InviteAdministration(database: $0).create(count, terms, by: signature)
@@ -89,7 +89,7 @@ struct ListInvites: Command {
     }
 
     func run(_ console: Console) async throws {
-        let now = SystemWallClock().now
+        let now = try await DatabaseCommand.now(console)
         let invites = try await DatabaseCommand.asOwner(console) { [includesSpent, limit] in
             try await InviteAdministration(database: $0).invites(
                 includingSpent: includesSpent, limit: limit, now: now)
@@ -152,7 +152,7 @@ struct RevokeInvite: Command {
     }
 
     func run(_ console: Console) async throws {
-        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         try await DatabaseCommand.asOwner(console) { [id] in
             try await InviteAdministration(database: $0).revoke(id, by: signature)
         }

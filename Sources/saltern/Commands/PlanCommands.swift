@@ -83,7 +83,7 @@ struct SetPlanLimits: Command {
     }
 
     func run(_ console: Console) async throws {
-        let signature = AuditSignature(actor: actor.actor(console), now: SystemWallClock().now)
+        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         let plan = try await DatabaseCommand.asOwner(console) { [name, changes] in
             try await PlanAdministration(database: $0).set(name, changes, by: signature)
         }

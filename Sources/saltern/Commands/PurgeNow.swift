@@ -24,7 +24,12 @@ struct PurgeNow: Command {
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
         let report = try await DatabaseCommand.with(database) { client in
-            try await Purge(database: client, sessions: sessions, policy: policy, now: SystemWallClock().now).run()
+            let clock = DatabaseClock()
+            try await clock.compare(with: client)
+            guard clock.isTrusted else {
+                throw CommandFailure("the clocks of this machine and of the database differ: nothing was purged")
+            }
+            return try await Purge(database: client, sessions: sessions, policy: policy, now: clock.now).run()
         }
         guard let report else { throw CommandFailure("another node is purging") }
         if asJSON {
@@ -37,6 +42,7 @@ struct PurgeNow: Command {
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
                 writer.member("shares", report.shares)
+                writer.member("skippedAccounts", report.skippedAccounts)
             }
             console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
@@ -44,6 +50,9 @@ struct PurgeNow: Command {
                 "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
                     + "\(report.rotations) rotations, \(report.shares) shares, \(report.events) events, "
                     + "\(report.attempts) failures")
+            if report.skippedAccounts > 0 {
+                console.print("\(report.skippedAccounts) accounts were busy and are left to the next purge")
+            }
         }
     }
 }

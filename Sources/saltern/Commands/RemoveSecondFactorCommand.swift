@@ -24,7 +24,7 @@ struct RemoveAccountSecondFactor: Command {
         let actor = admin.actor(console)
         let account = try await DatabaseCommand.asOwner(console) { [userid] in
             try await SecondFactorAdministration(database: $0)
-                .remove(ofUserid: userid, actor: actor, now: SystemWallClock().now)
+                .remove(ofUserid: userid, actor: actor, now: try await DatabaseClock.now(of: $0))
         }
         console.print("account \(account) has no second factor any more")
     }

@@ -22,6 +22,7 @@ struct Serve: Command {
           SALTERN_REGISTRATION                 closed, invite, or open
           SALTERN_KDF_MINIMUM_ITERATIONS       600000, for new parameters
           SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum when that is higher
+          SALTERN_FAILOVER                     asynchronous, or synchronous when a failover of PostgreSQL loses no commit
           SALTERN_SESSION_IDLE_TIMEOUT         30d
           SALTERN_SESSION_LIFETIME             365d
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
@@ -35,43 +36,61 @@ struct Serve: Command {
           SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing certificate,…
           SALTERN_APP_STORE_ID                 none, or the app that Safari offers on the page of a share
           SALTERN_LOOPS                        the number of cores
-          SALTERN_DATABASE_CONNECTIONS         8, for each loop
+          SALTERN_DATABASE_CONNECTIONS         8, for each loop: 3 for reading, 5 for writing
+          SALTERN_ALLOW_UNSAFE_DATABASE        off, or on, for tests only: serve a database with fsync, full_page_writes
+                                               or synchronous_commit off, which may lose what it has committed
           SALTERN_MAX_CONNECTIONS              10000
           SALTERN_MAX_CONNECTIONS_PER_ADDRESS  256
           SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
           SALTERN_DRAIN_TIMEOUT                30s
           SALTERN_METRICS_LISTEN               off, or a loopback address for Prometheus
+          SALTERN_CORE_DUMPS                   off; on, for developers: the process's memory may be dumped and traced
           SALTERN_LOG_LEVEL                    info: debug, info, warning or error
 
         Each variable may be given as a file: SALTERN_DATABASE_URL_FILE and so on. The schema has to be current: see
-        saltern migrate up. SIGTERM and SIGINT let requests finish; SIGHUP reads certificate, key and master key again.
+        saltern migrate up. SIGTERM and SIGINT let requests finish, a second one ends the server at once; SIGHUP reads
+        certificate, key and master key again.
         Log lines are JSON on standard error.
         """
+
+    /// How long somebody who does not read the log holds up the end.
+    private static let lastWords = Duration.seconds(2)
 
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
+        let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor)
+        let signals = ServerSignals { writer.flush(within: Self.lastWords) }
         var configuration = try ServeConfiguration(
             console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
-        let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor)
-        defer { writer.flush() }
+        defer { writer.flush(within: Self.lastWords) }
         let log = Log(minimumLevel: configuration.logLevel, sink: writer) {
             UTCTimestamp(microsecondsSinceEpoch: SystemWallClock().now.unixMicroseconds)
         }
-        let signals = ServerSignals()
+        ProcessLimits.boundAllocator(loopCount: configuration.loopCount)
+        let descriptors = ProcessLimits.raiseDescriptors()
+        if descriptors < configuration.descriptorCount {
+            log.write(
+                .warning, "descriptors_short", ["limit": descriptors, "needed": configuration.descriptorCount])
+        }
         let server: RunningServer
         do {
             server = try await RunningServer.start(configuration, log: log)
         } catch {
             throw CommandFailure("\(error)")
         }
+        signals.started()
         if configuration.service.rateLimits == .off { log.write(.warning, "rate_limits_off") }
         log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
         let decoys = Task { await server.keepDecoysCurrent() }
         defer { decoys.cancel() }
+        let watching = Task { await server.watchDatabase() }
+        defer { watching.cancel() }
         let service = configuration.service
         let purge = Task { await server.purgeRegularly(service) }
         defer { purge.cancel() }
+        let memory = Task { await ResidentMemory.keepLow() }
+        defer { memory.cancel() }
         for await signal in signals.arriving {
             switch signal {
             case .reload:

@@ -24,7 +24,7 @@ struct ShowStatistics: Command {
         let sessions = settings.sessionPolicy()
         try settings.finish()
         let statistics = try await DatabaseCommand.asOwner(console, statementTimeout: .seconds(600)) {
-            try await Statistics.gather(from: $0, sessions: sessions, now: SystemWallClock().now)
+            try await Statistics.gather(from: $0, sessions: sessions, now: try await DatabaseClock.now(of: $0))
         }
         if asJSON {
             console.printJSON { statistics.write(to: &$0) }

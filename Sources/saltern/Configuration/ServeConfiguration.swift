@@ -17,6 +17,7 @@ import TransportSecurity
 /// | `SALTERN_REGISTRATION` | `open`, `invite` or `closed` | `closed` |
 /// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | the minimum |
 /// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
+/// | `SALTERN_FAILOVER` | `asynchronous`, or `synchronous`: a failover loses nothing | `asynchronous` |
 /// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |
 /// | `SALTERN_SESSION_LIFETIME` | a session ends so long after it began | `365d` |
 /// | `SALTERN_TOMBSTONE_RETENTION` | how long deleted items still sync | `90d` |
@@ -30,28 +31,33 @@ import TransportSecurity
 /// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
 /// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
-/// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop | `8` |
+/// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop that requests share | `8` |
+/// | `SALTERN_ALLOW_UNSAFE_DATABASE` | `on` for tests only: a database that may lose commits is served | `off` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
 /// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
 /// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
 /// | `SALTERN_DRAIN_TIMEOUT` | how long requests may finish after SIGTERM | `30s` |
 /// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics, a loopback address | off |
+/// | `SALTERN_CORE_DUMPS` | `on` lets the system write and debuggers read the process's memory, secrets and all | off |
 /// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
 struct ServeConfiguration {
     private(set) var service: ServiceConfiguration
     let database: PostgresConfiguration
+    let failover: FailoverKind
     let listen: SocketAddress
     let metricsListen: SocketAddress?
     private(set) var tls: TLSFiles
     let masterKeyFile: MasterKeyFile
     let http: HTTPServerConfiguration
     let loopCount: Int
+    /// Whether a database is taken that may lose what it has said to be committed.
+    let allowsUnsafeDatabase: Bool
     let drainTimeout: Duration
     let logLevel: LogLevel
 
     /// The variables that any command or script of the project knows.
     static let variables: Set<String> = [
-        "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SALT_PREFIX",
+        "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_FAILOVER", "SALTERN_SALT_PREFIX",
         "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
@@ -60,8 +66,9 @@ struct ServeConfiguration {
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
         "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
-        "SALTERN_DATABASE_CONNECTIONS",
+        "SALTERN_DATABASE_CONNECTIONS", "SALTERN_ALLOW_UNSAFE_DATABASE",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
+        ProcessLimits.dumpVariable,
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
         "SALTERN_TEST_DATABASE_URL", "SALTERN_TEST_HOME", "SALTERN_TEST_URL", "SALTERN_TEST_CERTIFICATE",
     ]
@@ -72,14 +79,22 @@ struct ServeConfiguration {
         var settings = Settings(environment)
         settings.refuseUnknown(known: Self.variables)
         var database = settings.serverDatabase()
-        database?.sharedConnections = settings.integer("SALTERN_DATABASE_CONNECTIONS", in: 1...64, default: 8)
+        failover = settings.choice(
+            "SALTERN_FAILOVER", ["asynchronous": .asynchronous, "synchronous": .synchronous], default: .asynchronous)
+        let connections = settings.integer("SALTERN_DATABASE_CONNECTIONS", in: 2...64, default: 8)
+        // Reads overtake each other on one connection; a commit has its connection to itself until the disk has it.
+        database?.readConnections = max(connections * 3 / 8, 1)
+        database?.commitConnections = connections - max(connections * 3 / 8, 1)
         listen = settings.listenAddress()
         metricsListen = settings.address("SALTERN_METRICS_LISTEN")
         if let metricsListen, !metricsListen.isLoopback {
             settings.note("SALTERN_METRICS_LISTEN must be a loopback address: metrics are served without TLS")
         }
+        allowsUnsafeDatabase = settings.choice(
+            "SALTERN_ALLOW_UNSAFE_DATABASE", ["on": true, "off": false], default: false)
         loopCount = settings.integer("SALTERN_LOOPS", in: 1...256, default: coreCount)
         drainTimeout = settings.duration("SALTERN_DRAIN_TIMEOUT", in: .zero ... .seconds(3_600), default: .seconds(30))
+        _ = settings.choice(ProcessLimits.dumpVariable, ["on": true, "off": false], default: false)
         logLevel = settings.choice(
             "SALTERN_LOG_LEVEL", ["debug": .debug, "info": .info, "warning": .warning, "error": .error], default: .info)
         let proxies = settings.trustedProxies()
@@ -100,6 +115,12 @@ struct ServeConfiguration {
         self.tls = tls
         self.masterKeyFile = masterKeyFile
         self.service = service
+    }
+
+    /// The descriptors that the server may come to need: for its connections, for those to the database, for what every
+    /// process has, and for files that are read again.
+    var descriptorCount: Int {
+        http.maximumConnections + http.maximumConnections / 20 + loopCount * (database.connectionCount + 12) + 64
     }
 
     /// Reads certificate, key and master key again. Each by itself: what cannot be used is not taken, is logged, and

@@ -21,6 +21,9 @@ struct Backbone: Sendable {
     let watching: Task<Void, Never>
     /// What slows attackers down, for all loops.
     let throttle: Throttle
+    /// The database's time, and what looks after it and after time that went back.
+    let clock: DatabaseClock
+    let watch: DatabaseWatch
 
     /// Starts the loops; their clients begin to connect.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> Backbone {
@@ -36,19 +39,28 @@ struct Backbone: Sendable {
             throw error
         }
         let metricsLoop = loops.removeLast()
+        let clock = DatabaseClock()
+        let watch = DatabaseWatch(clock: clock, failover: configuration.failover, log: log)
+        var settings = configuration.database
+        settings.onConnected = watch.welcome
         var shares: [Share] = []
+        let report = DatabaseReport(log: log)
+        settings.observer = { report.take($0) }
+        let keys = RequestKeys()
         for loop in loops {
-            let database = await loop.run { PostgresClient(configuration: configuration.database, loop: loop) }
+            let database = await loop.run { [settings] in
+                PostgresClient(configuration: settings, loop: loop, keys: keys)
+            }
             shares.append(Share(loop: loop, database: database, metrics: RequestMetrics()))
         }
         let revisions = RevisionWatcher(sessions: configuration.service.sessions)
         let first = shares[0]
         let watching = Task(executorPreference: first.loop) {
-            await revisions.run(database: first.database, log: log)
+            await revisions.run(database: first.database, clock: clock, log: log)
         }
         return Backbone(
             shares: shares, metricsLoop: metricsLoop, revisions: revisions, watching: watching,
-            throttle: Throttle(configuration.service.rateLimits))
+            throttle: Throttle(configuration.service.rateLimits), clock: clock, watch: watch)
     }
 
     /// One application for each loop.
@@ -58,7 +70,8 @@ struct Backbone: Sendable {
         shares.map { share in
             Application(
                 configuration: configuration, installation: installation, database: share.database,
-                revisions: revisions, throttle: throttle, log: log, metrics: share.metrics)
+                revisions: revisions, throttle: throttle, log: log, metrics: share.metrics, clock: clock,
+                pace: Pace { [loop = share.loop] in await loop.giveWay() })
         }
     }
 
@@ -66,6 +79,7 @@ struct Backbone: Sendable {
     func stop() async {
         watching.cancel()
         await watching.value
+        await throttle.looks.finish()
         for share in shares {
             await share.loop.run { await share.database.shutdown() }
             share.loop.stop()

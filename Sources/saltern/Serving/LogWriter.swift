@@ -7,32 +7,59 @@ import Synchronization
 /// never holds up a request.
 ///
 /// Lines of ten milliseconds are written together. Beyond four megabytes that nobody reads, lines are dropped and
-/// counted. ``flush()`` writes the rest at the end.
+/// counted. A reader that has stopped costs nothing but these: the thread sleeps until it goes on, and
+/// ``flush(within:)`` waits for it no longer than it is told to.
 final class LogWriter: LogSink {
     private struct Pending {
         var bytes: [UInt8] = []
         var dropped = 0
+        var isWriting = false
+        /// Who wants to know when everything is written.
+        var waiting: [DispatchSemaphore] = []
+
+        var isEmpty: Bool { bytes.isEmpty && dropped == 0 && !isWriting }
     }
 
     private let descriptor: CInt
+    private let kind: Kind
     private let pending = Mutex(Pending())
-    /// Held while lines are taken and written, so that they leave in order.
-    private let output = Mutex(())
     private let linesWait = DispatchSemaphore(value: 0)
 
     private static let limit = 4 * 1_024 * 1_024
     /// Lines of this time are written together.
     private static let gatheringMicroseconds: UInt32 = 10_000
 
+    /// What is written to decides how that can be done without ever being stuck in it.
+    private enum Kind {
+        case file
+        case socket
+        /// A pipe or a terminal: what `poll` says is writable takes `PIPE_BUF` bytes.
+        case pipe
+
+        init(of descriptor: CInt) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else {
+                self = .pipe
+                return
+            }
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: self = .file
+            case S_IFSOCK: self = .socket
+            default: self = .pipe
+            }
+        }
+    }
+
     /// Writes to `descriptor`, which stays open for the life of the process.
     init(descriptor: CInt) {
         self.descriptor = descriptor
+        kind = Kind(of: descriptor)
         // Retained by the thread, which runs for the life of the process.
         let thread = Thread { [self] in
             while true {
                 linesWait.wait()
                 usleep(Self.gatheringMicroseconds)
-                flush()
+                writePending()
             }
         }
         thread.name = "log"
@@ -41,24 +68,46 @@ final class LogWriter: LogSink {
 
     func write(_ line: [UInt8], level: LogLevel) {
         let isFirst = pending.withLock { pending in
+            let isFirst = pending.bytes.isEmpty && pending.dropped == 0
             if pending.bytes.count + line.count > Self.limit {
                 pending.dropped += 1
-                return false
+            } else {
+                pending.bytes.append(contentsOf: line)
             }
-            pending.bytes.append(contentsOf: line)
-            return pending.bytes.count == line.count
+            return isFirst
         }
         if isFirst { linesWait.signal() }
     }
 
-    /// Writes what is there.
-    func flush() {
-        output.withLock { _ in
+    /// Waits until what is there has been written, or the time is up. Returns whether it has.
+    @discardableResult
+    func flush(within time: Duration) -> Bool {
+        let written = DispatchSemaphore(value: 0)
+        let isDone = pending.withLock { pending in
+            if pending.isEmpty { return true }
+            pending.waiting.append(written)
+            return false
+        }
+        if isDone { return true }
+        let milliseconds = Int(time / .milliseconds(1))
+        return written.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
+    }
+
+    /// Writes until nothing is there. On the writer's thread only, so that lines leave in order.
+    private func writePending() {
+        while true {
             let taken = pending.withLock { pending in
-                var taken = Pending()
-                swap(&taken, &pending)
+                let taken = (bytes: pending.bytes, dropped: pending.dropped)
+                pending.bytes = []
+                pending.dropped = 0
+                pending.isWriting = !taken.bytes.isEmpty || taken.dropped > 0
+                if !pending.isWriting {
+                    for semaphore in pending.waiting { semaphore.signal() }
+                    pending.waiting = []
+                }
                 return taken
             }
+            if taken.bytes.isEmpty, taken.dropped == 0 { return }
             writeAll(taken.bytes)
             if taken.dropped > 0 {
                 writeAll(
@@ -70,7 +119,20 @@ final class LogWriter: LogSink {
     private func writeAll(_ bytes: [UInt8]) {
         var written = 0
         while written < bytes.count {
-            let count = bytes[written...].withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&wish, 1, -1) > 0 else {
+                if errno == EINTR { continue }
+                return
+            }
+            let count = bytes[written...].withUnsafeBytes { rest in
+                switch kind {
+                case .file: Foundation.write(descriptor, rest.baseAddress, rest.count)
+                case .pipe: Foundation.write(descriptor, rest.baseAddress, min(rest.count, Int(PIPE_BUF)))
+                case .socket:
+                    send(descriptor, rest.baseAddress, rest.count, CInt(MSG_DONTWAIT) | CInt(MSG_NOSIGNAL))
+                }
+            }
+            // Somebody else may fill the pipe between the two calls.
             if count < 0 && errno != EINTR && errno != EAGAIN { return }
             written += max(count, 0)
         }

@@ -9,6 +9,7 @@ struct MetricsResponder: Responder {
     let requests: [RequestMetrics]
     let server: HTTPServer
     let limiter: RateLimiter
+    let clock: DatabaseClock
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         guard head.path == "/metrics" else { return .refuse(Problem.notFound.response()) }
@@ -16,10 +17,10 @@ struct MetricsResponder: Responder {
             return .refuse(Problem.methodNotAllowed(allowed: [.get, .head]).response())
         }
         return .accept(
-            Plan(bodyLimit: 0, bodyDeadline: .seconds(1), handlerDeadline: .seconds(10)) { [self] _ in
+            Plan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] _ in
                 Response(
                     status: .ok, fields: ["Content-Type": PrometheusText.contentType, "Cache-Control": "no-store"],
-                    body: .bytes(text()))
+                    body: .bytes(WipedBytes(text())))
             })
     }
 
@@ -45,22 +46,19 @@ struct MetricsResponder: Responder {
         let name = "saltern_rate_limited_requests_total"
         text.metric(name, .counter, "Requests refused because of their client address, by class.")
         for (rateClass, count) in limiter.refused { text.sample(name, labels: ["class": rateClass.rawValue], count) }
+        if let difference = clock.difference {
+            text.single(
+                "saltern_clock_difference_seconds", .gauge, "How far this machine's clock is ahead of the database's.",
+                difference / .seconds(1))
+        }
         var usage = rusage()
         getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
         let seconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
         let microseconds = Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
         text.single("process_cpu_seconds_total", .counter, "CPU time used.", seconds + microseconds / 1_000_000)
-        if let resident = Self.residentBytes {
+        if let resident = ResidentMemory.bytes {
             text.single("process_resident_memory_bytes", .gauge, "Resident memory.", resident)
         }
         return text.bytes
-    }
-
-    /// The second number of `/proc/self/statm`, in pages.
-    private static var residentBytes: Int? {
-        guard let text = TextFile.contents(atPath: "/proc/self/statm", limit: 4_096) else { return nil }
-        let numbers = text.split(separator: " ")
-        guard numbers.count > 1, let pages = Int(numbers[1]) else { return nil }
-        return pages * sysconf(CInt(_SC_PAGESIZE))
     }
 }

@@ -36,10 +36,11 @@ final class RunningServer: Sendable {
         let first = backbone.shares[0]
         try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: first.loop)
             .requireCurrent()
+        try await Self.requireSafeDatabase(configuration, first, log)
         let installation = try await first.loop.run {
             let installation = try await Installation.load(
-                configuration: configuration.service, database: first.database)
-            try await DecoyParameters.redraw(database: first.database)
+                configuration: configuration.service, database: first.database, clock: backbone.clock)
+            try await DecoyParameters.redraw(database: first.database, clock: backbone.clock)
             return installation
         }
         self.installation = installation
@@ -55,13 +56,26 @@ final class RunningServer: Sendable {
             return
         }
         let metrics = MetricsResponder(
-            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses)
+            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses,
+            clock: backbone.clock)
         do {
             metricsServer = try await HTTPServer(
                 address: address, context: nil, loops: [(backbone.metricsLoop, metrics)])
         } catch {
             await server.drain(deadline: .zero)
             throw error
+        }
+    }
+
+    /// Refuses a database that may lose what it has said to be committed, unless the operator has asked for that.
+    private static func requireSafeDatabase(
+        _ configuration: ServeConfiguration, _ share: Backbone.Share, _ log: Log
+    ) async throws {
+        let findings = try await share.loop.run { try await share.database.unsafeSettings() }
+        if findings.isEmpty { return }
+        guard configuration.allowsUnsafeDatabase else { throw UnsafeDatabase(settings: findings) }
+        for setting in findings {
+            log.write(.warning, "database_unsafe", ["error": OperatorText("\(setting)")])
         }
     }
 
@@ -91,9 +105,9 @@ final class RunningServer: Sendable {
     func keepDecoysCurrent() async {
         let share = backbone.shares[0]
         while (try? await Task.sleep(for: .seconds(3_600))) != nil {
-            await share.loop.run { [log] in
+            await share.loop.run { [log, clock = backbone.clock] in
                 do throws(PostgresError) {
-                    try await DecoyParameters.redraw(database: share.database)
+                    try await DecoyParameters.redraw(database: share.database, clock: clock)
                 } catch {
                     log.write(.warning, "decoys_not_redrawn", ["error": error])
                 }
@@ -101,14 +115,31 @@ final class RunningServer: Sendable {
         }
     }
 
-    /// Purges every hour, unless another node is at it, until it is cancelled.
+    /// Compares the clocks every minute, and looks whether time went back in the database, until it is cancelled.
+    func watchDatabase() async {
+        let share = backbone.shares[0]
+        while (try? await Task.sleep(for: .seconds(60))) != nil {
+            await share.loop.run { [log, watch = backbone.watch] in
+                do {
+                    try await watch.look(share.database)
+                } catch let error as PostgresError {
+                    log.write(.warning, "database_not_watched", ["error": error])
+                } catch {
+                    log.write(.warning, "database_not_watched")
+                }
+            }
+        }
+    }
+
+    /// Purges every hour, unless another node is at it or nobody knows what time it is, until it is cancelled.
     func purgeRegularly(_ configuration: ServiceConfiguration) async {
         let share = backbone.shares[0]
         while (try? await Task.sleep(for: .seconds(3_600))) != nil {
-            await share.loop.run { [log] in
+            await share.loop.run { [log, clock = backbone.clock] in
+                guard clock.isTrusted else { return log.write(.error, "not_purged_because_of_clock") }
                 let purge = Purge(
                     database: share.database, sessions: configuration.sessions, policy: configuration.purge,
-                    now: SystemWallClock().now)
+                    now: clock.now)
                 do {
                     guard let report = try await purge.run() else { return }
                     log.write(
@@ -116,7 +147,7 @@ final class RunningServer: Sendable {
                         [
                             "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
                             "rotations": report.rotations, "shares": report.shares, "events": report.events,
-                            "attempts": report.attempts,
+                            "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                         ])
                 } catch let error as PostgresError {
                     log.write(.warning, "not_purged", ["error": error])

@@ -4,8 +4,8 @@ import SalternTesting
 import Testing
 
 @Suite struct BodyTests {
-    private static func head(_ length: Int) -> String {
-        "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(length)\r\n\r\n"
+    private static func head(_ length: Int, party: Int = 0) -> String {
+        "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(party)\r\nContent-Length: \(length)\r\n\r\n"
     }
 
     private static let body = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 3) }
@@ -43,7 +43,7 @@ import Testing
 
     @Test func `bodies over what a loop may hold are told 503, small ones are not, and room comes back`() async throws {
         var configuration = HTTPServerConfiguration.patient
-        configuration.maximumBodyBytesPerLoop = 1_048_576
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
         try await withServer(configuration) { server in
             let first = try await server.connect()
             try await first.send(Self.head(1_000_000))
@@ -51,7 +51,7 @@ import Testing
 
             try await Self.letRead(server)
             let second = try await server.connect()
-            try await second.send(Self.head(1_000_000))
+            try await second.send(Self.head(1_000_000, party: 1))
             try await second.send(Array(Self.body[..<500_000]))
             let reply = try await second.reply()
             #expect(reply.status == 503)
@@ -60,9 +60,9 @@ import Testing
             second.close()
 
             let small = try await server.connect()
-            try await small.send(Self.head(60_000))
-            try await small.send(Array(Self.body[..<60_000]))
-            #expect(try await small.reply().text.hasPrefix("60000 "))
+            try await small.send(Self.head(12_000))
+            try await small.send(Array(Self.body[..<12_000]))
+            #expect(try await small.reply().text.hasPrefix("12000 "))
 
             try await first.send(Array(Self.body[999_999..<1_000_000]))
             #expect(
@@ -83,16 +83,45 @@ import Testing
 
     @Test func `who announces much and sends little takes no room from others`() async throws {
         var configuration = HTTPServerConfiguration.patient
-        configuration.maximumBodyBytesPerLoop = 1_048_576
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
-            for _ in 0..<50 {
+            for party in 1...50 {
                 let client = try await server.connect()
-                try await client.send(Self.head(8_000_000) + "x")
+                try await client.send(Self.head(8_000_000, party: party) + "x")
                 clients.append(client)
             }
             try await Self.send(server, 1_000_000)
             for client in clients { client.close() }
+        }
+    }
+
+    @Test func `a body beyond its sender's part has to move faster, and others have theirs meanwhile`() async throws {
+        var configuration = HTTPServerConfiguration.patient
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
+        configuration.bodyWindow = .milliseconds(300)
+        // What is within a part never has to move here.
+        configuration.bodyProgress = 0
+        configuration.lentBodyProgress = 2_000_000
+        try await withServer(configuration) { server in
+            let slow = try await server.connect()
+            try await slow.send(Self.head(1_000_000))
+            try await slow.send(Array(Self.body[..<999_999]))
+            var others: [RawConnection] = []
+            for party in 1...8 {
+                let client = try await server.connect()
+                try await client.send(Self.head(190_000, party: party))
+                try await client.send(Array(Self.body[..<189_999]))
+                others.append(client)
+            }
+            let reply = try await slow.reply()
+            #expect(reply.status == 408)
+            #expect(reply.text.contains(#""code":"body_timeout""#))
+            for client in others {
+                try await client.send(Array(Self.body[189_999..<190_000]))
+                #expect(try await client.reply().text.hasPrefix("190000 "))
+                client.close()
+            }
         }
     }
 

@@ -28,10 +28,10 @@ import Testing
     }
 
     @Test func `a client that drips its body is told 408`() async throws {
-        try await withServer(Self.configuration { _ in }) { server in
+        try await withServer(Self.configuration { $0.bodyWindow = Self.short }) { server in
             let client = try await server.connect()
             try await client.send("POST /drip HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n")
-            for _ in 0..<40 {
+            for _ in 0..<80 {
                 guard try await client.send("a") else { break }
                 try await Task.sleep(for: .milliseconds(20))
             }

@@ -167,7 +167,9 @@ import Testing
     }
 
     @Test func `draining ends a stream without an end as it should be`() async throws {
-        try await withServer { server in
+        var configuration = HTTPServerConfiguration.patient
+        configuration.lingerDeadline = .seconds(1)
+        try await withServer(configuration) { server in
             let client = try await server.connect()
             try await client.send(Self.get("/endless"))
             _ = try await client.read(through: "6\r\npiece\n\r\n")

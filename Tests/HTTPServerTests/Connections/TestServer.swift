@@ -1,9 +1,11 @@
 import EventLoop
+import Foundation
 import HTTPCore
-import HTTPServer
 import SalternTesting
 import Synchronization
 import TransportSecurity
+
+@testable import HTTPServer
 
 /// A responder with routes that exercise connections, and the server around it.
 final class TestServer: Sendable {
@@ -30,9 +32,34 @@ final class TestServer: Sendable {
     }
 
     func connect(
-        _ context: TLSClientContext? = nil, sendTimeout: Duration = .seconds(60)
+        _ context: TLSClientContext? = nil, from source: String? = nil, receiveBuffer: Int32? = nil,
+        sendTimeout: Duration = .seconds(60)
     ) async throws -> RawConnection {
-        try await RawConnection.open(port: server.address.port, context: context, sendTimeout: sendTimeout)
+        try await RawConnection.open(
+            port: server.address.port, context: context, source: source, receiveBuffer: receiveBuffer,
+            sendTimeout: sendTimeout)
+    }
+
+    /// Waits until no connection, no place of a request and no byte of a budget is taken, and the process holds no socket
+    /// of a client any more.
+    func expectNothingHeld(_ configuration: HTTPServerConfiguration) async throws {
+        let budgets = configuration.budgets
+        try await eventually {
+            let places = await server.requestsUnderWay
+            return server.connectionCount == 0 && places == 0 && budgets.bodies.used == 0
+                && budgets.unidentifiedBodies.used == 0 && budgets.output.used == 0
+        }
+        try await eventually { try openSockets() == 0 }
+    }
+
+    /// The server's ends of connections that some process still holds: those in `/proc/net/tcp` that have an inode.
+    private func openSockets() throws -> Int {
+        let table = try String(contentsOfFile: "/proc/net/tcp", encoding: .utf8)
+        let port = ":" + String(server.address.port, radix: 16, uppercase: true).leftPadded(to: 4)
+        return table.split(separator: "\n").dropFirst().count { line in
+            let columns = line.split(separator: " ")
+            return columns[1].hasSuffix(port) && columns[3] != "0A" && columns[9] != "0"
+        }
     }
 
     func stop() async throws {
@@ -49,6 +76,8 @@ extension HTTPServerConfiguration {
         configuration.handshakeDeadline = .seconds(300)
         configuration.headerDeadline = .seconds(300)
         configuration.idleDeadline = .seconds(300)
+        configuration.bodyWindow = .seconds(300)
+        configuration.drainGrace = .seconds(300)
         configuration.writeDeadline = .seconds(300)
         configuration.lingerDeadline = .seconds(60)
         return configuration
@@ -71,11 +100,13 @@ func withServer(
 }
 
 /// `/echo` answers the body, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
-/// time for it, `/large` answers megabytes, `/refuse` answers 404 at once, `/upload` says what
+/// time for it, `/large` answers megabytes, `/page` two of them, `/refuse` answers 404 at once, `/upload` says what
 /// it got. For the streams see ``TestStreams``.
 final class TestResponder: Responder {
     /// More than the kernel's socket buffers on both sides hold.
-    static let largeByteCount = 32 * 1_024 * 1_024
+    static let largeByteCount = 20 * 1_024 * 1_024
+    /// More than a kernel holds for a client with a small receive buffer.
+    static let pageByteCount = 2 * 1_024 * 1_024
 
     private struct Waiting {
         var isReleased = false
@@ -83,12 +114,14 @@ final class TestResponder: Responder {
     }
 
     private let waiting = Mutex(Waiting())
-    private let counts = Mutex((started: 0, cancelled: 0))
+    private let counts = Mutex((started: 0, cancelled: 0, identified: 0))
     let streams = TestStreams()
 
     /// Requests of `/wait` that have begun, and those whose client has gone or whose time was up.
     var started: Int { counts.withLock { $0.started } }
     var cancelled: Int { counts.withLock { $0.cancelled } }
+    /// How often somebody was asked about before the body was read.
+    var identified: Int { counts.withLock { $0.identified } }
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
@@ -97,30 +130,51 @@ final class TestResponder: Responder {
         let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(300)
         if let stream = streams.stream(at: head.path, wait: wait) {
             return .accept(
-                Plan(bodyLimit: 0, bodyDeadline: .seconds(300), handlerDeadline: deadline) { _ in
+                Plan(bodyLimit: 0, handlerDeadline: deadline) { _ in
                     Response(status: .ok, body: .stream(stream))
                 })
         }
         return .accept(
             Plan(
-                bodyLimit: limit, bodyDeadline: head.path == "/drip" ? .milliseconds(300) : .seconds(300),
-                handlerDeadline: deadline
+                bodyLimit: limit, handlerDeadline: deadline, identify: identification(of: head)
             ) { body in
                 switch head.path {
                 case "/upload":
-                    return Response(status: .ok, body: .bytes(Array("\(body.count) \(Self.checksum(of: body))".utf8)))
-                case "/echo": return Response(status: .ok, body: .bytes(body))
+                    let bytes = Array(body.take())
+                    return Response(status: .ok, body: Self.text("\(bytes.count) \(Self.checksum(of: bytes))"))
+                case "/echo": return Response(status: .ok, body: .bytes(body.take()))
                 case "/large":
-                    return Response(status: .ok, body: .bytes([UInt8](repeating: 65, count: Self.largeByteCount)))
+                    return Self.letters(65, count: Self.largeByteCount)
+                case "/page": return Self.letters(66, count: Self.pageByteCount)
                 case "/wait", "/hang":
                     await self.wait()
-                    return Response(status: .ok, body: .bytes(Array("waited".utf8)))
-                default: return Response(status: .ok, body: .bytes(Array(head.path.utf8)))
+                    return Response(status: .ok, body: Self.text("waited"))
+                default: return Response(status: .ok, body: Self.text(head.path))
                 }
             })
     }
 
+    /// Who sends to `/upload` is the number in `X-Party`, 0 without one; `nobody` is refused.
+    private func identification(of head: RequestHead) -> (@Sendable () async -> Identification)? {
+        guard head.path == "/upload" else { return nil }
+        return { [self] in
+            counts.withLock { $0.identified += 1 }
+            let name = head.fields.withValue(named: "x-party") { String(decoding: $0, as: UTF8.self) } ?? "0"
+            if name == "waiting" { await wait() }
+            guard name != "nobody" else {
+                return .refuse(Problem(.unauthorized, "unauthenticated").response())
+            }
+            return .party(.account(0, UInt64(name) ?? 0))
+        }
+    }
+
     func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
+
+    private static func letters(_ letter: UInt8, count: Int) -> Response {
+        Response(status: .ok, body: .bytes(WipedBytes([UInt8](repeating: letter, count: count))))
+    }
+
+    private static func text(_ text: String) -> ResponseBody { .bytes(WipedBytes(text.utf8)) }
 
     /// Depends on every byte and its place.
     static func checksum(of bytes: [UInt8]) -> UInt64 {
@@ -151,6 +205,10 @@ final class TestResponder: Responder {
             counts.withLock { $0.cancelled += 1 }
         }
     }
+}
+
+extension String {
+    fileprivate func leftPadded(to width: Int) -> String { String(repeating: "0", count: max(0, width - count)) + self }
 }
 
 /// Waits until `condition` holds; fails after a minute.

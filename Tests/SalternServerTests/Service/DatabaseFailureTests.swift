@@ -33,6 +33,7 @@ import Testing
             for _ in 0..<100 where read.status == 503 { read = try await ada.client.get(path) }
             #expect(read.status == 200)
             #expect(read.integer("revision") == 1)
+            app.clock.advance(by: .seconds(1))
             #expect(try await app.client.get("/v1/health/ready").status == 200)
         }
     }
@@ -80,6 +81,7 @@ import Testing
             #expect(try await app.client.get("/v1/health/ready").status == 200)
             try await app.administer(
                 "INSERT INTO saltern.schema_migrations VALUES (9999, 'later', sha256('later'), now())")
+            app.clock.advance(by: .seconds(1))
             let reply = try await app.client.get("/v1/health/ready")
             #expect(reply.status == 503)
             #expect(reply.code == "schema_mismatch")

@@ -18,7 +18,8 @@ import Testing
                         "algorithm": "PBKDF2-HMAC-SHA256", "iterations": 600_000, "minimumIterations": 600_000,
                         "maximumIterations": 10_000_000, "keyLength": 32,
                     ],
-                    "registration": "open", "formats": ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "opaque"],
+                    "registration": "open",
+                    "formats": ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "saltern-1", "opaque"],
                     "limits": [
                         "useridBytes": 254, "keyringBytes": 65_536, "itemRequestBytes": 2_097_152, "itemsPerPage": 500,
                         "changesPerPage": 500, "batchOperations": 500, "batchRequestBytes": 8_388_608,

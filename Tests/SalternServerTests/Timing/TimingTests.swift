@@ -22,11 +22,15 @@ import Testing
         var key = TimingTests.wrongKey
         /// Waits for so long, so that the test is seen to fail.
         var delay = Duration.zero
+        /// Whether the token of a device comes along that belongs to somebody else.
+        var showsToken = false
 
         static let known = Kind(prefix: "known-user")
         static let unknown = Kind(prefix: "other-user")
         /// A locked account, at which the right key is shown.
         static let locked = Kind(prefix: "shut-users", key: TimingTests.rightKey)
+        static let knownWithToken = Kind(prefix: "known-user", showsToken: true)
+        static let unknownWithToken = Kind(prefix: "other-user", showsToken: true)
 
         func userid(_ number: Int) -> String { "\(prefix)-\(100 + number % TimingTests.accounts)@example.org" }
     }
@@ -58,6 +62,12 @@ import Testing
 
     private enum Route { case kdf, login }
 
+    /// The token of a device of an account that is none of those.
+    private static func token(_ app: TestApplication) -> String {
+        DeviceTokens(keys: app.configuration.masterKey.subkeys("known-device"))
+            .token(.new(of: .random(), generation: 1)) ?? ""
+    }
+
     /// How long one request takes.
     private static func time(_ app: TestApplication, _ route: Route, _ kind: Kind, _ number: Int) async throws
         -> Duration
@@ -68,8 +78,11 @@ import Testing
         switch route {
         case .kdf: reply = try await app.client.post("/v1/kdf", ["userid": .string(userid)])
         case .login:
-            reply = try await app.client.post(
-                "/v1/sessions", ["userid": .string(userid), "passwordKey": .string(kind.key)])
+            var body: [(name: String, value: JSONValue)] = [
+                (name: "userid", value: .string(userid)), (name: "passwordKey", value: .string(kind.key)),
+            ]
+            if kind.showsToken { body.append((name: "device", value: ["token": .string(token(app))])) }
+            reply = try await app.client.post("/v1/sessions", .object(JSONObject(body)))
         }
         if kind.delay > .zero {
             let end = ContinuousClock.now + kind.delay
@@ -115,6 +128,7 @@ import Testing
         ("KDF parameters, known and unknown", Route.kdf, Kind.known, Kind.unknown, 3_000),
         ("log-in, wrong key and unknown userid", .login, .known, .unknown, 1_500),
         ("log-in, locked account and unknown userid", .login, .locked, .unknown, 1_500),
+        ("log-in with another's token, known and unknown userid", .login, .knownWithToken, .unknownWithToken, 1_500),
     ])
     private func `no classifier on time does better than chance`(
         name: String, route: Route, first: Kind, second: Kind, pairs: Int

@@ -1,0 +1,52 @@
+#ifndef CCURL_SHIM_H
+#define CCURL_SHIM_H
+
+// Before curl's own headers, which declare fd_set: on a cold build Dispatch's module brings another one otherwise.
+#include <sys/select.h>
+
+#include <curl/curl.h>
+
+// curl_easy_setopt and its kin take their last argument as `...`, which Swift cannot call. Each function below fixes
+// its type, under the name of what it sets.
+
+static inline CURLcode saltern_curl_set_long(CURL *handle, CURLoption option, long value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode saltern_curl_set_string(CURL *handle, CURLoption option, const char *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode saltern_curl_set_pointer(CURL *handle, CURLoption option, void *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+static inline CURLcode saltern_curl_set_fields(CURL *handle, struct curl_slist *fields) {
+    return curl_easy_setopt(handle, CURLOPT_HTTPHEADER, fields);
+}
+static inline CURLcode saltern_curl_set_anchor(CURL *handle, const void *pem, size_t length) {
+    struct curl_blob blob = {.data = (void *)pem, .len = length, .flags = CURL_BLOB_COPY};
+    return curl_easy_setopt(handle, CURLOPT_CAINFO_BLOB, &blob);
+}
+
+typedef size_t (*saltern_curl_write)(char *bytes, size_t size, size_t count, void *owner);
+static inline CURLcode saltern_curl_on_body(CURL *handle, saltern_curl_write callback, void *owner) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, callback);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, owner) : code;
+}
+static inline CURLcode saltern_curl_on_field(CURL *handle, saltern_curl_write callback, void *owner) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, callback);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_HEADERDATA, owner) : code;
+}
+
+static inline CURLcode saltern_curl_status(CURL *handle, long *status) {
+    return curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, status);
+}
+static inline CURLcode saltern_curl_private(CURL *handle, void **owner) {
+    return curl_easy_getinfo(handle, CURLINFO_PRIVATE, owner);
+}
+static inline CURLMcode saltern_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
+    return curl_multi_setopt(multi, option, value);
+}
+
+// What a message carries is a union.
+static inline CURLcode saltern_curl_message_result(const CURLMsg *message) { return message->data.result; }
+
+#endif

@@ -1,0 +1,17 @@
+// What Linux and glibc offer a process and Swift's module of the C library lacks.
+#include <malloc.h>
+#include <sys/prctl.h>
+
+// prctl is variadic, which Swift cannot call.
+static inline int saltern_forbid_dumps(void) {
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+// The names of mallopt's parameters are macros.
+static inline int saltern_bound_allocator(int arenas, int mapped_from, int trim_from) {
+    return mallopt(M_ARENA_MAX, arenas) && mallopt(M_MMAP_THRESHOLD, mapped_from) &&
+           mallopt(M_TRIM_THRESHOLD, trim_from);
+}
+
+// In Swift, mallinfo2() makes an empty structure of that name.
+static inline long saltern_free_heap_bytes(void) { return (long)mallinfo2().fordblks; }

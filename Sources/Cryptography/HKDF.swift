@@ -1,0 +1,33 @@
+internal import COpenSSL
+
+/// HKDF with HMAC-SHA256 (RFC 5869): derives keys for different purposes from one key.
+public enum HKDF {
+    /// The most bytes that can be derived (RFC 5869 section 2.3).
+    public static let maximumByteCount = 255 * SHA256Digest.byteCount
+
+    /// Extracts and expands.
+    /// - Parameters:
+    ///   - key: Input keying material, of any length but zero.
+    ///   - salt: May be empty, which stands for 32 zero bytes.
+    ///   - info: What the derived key is for; no two purposes have the same.
+    ///   - byteCount: 1 to ``maximumByteCount``.
+    public static func deriveKey(
+        from key: some ByteSource, salt: some ByteSource = [UInt8](), info: some ByteSource, byteCount: Int = 32
+    ) -> SecureBytes {
+        precondition((1...maximumByteCount).contains(byteCount), "HKDF derives 1 to 8,160 bytes")
+        let context = requireAllocated(EVP_KDF_CTX_new(FetchedAlgorithm.hkdf.pointer), "allocate HKDF")
+        defer { EVP_KDF_CTX_free(context) }
+        return key.withContiguousBytes { key in
+            salt.withContiguousBytes { salt in
+                info.withContiguousBytes { info in
+                    SecureBytes(count: byteCount) { output in
+                        let status = saltern_EVP_KDF_derive_HKDF(
+                            context, key.baseAddress, key.count, salt.baseAddress, salt.count, info.baseAddress,
+                            info.count, output.baseAddress?.assumingMemoryBound(to: UInt8.self), output.count)
+                        requireSuccess(status, "derive a key with HKDF")
+                    }
+                }
+            }
+        }
+    }
+}

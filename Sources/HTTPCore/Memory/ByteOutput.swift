@@ -1,0 +1,25 @@
+/// What bytes can be appended to: an array, or memory that is zeroed.
+public protocol ByteOutput {
+    mutating func append(_ byte: UInt8)
+    mutating func append(_ bytes: UnsafeRawBufferPointer)
+}
+
+extension ByteOutput {
+    /// Appends the bytes of a text that is part of the program.
+    public mutating func append(_ text: StaticString) {
+        append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    /// Appends the UTF-8 form of a text.
+    public mutating func append(utf8 text: String) {
+        var text = text
+        // Also for short strings, which have no memory of their own, this is one copy of bytes.
+        text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+    }
+}
+
+extension Array: ByteOutput where Element == UInt8 {
+    public mutating func append(_ bytes: UnsafeRawBufferPointer) { append(contentsOf: bytes) }
+}
+
+extension WipedBytes: ByteOutput {}

@@ -1,0 +1,22 @@
+internal import Synchronization
+
+/// The body of a request, which can be taken once: who parses it lets go of its text as soon as it is parsed, whoever
+/// else still holds the request.
+public final class RequestBody: Sendable {
+    private let bytes: Mutex<WipedBytes>
+
+    public init(_ bytes: WipedBytes = WipedBytes()) { self.bytes = Mutex(bytes) }
+
+    /// The bytes; from then on there are none.
+    public func take() -> WipedBytes {
+        bytes.withLock { bytes in
+            defer { bytes = WipedBytes() }
+            return bytes
+        }
+    }
+}
+
+extension RequestBody: CustomStringConvertible, CustomReflectable {
+    public var description: String { "RequestBody" }
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

@@ -1,0 +1,110 @@
+internal import EventLoop
+internal import HTTPCore
+
+extension HTTPConnection {
+    /// Bytes of pipelined requests that are read ahead of their turn; beyond it the socket has to wait. More than a
+    /// header block may have, so that a head is never waited for in vain.
+    private static let readAheadLimit = 32 * 1_024
+    private static let readsPerTurn = 8
+    /// Requests of one connection that are looked at before the others have their turn.
+    private static let requestsPerTurn = 16
+    private static let lingerLimit = 256 * 1_024
+
+    func readAndProcess() {
+        for _ in 0..<Self.readsPerTurn {
+            guard parser.bufferedByteCount < Self.readAheadLimit else {
+                // The requests have to wait for the reply before them, or for a client that does not read replies.
+                isReadingPaused = true
+                watch?.setReading(false)
+                return
+            }
+            switch transport.read(into: listener.readBuffer) {
+            case .done(let count):
+                let bytes = UnsafeMutableRawBufferPointer(rebasing: listener.readBuffer[..<count])
+                take(UnsafeRawBufferPointer(bytes))
+                // Another connection reads here next; what this one sent can be a key.
+                bytes.wipe()
+            case .wantsRead, .wantsWrite: return processInput()
+            // A client that has gone does not want its reply: what has not reached the database is not started.
+            case .closed: return close()
+            }
+            processInput()
+            guard machine.readsInput, transport.hasPendingBytes else { return }
+        }
+        // Bytes that wait inside TLS do not make the socket readable.
+        continueNextTurn()
+    }
+
+    /// Takes what was read: bytes of a body straight into it, everything else by way of the parser.
+    private func take(_ bytes: UnsafeRawBufferPointer) {
+        let count = takeBody(of: bytes)
+        guard count < bytes.count else { return }
+        parser.append(UnsafeRawBufferPointer(rebasing: bytes[count...]))
+    }
+
+    /// Takes from the parser whatever can be taken now.
+    func processInput() {
+        var heads = 0
+        while true {
+            if machine.isReadingBody {
+                guard readBody() else { return }
+                continue
+            }
+            // A client that does not read its replies gets no further ones.
+            guard machine.awaitsHead else { return }
+            guard heads < Self.requestsPerTurn else { return continueNextTurn() }
+            guard let event = nextEvent() else { return waitForHead() }
+            guard case .head(let head) = event else { continue }
+            heads += 1
+            admit(head)
+        }
+    }
+
+    /// The parser's next event; nil when there is none, or when there will never be one and the client was told why.
+    func nextEvent() -> HTTP1Event? {
+        do throws(HTTP1Error) {
+            return try parser.next()
+        } catch {
+            refuse(error.refusal)
+            return nil
+        }
+    }
+
+    private func waitForHead() {
+        resumeReading()
+        guard machine.state == .idle, parser.bufferedByteCount > 0 else { return }
+        machine.inputWaits()
+        setDeadline(after: listener.configuration.headerDeadline)
+    }
+
+    /// Lets the socket be read again after a pause, unless as much as may be is still waiting.
+    func resumeReading() {
+        guard isReadingPaused, machine.readsInput, parser.bufferedByteCount < Self.readAheadLimit else { return }
+        isReadingPaused = false
+        watch?.setReading(true)
+        // Bytes that wait inside TLS do not make the socket readable.
+        if transport.hasPendingBytes { continueNextTurn() }
+    }
+
+    /// Goes on with what was read after the other connections have had their turn.
+    func continueNextTurn() {
+        if isTurnRequested { return }
+        isTurnRequested = true
+        listener.loop.notifyAtEndOfTurn(self)
+    }
+
+    /// Says that nothing more will come, and gives the client time to read it: closing a socket on which something
+    /// waits would take back what was sent.
+    func linger() {
+        transport.finishWriting()
+        isReadingPaused = false
+        watch?.setReading(true)
+        setDeadline(after: listener.configuration.lingerDeadline)
+        discardInput()
+    }
+
+    /// Throws away what the client still sends.
+    func discardInput() {
+        if !transport.discardInput(limit: Self.lingerLimit, using: listener.readBuffer) { close() }
+    }
+}

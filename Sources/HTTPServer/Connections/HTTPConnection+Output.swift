@@ -1,0 +1,149 @@
+internal import EventLoop
+internal import HTTPCore
+
+extension HTTPConnection {
+    /// From here on a body is sent from where it is instead of being copied behind its head.
+    private static let bodyWorthNoCopy = 64 * 1_024
+    /// The most that one TLS record holds.
+    private static let recordLimit = 16 * 1_024
+    /// What one connection may write before the others have their turn.
+    private static let writesPerTurn = 512 * 1_024
+    /// Unread output of one connection up to this is not counted: connections are limited by themselves.
+    static let freeOutputBytes = 64 * 1_024
+
+    /// Writes a response, or the head of a stream.
+    func send(_ response: Response, _ serializer: HTTP1ResponseSerializer) {
+        if let body = serializer.body(of: response), body.count >= Self.bodyWorthNoCopy {
+            serializer.appendHead(of: response, date: listener.date, to: &listener.writeBuffer)
+            sendWriteBuffer(followedBy: body)
+        } else {
+            serializer.append(response, date: listener.date, to: &listener.writeBuffer)
+            sendWriteBuffer()
+        }
+    }
+
+    /// Everything of a reply has been handed over.
+    func outputHandedOver() {
+        hasPendingOutput ? awaitOutput() : allTaken()
+    }
+
+    var hasPendingOutput: Bool { !output.isEmpty }
+
+    // MARK: Memory
+
+    /// Counts so many bytes among those that are not read yet. Returns whether the network may have as many.
+    func chargeOutput(_ count: Int, to network: UInt64) -> Bool {
+        guard count > Self.freeOutputBytes else { return true }
+        let charge = outputCharge ?? listener.configuration.budgets.output.open(for: .address(network))
+        guard charge.resize(to: count) else { return false }
+        outputCharge = charge
+        return true
+    }
+
+    // MARK: Writing
+
+    /// Sends the bytes of `listener.writeBuffer`, keeps what the socket does not take, and empties the buffer.
+    func sendWriteBuffer() {
+        let sent = output.isEmpty ? listener.writeBuffer.withUnsafeBytes { write($0) } : 0
+        if sent < listener.writeBuffer.count { output.append(WipedBytes(listener.writeBuffer[sent...])) }
+        listener.writeBuffer.removeAll(keepingCapacity: listener.writeBuffer.capacity <= 256 * 1_024)
+    }
+
+    /// Sends `listener.writeBuffer` and then `bytes`, which are read and kept where they are.
+    func sendWriteBuffer(followedBy bytes: WipedBytes) {
+        // The rest of the first record, so that it is not a short one.
+        let prefix = min(bytes.count, max(Self.recordLimit - listener.writeBuffer.count, 0))
+        bytes.withUnsafeBytes { listener.writeBuffer.append(UnsafeRawBufferPointer(rebasing: $0[..<prefix])) }
+        sendWriteBuffer()
+        if machine.state == .closed { return }
+        guard output.isEmpty, prefix < bytes.count else { return output.append(bytes, from: prefix) }
+        let sent = bytes.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[prefix...])) }
+        output.append(bytes, from: prefix + sent)
+    }
+
+    /// Sends what waits, as far as the socket takes it.
+    func flush() {
+        guard hasPendingOutput else { return }
+        while hasPendingOutput {
+            let (bytes, offset) = output.front
+            let sent = bytes.withUnsafeBytes { write(UnsafeRawBufferPointer(rebasing: $0[offset...])) }
+            if machine.state == .closed { return }
+            output.removeFirst(sent)
+            if offset + sent < bytes.count { return }
+        }
+        watch?.setWriting(false)
+        allTaken()
+    }
+
+    private func allTaken() {
+        outputCharge = nil
+        perform(machine.outputTaken())
+        streamOutputTaken()
+    }
+
+    /// Writes until everything is taken, the socket is full or others shall have their turn. Returns how many bytes
+    /// were taken.
+    private func write(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if turnOfWrites != listener.loop.now {
+            turnOfWrites = listener.loop.now
+            writtenInTurn = 0
+        }
+        var sent = 0
+        defer {
+            writtenCount += sent
+            writtenInTurn += sent
+        }
+        while sent < bytes.count {
+            guard writtenInTurn + sent < Self.writesPerTurn else {
+                watch?.setWriting(true)
+                return sent
+            }
+            switch transport.write(UnsafeRawBufferPointer(rebasing: bytes[sent...])) {
+            case .done(let count): sent += count
+            case .wantsRead: return sent
+            case .wantsWrite:
+                watch?.setWriting(true)
+                return sent
+            case .closed:
+                close()
+                return bytes.count
+            }
+        }
+        return sent
+    }
+
+    // MARK: Progress
+
+    /// Waits for the client to take what is pending. A window that has begun goes on, so that many small replies are no
+    /// way around it.
+    func awaitOutput() {
+        let now = listener.loop.now
+        if let end = outputWindowEnd, end > now { return setDeadline(after: end - now) }
+        outputMeter.begin(at: takenCount)
+        beginOutputWindow()
+    }
+
+    /// Whether the client has taken enough since the last time it was asked for; then it may go on.
+    func isOutputMoving() -> Bool {
+        let isAwaited = machine.writesOutput && hasPendingOutput
+        guard isAwaited || machine.state == .lingering && transport.untakenCount > 0 else { return false }
+        guard let end = outputWindowEnd, end <= listener.loop.now else {
+            // The time of something else was up: the last reply is with the kernel, not yet with the client.
+            awaitOutput()
+            return true
+        }
+        guard outputMeter.windowPassed(at: takenCount, requiring: listener.configuration.writeProgress) else {
+            return false
+        }
+        beginOutputWindow()
+        return true
+    }
+
+    private func beginOutputWindow() {
+        outputWindowEnd = listener.loop.now + listener.configuration.writeDeadline
+        setDeadline(after: listener.configuration.writeDeadline)
+    }
+
+    /// The bytes that the client has, not those that the kernel holds for it.
+    private var takenCount: Int { max(writtenCount - transport.untakenCount, 0) }
+}

@@ -1,0 +1,113 @@
+internal import EventLoop
+
+/// What a transaction holds besides its connection.
+struct HeldKeys {
+    var key: RequestKey?
+    /// Whoever has a long lease.
+    var party: RequestKey?
+}
+
+extension PostgresClient {
+    // MARK: Keys
+
+    /// Waits until nobody else is under way with `key`.
+    func hold(
+        _ key: RequestKey, until deadline: ContinuousClock.Instant
+    ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
+        if let route = keys.tryHold(key, now: loop.now) { return route }
+        return try await keys.hold(key, until: deadline)
+    }
+
+    /// Holds what a transaction needs. A party waits before it holds up anybody's key.
+    func hold(_ key: RequestKey?, _ use: LeaseUse, until deadline: ContinuousClock.Instant) async throws(PostgresError)
+        -> HeldKeys
+    {
+        var held = HeldKeys()
+        if case .long(let party?) = use {
+            _ = try await hold(party, until: deadline)
+            held.party = party
+        }
+        if let key {
+            do throws(PostgresError) { _ = try await hold(key, until: deadline) } catch {
+                letGo(held)
+                throw error
+            }
+            held.key = key
+        }
+        return held
+    }
+
+    func letGo(_ held: HeldKeys) {
+        if let key = held.key { keys.release(key) }
+        if let party = held.party { keys.release(party) }
+    }
+
+    // MARK: Connections
+
+    /// A connection for the caller alone, until it is released or given back.
+    func lease(
+        _ use: LeaseUse, for execution: Execution, until deadline: ContinuousClock.Instant
+    ) async throws(PostgresError) -> PostgresConnection {
+        var isLong = false
+        if case .long = use { isLong = true }
+        while true {
+            guard let (waiter, actions) = pool.waitForLease(execution, isLong: isLong, until: deadline) else {
+                throw unavailable()
+            }
+            if let connection = try await granted(waiter, actions, to: execution) { return connection }
+        }
+    }
+
+    func release(_ connection: PostgresConnection, reusable: Bool) {
+        perform(
+            pool.releaseLease(connection.id, reusable: reusable && connection.isReusable, now: loop.now))
+    }
+
+    /// Sends the end of whatever transaction there is; the answer does not matter.
+    func rollBack(_ connection: PostgresConnection, then completion: @escaping (Bool) -> Void = { _ in }) {
+        guard connection.isOpen else { return completion(false) }
+        let execution = Execution()
+        execution.completion = { outcome in
+            if case .succeeded = outcome { completion(true) } else { completion(false) }
+        }
+        connection.beginRequest(isReadOnly: false)
+        connection.send(Rollback(), for: execution)
+    }
+
+    /// Gives a lease back once whatever is under way on it has ended, and its keys with it. Nobody waits for that.
+    func giveBack(_ connection: PostgresConnection, _ held: HeldKeys) {
+        rollBack(connection) { [unowned self] isClean in
+            release(connection, reusable: isClean)
+            letGo(held)
+        }
+    }
+
+    // MARK: Requests
+
+    /// Sends a request on a leased connection and waits for its end.
+    /// - Returns: `nil` when it has to be sent again, and in a transaction the whole of it.
+    func perform(
+        on connection: PostgresConnection, ignoringCancellation: Bool = false, send: (Execution) -> Void
+    ) async throws(PostgresError) -> Execution? {
+        loop.preconditionInLoop()
+        guard connection.isOpen else { throw .connectionLost }
+        let execution = makeExecution()
+        connection.beginRequest(isReadOnly: false)
+        send(execution)
+        let outcome =
+            if ignoringCancellation {
+                await withUnsafeContinuation { execution.wait(with: $0) }
+            } else {
+                await outcome(of: execution)
+            }
+        switch outcome {
+        case .succeeded: return execution
+        case .failed(let error):
+            recycle(execution)
+            throw error
+        case .again, .granted:
+            recycle(execution)
+            return nil
+        }
+    }
+}

@@ -1,0 +1,41 @@
+internal import EventLoop
+
+extension PostgresClient {
+    /// Commits something that leaves no trace, on a connection where a place is reserved for it.
+    func probe(_ id: ConnectionID) {
+        guard let connection = connection(id) else { return }
+        let execution = Execution()
+        execution.commits = true
+        execution.completion = { [unowned self] outcome in
+            var hasCommitted = false
+            if case .succeeded = outcome { hasCommitted = true }
+            changingCommits { pool.probed(id, hasCommitted: hasCommitted) }
+        }
+        connection.beginRequest(isReadOnly: false)
+        connection.send(WriteNothing(), for: execution)
+    }
+}
+
+/// Puts a message into the log that nobody reads, so that its commit has something to wait for.
+private struct WriteNothing: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = "SELECT pg_logical_emit_message(true, 'saltern', '')"
+}
+
+/// Which of these servers' ends of connections are still there. Those that do nothing are ended: nobody listens to
+/// them. Those that work are left alone: one may be committing.
+struct FindBackends: Statement {
+    typealias Row = Int32
+
+    static let sql: SQL<Self> = """
+        SELECT a.pid, CASE WHEN a.state LIKE 'idle%' THEN pg_terminate_backend(a.pid) END
+        FROM pg_stat_activity a JOIN unnest(\(\.pids), \(\.starts)) AS known (pid, backend_start)
+            USING (pid, backend_start)
+        """
+    let backends: [Backend]
+
+    private var known: [Backend] { backends.filter { $0.startedAt != nil } }
+    private var pids: [Int32] { known.map(\.pid) }
+    private var starts: [Timestamp] { known.compactMap(\.startedAt) }
+}

@@ -1,0 +1,95 @@
+internal import Glibc
+
+/// Why a connection to PostgreSQL could not be opened: no text that came over the network.
+public enum ConnectionFailure: Error, Sendable, Hashable {
+    /// The server refused, with this code (28P01: wrong password, 3D000: no such database, 53300: too many connections).
+    case server(SQLState)
+    /// The server's name could not be looked up; the code is one of `getaddrinfo`.
+    case resolver(CInt)
+    /// The system refused, with this `errno`.
+    case system(CInt)
+    /// TLS could not be agreed on.
+    case tls(TLSReason)
+    /// No answer within the time that opening may take.
+    case timedOut
+    /// The server wants a password and none is configured.
+    case passwordMissing
+    /// None of the servers is of the kind that `target_session_attrs` asks for.
+    case otherKindOfServer
+    /// It was opened, but what comes first on every connection has failed: what that error says of itself.
+    case unsuitable(String)
+    /// Something else.
+    case other
+
+    /// What was wrong with TLS.
+    public enum TLSReason: Sendable, Hashable {
+        case untrustedCertificate, certificateOfAnotherHost, notOffered, missingRootCertificate, other
+    }
+}
+
+extension ConnectionFailure {
+    /// Reads libpq's report about a connection that was not opened, of which nothing else has a code. With several
+    /// servers it is about all of them: what a server itself has said counts most.
+    init(message: String) {
+        self =
+            Self.serverState(in: message).map { .server($0) } ?? Self.tlsReason(in: message).map { .tls($0) }
+            ?? Self.clientReason(in: message)
+    }
+
+    /// With `PQERRORS_SQLSTATE` the server's part of a line is its severity, a colon, two blanks and the code.
+    private static func serverState(in message: String) -> SQLState? {
+        for line in message.split(separator: "\n").reversed() {
+            guard let range = line.ranges(of: ":  ").last else { continue }
+            let code = line[range.upperBound...]
+            if code.utf8.count == 5, code.utf8.allSatisfy({ (48...57).contains($0) || (65...90).contains($0) }) {
+                return SQLState(String(code))
+            }
+        }
+        return nil
+    }
+
+    private static func tlsReason(in message: String) -> TLSReason? {
+        guard message.contains("SSL") || message.contains("certificate") else { return nil }
+        if message.contains("verify failed") { return .untrustedCertificate }
+        if message.contains("does not match host name") { return .certificateOfAnotherHost }
+        if message.contains("does not support SSL") { return .notOffered }
+        if message.contains("root certificate file") { return .missingRootCertificate }
+        return .other
+    }
+
+    private static func clientReason(in message: String) -> ConnectionFailure {
+        if message.contains("no password supplied") { return .passwordMissing }
+        if message.contains("timeout expired") { return .timedOut }
+        for words in ["session is read-only", "session is not read-only", "in hot standby mode"] {
+            if message.contains(words) { return .otherKindOfServer }
+        }
+        // The C library's own words, which it also gives for the code.
+        for code in [EAI_NONAME, EAI_AGAIN, EAI_FAIL] where message.contains(String(cString: gai_strerror(code))) {
+            return .resolver(code)
+        }
+        for code in 1...133 as ClosedRange<CInt> where message.contains(String(cString: strerror(code))) {
+            return .system(code)
+        }
+        return .other
+    }
+}
+
+extension ConnectionFailure: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .server(let state): "the server refused: SQLSTATE \(state)"
+        case .resolver(let code): "its name was not found: \(String(cString: gai_strerror(code)))"
+        case .system(let code): "\(String(cString: strerror(code))) (errno \(code))"
+        case .tls(.untrustedCertificate): "TLS: the server's certificate is not trusted"
+        case .tls(.certificateOfAnotherHost): "TLS: the server's certificate is another host's"
+        case .tls(.notOffered): "TLS: the server does not offer it"
+        case .tls(.missingRootCertificate): "TLS: the root certificate is missing"
+        case .tls(.other): "TLS could not be agreed on"
+        case .timedOut: "no answer in time"
+        case .passwordMissing: "the server wants a password, and none is configured"
+        case .otherKindOfServer: "no server is of the kind that target_session_attrs asks for"
+        case .unsuitable(let reason): "the server was reached, but \(reason)"
+        case .other: "libpq gave no reason that has a code"
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/// A piece of SQL without parameters, for example a list of columns that several statements select.
+///
+/// It is made of literals, of other fragments, of numbers and of the raw values of enumerations: no string of the
+/// program's can get into it.
+public struct SQLFragment: ExpressibleByStringInterpolation, Sendable {
+    /// The SQL.
+    public let text: String
+
+    private init(text: String) { self.text = text }
+
+    public init(stringLiteral value: StaticString) { text = value.description }
+    public init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
+
+    /// What a fragment's literal is made with.
+    public struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var text = ""
+
+        public init(literalCapacity: Int, interpolationCount: Int) {}
+
+        public mutating func appendLiteral(_ literal: StaticString) { text += literal.description }
+
+        public mutating func appendInterpolation(_ fragment: SQLFragment) { text += fragment.text }
+
+        public mutating func appendInterpolation(_ number: some FixedWidthInteger) { text += String(number) }
+
+        /// A raw value as a string of SQL.
+        public mutating func appendInterpolation(_ value: some RawRepresentable<String>) {
+            text += SQLFragment(value).text
+        }
+    }
+
+    /// A raw value as a string of SQL.
+    public init(_ value: some RawRepresentable<String>) {
+        text =
+            "'" + value.rawValue.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''") + "'"
+    }
+}
+
+extension Sequence<SQLFragment> {
+    /// The fragments one after another, with `separator` between them.
+    public func joined(separator: SQLFragment) -> SQLFragment {
+        var result: SQLFragment?
+        for fragment in self {
+            if let before = result { result = "\(before)\(separator)\(fragment)" } else { result = fragment }
+        }
+        return result ?? ""
+    }
+}

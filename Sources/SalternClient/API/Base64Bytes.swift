@@ -1,0 +1,66 @@
+public import Cryptography
+
+/// Bytes that are canonical base64 in JSON.
+public struct Base64Bytes: Codable, Hashable, Sendable {
+    public var bytes: [UInt8]
+
+    public init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        do {
+            bytes = try Base64.decode(container.decode(String.self).utf8)
+        } catch is Base64.Failure {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64")
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(Base64.encodeToString(bytes))
+    }
+}
+
+/// Secret bytes that are base64 in JSON: a password key, a recovery key. Never printed.
+public struct SecretBytes: Codable, Sendable, Equatable {
+    public let bytes: SecureBytes
+
+    public init(_ bytes: SecureBytes) { self.bytes = bytes }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        do {
+            bytes = try Base64.decodeSecure(container.decode(String.self).utf8)
+        } catch is Base64.Failure {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64")
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(Base64.encodeToString(bytes))
+    }
+}
+
+/// A token as the server gives it out: text that opens something. Never printed.
+public struct Token: Codable, Sendable, Equatable {
+    /// The text, as ASCII.
+    public let text: SecureBytes
+
+    public init(_ text: SecureBytes) { self.text = text }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        // It goes into a field of a request: nothing in it may end the field.
+        guard !text.isEmpty, text.utf8.count <= 512, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no token")
+        }
+        self.text = SecureBytes(copying: text.utf8)
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
+    }
+}

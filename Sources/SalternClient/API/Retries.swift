@@ -1,0 +1,42 @@
+/// Sends again what may be sent again, after waits that double and differ from one client to another.
+///
+/// Only for what the API promises to be repeatable ("Sending again" in docs/clients.md): its reply may have been lost.
+public struct Retries: Sendable {
+    /// How often it is sent at most.
+    public var attempts: Int
+    /// The first and the longest wait.
+    public var waits: ClosedRange<Duration>
+
+    public init(attempts: Int = 5, waits: ClosedRange<Duration> = .seconds(1)...(.seconds(60))) {
+        self.attempts = attempts
+        self.waits = waits
+    }
+
+    /// How long to wait after the `failures`-th failure in a row: what the server asked for, else half of the doubled
+    /// wait and a random part of the other half.
+    /// - Parameter chance: From 0 to 1.
+    public func wait(after failures: Int, asked: Duration?, chance: Double) -> Duration {
+        let doubled = min(waits.lowerBound * (1 << min(max(failures - 1, 0), 16)), waits.upperBound)
+        let own = doubled * (0.5 + chance / 2)
+        guard let asked else { return own }
+        // Everybody was told the same: a little more for each keeps them apart.
+        return min(asked, .seconds(600)) + min(own, .seconds(2)) * chance
+    }
+
+    /// Calls `body` until it succeeds, fails for good or has failed often enough.
+    public func callAsFunction<Result: Sendable>(
+        _ body: () async throws(APIError) -> Result
+    ) async throws(APIError) -> Result {
+        var failures = 0
+        while true {
+            do throws(APIError) {
+                return try await body()
+            } catch {
+                failures += 1
+                guard error.isPassing, failures < attempts else { throw error }
+                let wait = wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
+                do { try await Task.sleep(for: wait) } catch { throw .transport(.cancelled) }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+internal import Cryptography
+
+/// A new password key with what belongs to it.
+public struct NewCredential: Sendable {
+    public var passwordKey: SecretBytes
+    public var iterations: Int
+    public var keyring: [UInt8]?
+    /// The revision of the keyring that the new one replaces.
+    public var keyringRevision: Revision?
+    /// What the recovery code opens from now on, when data keys change.
+    public var recoveryKeyring: [UInt8]?
+
+    public init(
+        passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, keyringRevision: Revision?,
+        recoveryKeyring: [UInt8]? = nil
+    ) {
+        self.passwordKey = passwordKey
+        self.iterations = iterations
+        self.keyring = keyring
+        self.keyringRevision = keyringRevision
+        self.recoveryKeyring = recoveryKeyring
+    }
+}
+
+extension SalternAPI {
+    struct Proof: Encodable { let currentPasswordKey: SecretBytes }
+
+    struct CredentialBody: Encodable {
+        struct KDF: Encodable { let iterations: Int }
+        var currentPasswordKey: SecretBytes?
+        var userid: String?
+        let passwordKey: SecretBytes
+        let kdf: KDF
+        let keyring: Base64Bytes?
+        let keyringRevision: Revision?
+        let recoveryKeyring: Base64Bytes?
+
+        init(_ new: NewCredential, current: SecretBytes?, userid: String? = nil) {
+            currentPasswordKey = current
+            self.userid = userid
+            passwordKey = new.passwordKey
+            kdf = KDF(iterations: new.iterations)
+            keyring = new.keyring.map(Base64Bytes.init)
+            keyringRevision = new.keyringRevision
+            recoveryKeyring = new.recoveryKeyring.map(Base64Bytes.init)
+        }
+    }
+
+    /// `GET /v1/account`
+    public func getAccount(_ token: Token) async throws(APIError) -> AccountDescription {
+        try await call(HTTPRequest(.get, "/v1/account", token: token.text))
+    }
+
+    /// `DELETE /v1/account`
+    public func deleteAccount(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
+        try await call(
+            Self.request(.delete, "/v1/account", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// `PUT /v1/account/credential`
+    /// - Parameter current: Nil for the session that a recovery has opened.
+    public func changeCredential(
+        _ new: NewCredential, current: SecretBytes?, _ token: Token
+    ) async throws(APIError) -> CredentialReply {
+        try await call(
+            Self.request(.put, "/v1/account/credential", token: token, CredentialBody(new, current: current)))
+    }
+
+    /// `PUT /v1/account/userid`
+    public func changeUserid(
+        _ userid: String, _ new: NewCredential, current: SecretBytes, _ token: Token
+    ) async throws(APIError) -> CredentialReply {
+        try await call(
+            Self.request(
+                .put, "/v1/account/userid", token: token, CredentialBody(new, current: current, userid: userid)))
+    }
+
+    /// `GET /v1/account/keyring`
+    /// - Returns: nil when there is none.
+    public func getKeyring(_ token: Token) async throws(APIError) -> KeyringReply? {
+        do {
+            return try await call(HTTPRequest(.get, "/v1/account/keyring", token: token.text))
+        } catch .problem(let problem) where problem.status == 404 {
+            return nil
+        }
+    }
+
+    /// `PUT /v1/account/keyring`
+    public func putKeyring(
+        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> Revision {
+        struct Body: Encodable {
+            let keyring: Base64Bytes
+            let recoveryKeyring: Base64Bytes?
+        }
+        struct Reply: Decodable { let revision: Revision }
+        let body = Body(keyring: Base64Bytes(keyring), recoveryKeyring: recoveryKeyring.map(Base64Bytes.init))
+        let request = try Self.request(
+            .put, "/v1/account/keyring", token: token, fields: [precondition.field], body)
+        return try await call(request, as: Reply.self).revision
+    }
+
+    /// `PUT /v1/account/receipt`
+    public func putReceipt(_ receipt: String, _ token: Token) async throws(APIError) {
+        struct Body: Encodable { let receipt: String }
+        try await call(Self.request(.put, "/v1/account/receipt", token: token, Body(receipt: receipt)))
+    }
+
+    /// `POST /v1/account/export`: everything that the server holds, as NDJSON.
+    public func exportAccount(
+        currentPasswordKey: SecretBytes, _ token: Token
+    ) async throws(APIError) -> HTTPReplyStream {
+        try await stream(
+            Self.request(.post, "/v1/account/export", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// `GET /v1/account/events`
+    public func listEvents(
+        page: String? = nil, limit: Int? = nil, _ token: Token
+    ) async throws(APIError) -> SecurityLogPage {
+        let target = Self.target("/v1/account/events", [("limit", limit.map(String.init)), ("page", page)])
+        return try await call(HTTPRequest(.get, target, token: token.text))
+    }
+
+    /// `PUT /v1/account/recovery`
+    /// - Parameters:
+    ///   - keyring: What the code opens.
+    ///   - accountKeyring: The account's own keyring, which knows how to seal to the code, and the revision that it
+    ///     replaces at the same moment. Needed when the account has one and `keyring` has its data keys.
+    /// - Returns: The revision of the account's keyring; nil when there is none.
+    @discardableResult
+    public func setRecovery(
+        recoveryKey: SecretBytes, keyring: [UInt8]?, accountKeyring: (sealed: [UInt8], replacing: Revision)? = nil,
+        currentPasswordKey: SecretBytes, _ token: Token
+    ) async throws(APIError) -> Revision? {
+        struct Body: Encodable {
+            let currentPasswordKey: SecretBytes
+            let recoveryKey: SecretBytes
+            let keyring: Base64Bytes?
+            let accountKeyring: Base64Bytes?
+            let accountKeyringRevision: Revision?
+        }
+        struct Reply: Decodable { let keyringRevision: Revision? }
+        let body = Body(
+            currentPasswordKey: currentPasswordKey, recoveryKey: recoveryKey, keyring: keyring.map(Base64Bytes.init),
+            accountKeyring: accountKeyring.map { Base64Bytes($0.sealed) },
+            accountKeyringRevision: accountKeyring?.replacing)
+        let request = try Self.request(.put, "/v1/account/recovery", token: token, body)
+        return try await call(request, as: Reply.self).keyringRevision
+    }
+
+    /// `DELETE /v1/account/recovery`
+    public func removeRecovery(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) {
+        try await call(
+            Self.request(.delete, "/v1/account/recovery", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+}

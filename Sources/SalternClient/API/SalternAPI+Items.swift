@@ -1,0 +1,99 @@
+internal import Cryptography
+
+extension SalternAPI {
+    /// `GET /v1/items`
+    /// - Parameter isMetaOnly: Without titles and bodies.
+    public func listItems(
+        collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil, page: String? = nil, _ token: Token
+    ) async throws(APIError) -> ItemPage {
+        let query = [
+            ("collection", collection), ("fields", isMetaOnly ? "meta" : nil), ("limit", limit.map(String.init)),
+            ("page", page),
+        ]
+        return try await call(HTTPRequest(.get, Self.target("/v1/items", query), token: token.text))
+    }
+
+    /// `GET /v1/items/{id}`
+    public func getItem(_ id: ItemID, _ token: Token) async throws(APIError) -> ItemState {
+        try await call(HTTPRequest(.get, "/v1/items/\(id)", token: token.text))
+    }
+
+    /// `PUT /v1/items/{id}`
+    public func putItem(
+        _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        try await call(
+            Self.request(.put, "/v1/items/\(id)", token: token, fields: [precondition.field], content))
+    }
+
+    /// `GET /v1/items/{id}/body`: the sealed body alone.
+    public func getItemBody(_ id: ItemID, _ token: Token) async throws(APIError) -> HTTPReplyStream {
+        try await stream(HTTPRequest(.get, "/v1/items/\(id)/body", token: token.text))
+    }
+
+    /// `PUT /v1/items/{id}/body`: an item whose sealed body is sent as bytes.
+    public func putItemBody(
+        _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        let query = [
+            ("format", content.format), ("collection", content.collection),
+            ("iterations", content.iterations.map(String.init)),
+            ("title", content.title.map { Base64URL.encodeToString($0.bytes) }),
+        ]
+        let fields = [precondition.field, ("Content-Type", "application/octet-stream")]
+        return try await call(
+            HTTPRequest(
+                .put, Self.target("/v1/items/\(id)/body", query), fields: fields, token: token.text,
+                body: SecureBytes(copying: content.body.bytes)))
+    }
+
+    /// `DELETE /v1/items/{id}`
+    public func deleteItem(
+        _ id: ItemID, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(.delete, "/v1/items/\(id)", fields: [precondition.field], token: token.text))
+    }
+
+    /// `POST /v1/items/{id}/restore`
+    public func restoreItem(
+        _ id: ItemID, _ precondition: Precondition, _ token: Token
+    ) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(.post, "/v1/items/\(id)/restore", fields: [precondition.field], token: token.text))
+    }
+
+    /// `POST /v1/items/batch`: all of it or nothing.
+    public func writeBatch(_ operations: [BatchOperation], _ token: Token) async throws(APIError) -> BatchResult {
+        struct Body: Encodable { let operations: [BatchOperation] }
+        return try await call(
+            Self.request(.post, "/v1/items/batch", token: token, Body(operations: operations)))
+    }
+
+    /// `GET /v1/changes`
+    /// - Parameters:
+    ///   - cursor: From the page before; nil for everything.
+    ///   - collection: Nil for all of them; a cursor belongs to the collection with which it was had.
+    ///   - isMetaOnly: Without titles and bodies.
+    ///   - tellsDeletions: Whether a listing of everything has all tombstones: for who holds items already.
+    public func listChanges(
+        since cursor: String? = nil, collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil,
+        tellsDeletions: Bool = false, _ token: Token
+    ) async throws(APIError) -> ChangePage {
+        let query = [
+            ("since", cursor), ("collection", collection), ("fields", isMetaOnly ? "meta" : nil),
+            ("limit", limit.map(String.init)), ("tombstones", tellsDeletions ? "all" : nil),
+        ]
+        let target = Self.target("/v1/changes", query)
+        return try await call(HTTPRequest(.get, target, token: token.text))
+    }
+
+    /// `GET /v1/changes/stream`: an event whenever the account's revision moves.
+    /// - Parameter lastEventID: From the last event that came; nil for an event at once.
+    public func streamChanges(lastEventID: String? = nil, _ token: Token) async throws(APIError) -> ServerSentEvents {
+        var fields = [(name: "Accept", value: "text/event-stream")]
+        if let lastEventID { fields.append(("Last-Event-ID", lastEventID)) }
+        return ServerSentEvents(
+            try await stream(HTTPRequest(.get, "/v1/changes/stream", fields: fields, token: token.text)).body)
+    }
+}

@@ -1,0 +1,54 @@
+/// An item as it is sealed anew.
+public struct StagedItem: Encodable, Sendable {
+    public let id: ItemID
+    /// The revision that was opened.
+    public let ifRevision: Revision
+    public let format: String
+    public let iterations: Int?
+    public let title: Base64Bytes?
+    public let body: Base64Bytes
+
+    public init(
+        id: ItemID, ifRevision: Revision, format: String, iterations: Int? = nil, title: [UInt8]?, body: [UInt8]
+    ) {
+        self.id = id
+        self.ifRevision = ifRevision
+        self.format = format
+        self.iterations = iterations
+        self.title = title.map(Base64Bytes.init)
+        self.body = Base64Bytes(body)
+    }
+}
+
+extension SalternAPI {
+    /// `POST /v1/rotations`
+    public func openRotation(currentPasswordKey: SecretBytes, _ token: Token) async throws(APIError) -> RotationReply {
+        try await call(
+            Self.request(.post, "/v1/rotations", token: token, Proof(currentPasswordKey: currentPasswordKey)))
+    }
+
+    /// `PUT /v1/rotations/{id}/items`
+    public func stageItems(
+        _ items: [StagedItem], in rotation: RotationID, _ token: Token
+    ) async throws(APIError) -> StagedReply {
+        struct Body: Encodable { let items: [StagedItem] }
+        return try await call(
+            Self.request(.put, "/v1/rotations/\(rotation)/items", token: token, Body(items: items)))
+    }
+
+    /// `POST /v1/rotations/{id}/commit`: may take minutes.
+    public func commitRotation(
+        _ rotation: RotationID, _ new: NewCredential, current: SecretBytes, _ token: Token
+    ) async throws(APIError) -> RotationCommitReply {
+        var request = try Self.request(
+            .post, "/v1/rotations/\(rotation)/commit", token: token, CredentialBody(new, current: current))
+        request.timeout = .seconds(620)
+        request.silence = .seconds(620)
+        return try await call(request)
+    }
+
+    /// `DELETE /v1/rotations/{id}`
+    public func discardRotation(_ rotation: RotationID, _ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/rotations/\(rotation)", token: token.text))
+    }
+}

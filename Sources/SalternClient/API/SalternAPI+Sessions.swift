@@ -1,0 +1,90 @@
+/// What a device says of itself.
+public struct DeviceClaim: Encodable, Sendable {
+    public var name: String?
+    /// From its last log-in: so that nobody else's wrong guesses make this device wait.
+    public var token: Token?
+
+    public init(name: String? = nil, token: Token? = nil) {
+        self.name = name
+        self.token = token
+    }
+}
+
+extension SalternAPI {
+    private struct KDF: Encodable { let iterations: Int }
+    private struct Name: Encodable { let name: String }
+
+    /// `POST /v1/accounts`
+    public func register(
+        userid: String, passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, deviceName: String? = nil,
+        invite: Token? = nil
+    ) async throws(APIError) -> RegistrationReply {
+        struct Body: Encodable {
+            let userid: String
+            let passwordKey: SecretBytes
+            let kdf: KDF
+            let keyring: Base64Bytes?
+            let device: Name?
+            let invite: Token?
+        }
+        let body = Body(
+            userid: userid, passwordKey: passwordKey, kdf: KDF(iterations: iterations),
+            keyring: keyring.map(Base64Bytes.init), device: deviceName.map(Name.init), invite: invite)
+        return try await call(Self.request(.post, "/v1/accounts", body))
+    }
+
+    /// `POST /v1/sessions`
+    /// - Parameter code: Six digits or a recovery code, for an account with a second factor.
+    public func logIn(
+        userid: String, passwordKey: SecretBytes, device: DeviceClaim? = nil, code: String? = nil
+    ) async throws(APIError) -> LoginReply {
+        struct Body: Encodable {
+            let userid: String
+            let passwordKey: SecretBytes
+            let device: DeviceClaim?
+            let totp: String?
+        }
+        let body = Body(userid: userid, passwordKey: passwordKey, device: device, totp: code)
+        return try await call(Self.request(.post, "/v1/sessions", body))
+    }
+
+    /// `GET /v1/sessions`
+    public func listSessions(_ token: Token) async throws(APIError) -> [SessionDescription] {
+        struct Reply: Decodable { let sessions: [SessionDescription] }
+        return try await call(HTTPRequest(.get, "/v1/sessions", token: token.text), as: Reply.self).sessions
+    }
+
+    /// `DELETE /v1/sessions`
+    /// - Returns: How many sessions have ended, and where the server renews it, the device's token.
+    public func endOtherSessions(_ token: Token) async throws(APIError) -> (ended: Int, deviceToken: Token?) {
+        struct Reply: Decodable {
+            let ended: Int
+            let deviceToken: Token?
+        }
+        let reply = try await call(HTTPRequest(.delete, "/v1/sessions", token: token.text), as: Reply.self)
+        return (reply.ended, reply.deviceToken)
+    }
+
+    /// `DELETE /v1/sessions/current`
+    public func endCurrentSession(_ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/sessions/current", token: token.text))
+    }
+
+    /// `DELETE /v1/sessions/{id}`
+    public func endSession(_ id: SessionID, _ token: Token) async throws(APIError) {
+        try await call(HTTPRequest(.delete, "/v1/sessions/\(id)", token: token.text))
+    }
+
+    /// `POST /v1/recoveries`
+    public func recover(
+        userid: String, recoveryKey: SecretBytes, deviceName: String? = nil
+    ) async throws(APIError) -> RecoveryReply {
+        struct Body: Encodable {
+            let userid: String
+            let recoveryKey: SecretBytes
+            let device: Name?
+        }
+        let body = Body(userid: userid, recoveryKey: recoveryKey, device: deviceName.map(Name.init))
+        return try await call(Self.request(.post, "/v1/recoveries", body))
+    }
+}

@@ -1,0 +1,126 @@
+internal import Cryptography
+internal import Foundation
+
+/// The server's API: one method for each operation of openapi.yaml, under its name.
+///
+/// A method sends one request and does not repeat it; see ``Retries``. What needs a session takes its token.
+public struct SalternAPI: Sendable {
+    private let transport: any HTTPTransport
+
+    public init(_ transport: any HTTPTransport) { self.transport = transport }
+
+    // MARK: Calls
+
+    /// Sends a request and reads the JSON of its reply.
+    func call<Reply: Decodable>(_ request: HTTPRequest, as type: Reply.Type = Reply.self) async throws(APIError)
+        -> Reply
+    {
+        try Self.decode(type, try await send(request).body)
+    }
+
+    /// Sends a request whose reply has no body that matters.
+    func call(_ request: HTTPRequest) async throws(APIError) {
+        _ = try await send(request)
+    }
+
+    /// Sends a request.
+    /// - Throws: The problem of a reply that is none of 2xx and of the statuses in `accepting`.
+    func send(_ request: HTTPRequest, accepting: Set<Int> = []) async throws(APIError) -> HTTPReply {
+        let reply: HTTPReply
+        do throws(TransportError) { reply = try await transport.send(request) } catch { throw .transport(error) }
+        guard (200..<300).contains(reply.head.status) || accepting.contains(reply.head.status) else {
+            throw Self.problem(reply)
+        }
+        return reply
+    }
+
+    /// Sends a request whose reply is read while it comes.
+    func stream(_ request: HTTPRequest) async throws(APIError) -> HTTPReplyStream {
+        let stream: HTTPReplyStream
+        do throws(TransportError) { stream = try await transport.stream(request) } catch { throw .transport(error) }
+        if (200..<300).contains(stream.head.status) { return stream }
+        var body: [UInt8] = []
+        do {
+            for try await piece in stream.body where body.count < 1 << 20 { body += piece }
+        } catch {
+            throw .transport(error)
+        }
+        throw Self.problem(HTTPReply(head: stream.head, body: body))
+    }
+
+    private static func problem(_ reply: HTTPReply) -> APIError {
+        guard var problem = try? decode(Problem.self, reply.body), problem.status == reply.head.status else {
+            return .unexpectedReply
+        }
+        problem.retryAfter = reply.head.retryAfter
+        return .problem(problem)
+    }
+
+    // MARK: JSON
+
+    static func decode<Value: Decodable>(_ type: Value.Type, _ body: [UInt8]) throws(APIError) -> Value {
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .custom { decoder in
+            let container = try decoder.singleValueContainer()
+            let text = try container.decode(String.self)
+            guard let date = Self.date(text) else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "no RFC 3339 time")
+            }
+            return date
+        }
+        do { return try decoder.decode(type, from: Data(body)) } catch { throw .unexpectedReply }
+    }
+
+    private static func date(_ text: String) -> Date? {
+        let style = Date.ISO8601FormatStyle(includingFractionalSeconds: text.contains("."))
+        return try? style.parse(text)
+    }
+
+    /// The body of a request with a JSON value.
+    static func json(_ value: some Encodable) throws(APIError) -> SecureBytes {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.outputFormatting = [.withoutEscapingSlashes]
+        do {
+            var text = try encoder.encode(value)
+            // Keys and codes are in there: no copy stays behind that this could wipe.
+            defer { text.resetBytes(in: text.indices) }
+            return text.withUnsafeBytes { SecureBytes(copying: $0) }
+        } catch {
+            throw .unexpectedReply
+        }
+    }
+
+    /// A request with a JSON body.
+    static func request(
+        _ method: HTTPRequest.Method, _ target: String, token: Token? = nil,
+        fields: [(name: String, value: String)] = [],
+        _ body: some Encodable
+    ) throws(APIError) -> HTTPRequest {
+        HTTPRequest(
+            method, target, fields: fields + [("Content-Type", "application/json")], token: token?.text,
+            body: try json(body))
+    }
+
+    /// A path with a query of the members that are there.
+    static func target(_ path: String, _ query: [(name: String, value: String?)]) -> String {
+        let members = query.compactMap { name, value in value.map { "\(name)=\(escaped($0))" } }
+        return members.isEmpty ? path : path + "?" + members.joined(separator: "&")
+    }
+
+    /// Percent-encodes everything but unreserved characters (RFC 3986 section 2.3).
+    static func escaped(_ text: String) -> String {
+        var escaped = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+                UInt8(ascii: "~"):
+                escaped.append(Character(Unicode.Scalar(byte)))
+            default:
+                escaped += "%" + Hex.encode([byte]).uppercased()
+            }
+        }
+        return escaped
+    }
+}

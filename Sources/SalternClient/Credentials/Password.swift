@@ -1,0 +1,33 @@
+internal import Cryptography
+internal import Foundation
+
+/// A password as it is stretched: NFC, then UTF-8, the same bytes on every platform. Zeroed when it goes, never printed.
+public struct Password: Sendable {
+    let bytes: SecureBytes
+
+    /// Normalises what a person has typed.
+    public init(_ text: String) {
+        bytes = SecureBytes(copying: text.precomposedStringWithCanonicalMapping.utf8)
+    }
+
+    /// Whether there is none.
+    public var isEmpty: Bool { bytes.isEmpty }
+}
+
+/// What a password becomes before anything is sent: PBKDF2 makes its output in blocks of 32 bytes that say nothing about
+/// each other.
+public struct StretchedPassword: Sendable {
+    /// The first block: for the server.
+    public let passwordKey: SecretBytes
+    /// The second block: stays here, and opens the keyring.
+    let unlockKey: SecureBytes
+
+    init(_ stretched: SecureBytes) {
+        (passwordKey, unlockKey) = stretched.withUnsafeBytes { bytes in
+            (
+                SecretBytes(SecureBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[..<32]))),
+                SecureBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[32...]))
+            )
+        }
+    }
+}

@@ -1,0 +1,77 @@
+internal import Cryptography
+
+/// The code that a person prints: 24 random characters of Crockford's base32 (120 bits) and one that checks them.
+///
+/// The check is Luhn's for 32 digits: every single wrong character and nearly every swap of two neighbours is noticed
+/// before anything is sent.
+public struct RecoveryCode: Sendable {
+    /// 25 ASCII characters.
+    let characters: SecureBytes
+
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+    private static let digitCount = 24
+    /// Constants of this kit: the server does not know them.
+    static let iterations = 100_000
+
+    /// Draws a new code.
+    public static func random() -> RecoveryCode {
+        let random = SecureRandom.secureBytes(digitCount)
+        let characters = SecureBytes(count: digitCount + 1) { code in
+            random.withUnsafeBytes { random in
+                for index in 0..<digitCount { code[index] = random[index] & 31 }
+            }
+            code[digitCount] = checkDigit(UnsafeRawBufferPointer(rebasing: code[..<digitCount]))
+            for index in code.indices { code[index] = alphabet[Int(code[index])] }
+        }
+        return RecoveryCode(characters: characters)
+    }
+
+    /// Reads what a person has typed: case, spaces and hyphens do not count, O is 0, I and L are 1.
+    /// - Returns: nil when it is no code, or one with a typing error.
+    public init?(_ text: String) {
+        let digits = text.utf8.compactMap { Self.ignored.contains($0) ? nil : Self.value($0) ?? 32 }
+        guard digits.count == Self.digitCount + 1, digits.allSatisfy({ $0 < 32 }),
+            digits.withUnsafeBytes({ Self.checkDigit(UnsafeRawBufferPointer(rebasing: $0[..<Self.digitCount])) })
+                == digits[Self.digitCount]
+        else { return nil }
+        characters = SecureBytes(copying: digits.map { Self.alphabet[Int($0)] })
+    }
+
+    private init(characters: SecureBytes) { self.characters = characters }
+
+    /// As it is printed: groups of five.
+    public var text: String {
+        characters.withUnsafeBytes { bytes in
+            stride(from: 0, to: bytes.count, by: 5)
+                .map { String(decoding: bytes[$0..<min($0 + 5, bytes.count)], as: UTF8.self) }
+                .joined(separator: "-")
+        }
+    }
+
+    /// What the code becomes: the first block is the recovery key for the server, the second opens the recovery keyring.
+    func stretched(saltPrefix: String) async -> StretchedPassword {
+        StretchedPassword(await StretchingRule.derive(characters, saltPrefix + "recovery", Self.iterations))
+    }
+
+    private static let ignored: [UInt8] = Array(" -\t\r\n".utf8)
+
+    private static func value(_ character: UInt8) -> UInt8? {
+        switch character & 0xdf {
+        case UInt8(ascii: "O"): return 0
+        case UInt8(ascii: "I"), UInt8(ascii: "L"): return 1
+        default: break
+        }
+        let upper = (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(character) ? character & 0xdf : character
+        return alphabet.firstIndex(of: upper).map(UInt8.init)
+    }
+
+    /// Luhn's algorithm modulo 32.
+    private static func checkDigit(_ digits: UnsafeRawBufferPointer) -> UInt8 {
+        var sum = 0
+        for (index, digit) in digits.reversed().enumerated() {
+            let weighted = Int(digit) * (index % 2 == 0 ? 2 : 1)
+            sum += weighted / 32 + weighted % 32
+        }
+        return UInt8((32 - sum % 32) % 32)
+    }
+}

@@ -1,0 +1,64 @@
+public import Cryptography
+internal import Foundation
+
+/// Which parameters this app stretches with, whatever a server says: one that was taken over would otherwise ask for a
+/// key that is easy to guess.
+public struct StretchingRule: Sendable {
+    /// The salt prefix that the app ships or has learnt at its first contact.
+    public var saltPrefix: String
+    /// The fewest iterations that this app has ever used.
+    public var minimumIterations: Int
+
+    public init(saltPrefix: String, minimumIterations: Int = PBKDF2.recommendedIterations) {
+        self.saltPrefix = saltPrefix
+        self.minimumIterations = minimumIterations
+    }
+
+    /// Why parameters are refused.
+    public enum Refusal: Error, Hashable, Sendable {
+        case algorithm
+        case saltPrefix
+        /// Not the prefix followed by the userid.
+        case salt
+        case iterations(minimum: Int)
+        case keyLength
+    }
+
+    /// The most iterations that a server may ask for: more would only keep the device busy.
+    public static let maximumIterations = 10_000_000
+
+    /// - Throws: ``Refusal`` for anything but what this app would use itself.
+    public func check(_ parameters: KDFParameters, userid: String) throws(Refusal) {
+        guard parameters.algorithm == "PBKDF2-HMAC-SHA256" else { throw .algorithm }
+        guard parameters.saltPrefix == saltPrefix else { throw .saltPrefix }
+        guard parameters.salt.utf8.elementsEqual((saltPrefix + userid).utf8) else { throw .salt }
+        try check(iterations: parameters.iterations)
+        guard parameters.keyLength == 32 else { throw .keyLength }
+    }
+
+    func check(iterations: Int) throws(Refusal) {
+        guard (minimumIterations...Self.maximumIterations).contains(iterations) else {
+            throw .iterations(minimum: minimumIterations)
+        }
+    }
+
+    /// Stretches a password: seconds of work, off the caller's thread.
+    /// - Throws: ``Refusal/iterations(minimum:)``.
+    public func stretch(
+        _ password: Password, userid: String, iterations: Int
+    ) async throws(Refusal) -> StretchedPassword {
+        try check(iterations: iterations)
+        return StretchedPassword(await Self.derive(password.bytes, saltPrefix + userid, iterations))
+    }
+
+    static func derive(_ secret: SecureBytes, _ salt: String, _ iterations: Int) async -> SecureBytes {
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global(qos: .userInitiated).async {
+                let stretched = try? PBKDF2.deriveKey(
+                    from: secret, salt: salt.utf8, unsafeUncheckedIterations: iterations, byteCount: 64)
+                // It fails for lengths and counts only, which are checked before.
+                continuation.resume(returning: stretched ?? SecureRandom.secureBytes(64))
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+internal import Cryptography
+
+/// What the password opens: the data keys of all generations, the key that names chunks, and what the recovery needs.
+///
+/// It is sealed as a ``SealedBox`` of the part `keyring`, in a version of its own:
+///
+///     version (1) ‖ counter (8) ‖ vault key (32) ‖ number of data keys (2) ‖ data keys, the current one last
+///     ‖ 0, or 1 ‖ recovery public key (65) ‖ recovery authentication key (32) ‖ length (2) ‖ what the code opens
+public struct Keyring: Sendable {
+    /// Grows with every change: a server that gives an older keyring back is noticed.
+    public internal(set) var counter: UInt64
+    /// From which ids of chunks are made.
+    let vaultKey: SecureBytes
+    /// The data keys by generation, the oldest first; the last one seals.
+    public internal(set) var dataKeys: [DataKey]
+    /// Set when there is a printed code.
+    var recovery: RecoveryKeys?
+
+    /// Why bytes are no keyring.
+    public enum Failure: Error, Hashable, Sendable {
+        /// Another password, or changed bytes.
+        case notAuthentic
+        /// Of a later version of this kit, or damaged.
+        case malformed
+    }
+
+    private static let version: UInt8 = 1
+    /// 64 KiB of keyring hold more; so many are never in use at once.
+    private static let dataKeyLimit = 256
+
+    /// A new keyring with one data key.
+    public static func new() -> Keyring {
+        Keyring(counter: 1, vaultKey: SecureRandom.secureBytes(32), dataKeys: [.random()], recovery: nil)
+    }
+
+    /// The key that seals.
+    var currentKey: DataKey {
+        guard let key = dataKeys.last else { preconditionFailure("a keyring has at least one data key") }
+        return key
+    }
+
+    /// The key of that name.
+    func key(_ id: DataKey.ID) throws(SealedBox.Failure) -> DataKey {
+        guard let key = dataKeys.last(where: { $0.id == id }) else { throw .unknownKey }
+        return key
+    }
+
+    /// The keyring after a change.
+    func changed(_ change: (inout Keyring) -> Void) -> Keyring {
+        var keyring = self
+        keyring.counter += 1
+        change(&keyring)
+        return keyring
+    }
+
+    /// This keyring, which opens also what an earlier one does. What seals stays the same.
+    func opening(also earlier: Keyring) -> Keyring {
+        var keyring = self
+        keyring.dataKeys = earlier.dataKeys.filter { key in !dataKeys.contains { $0.id == key.id } } + dataKeys
+        return keyring
+    }
+
+    // MARK: Sealing
+
+    /// No account and no item: see ``SealedBox/Place/account``.
+    private static let place = SealedBox.Place(.keyring, account: .none, item: .none, collection: "")
+
+    /// Seals it under a password's unlock key.
+    public func sealed(under password: StretchedPassword) throws(SealedBox.Failure) -> [UInt8] {
+        try SealedBox.seal(
+            encoded(), SealedBox.Edit(number: counter, previous: SealedBox.Edit.first.previous), at: Self.place,
+            with: Self.key(password))
+    }
+
+    /// Opens what ``sealed(under:)`` returned.
+    public init(sealed: [UInt8], openedBy password: StretchedPassword) throws(Failure) {
+        let content: SealedBox.Content
+        do throws(SealedBox.Failure) {
+            content = try SealedBox.open(sealed, at: Self.place, with: Self.key(password))
+        } catch .malformed {
+            throw .malformed
+        } catch {
+            throw .notAuthentic
+        }
+        try self.init(encoded: content.content)
+        guard counter == content.edit.number else { throw .malformed }
+    }
+
+    private static func key(_ password: StretchedPassword) -> DataKey {
+        let bytes = HKDF.deriveKey(from: password.unlockKey, info: SealingLabels.keyringKey.utf8)
+        guard let key = DataKey(bytes) else { preconditionFailure("HKDF returns what it is asked for") }
+        return key
+    }
+
+    // MARK: Encoding
+
+    func encoded() -> SecureBytes {
+        var writer = SecretWriter()
+        writer.write([Self.version])
+        writer.write(counter.bigEndianBytes)
+        writer.write(vaultKey)
+        writer.write(UInt16(dataKeys.count).bigEndianBytes)
+        for key in dataKeys { writer.write(key.bytes) }
+        if let recovery {
+            writer.write([1])
+            writer.write(recovery.publicKey.bytes)
+            writer.write(recovery.authenticationKey)
+            writer.write(UInt16(recovery.sealedPrivateKey.count).bigEndianBytes)
+            writer.write(recovery.sealedPrivateKey)
+        } else {
+            writer.write([0])
+        }
+        return writer.bytes
+    }
+
+    init(encoded: SecureBytes) throws(Failure) {
+        var reader = SecretReader(encoded)
+        guard reader.byte() == Self.version, let counter = reader.number(8), let vaultKey = reader.secret(32),
+            let count = reader.number(2), (1...UInt64(Self.dataKeyLimit)).contains(count)
+        else { throw .malformed }
+        var keys: [DataKey] = []
+        for _ in 0..<count {
+            guard let key = reader.secret(DataKey.byteCount).flatMap(DataKey.init) else { throw .malformed }
+            keys.append(key)
+        }
+        var recovery: RecoveryKeys?
+        switch reader.byte() {
+        case 0: break
+        case 1:
+            guard let point = reader.bytes(P256.PublicKey.byteCount), let publicKey = try? P256.PublicKey(point),
+                let authenticationKey = reader.secret(32), let length = reader.number(2),
+                let sealed = reader.bytes(Int(length))
+            else { throw .malformed }
+            recovery = RecoveryKeys(
+                publicKey: publicKey, authenticationKey: authenticationKey, sealedPrivateKey: sealed)
+        default: throw .malformed
+        }
+        guard reader.isAtEnd else { throw .malformed }
+        self.init(counter: counter, vaultKey: vaultKey, dataKeys: keys, recovery: recovery)
+    }
+
+    private init(counter: UInt64, vaultKey: SecureBytes, dataKeys: [DataKey], recovery: RecoveryKeys?) {
+        self.counter = counter
+        self.vaultKey = vaultKey
+        self.dataKeys = dataKeys
+        self.recovery = recovery
+    }
+}
+
+extension Identifier {
+    /// All zeros: where there is none.
+    static var none: Self {
+        guard let none = Self(bytes: [UInt8](repeating: 0, count: 16)) else { preconditionFailure("sixteen bytes") }
+        return none
+    }
+}

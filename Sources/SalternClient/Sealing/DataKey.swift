@@ -1,0 +1,53 @@
+public import Cryptography
+
+/// A random key of 32 bytes under which items are sealed; none of them is ever sealed with it directly.
+public struct DataKey: Sendable {
+    /// The name by which a sealed box says which data key it needs. It is derived from the key, so two keys that two
+    /// devices made at once have two names.
+    public struct ID: Hashable, Sendable {
+        let bytes: [UInt8]
+
+        init?(bytes: some Collection<UInt8>) {
+            guard bytes.count == 4 else { return nil }
+            self.bytes = [UInt8](bytes)
+        }
+
+        fileprivate init(of key: SecureBytes) {
+            bytes = HKDF.deriveKey(from: key, info: SealingLabels.keyID.utf8, byteCount: 4).withUnsafeBytes {
+                [UInt8]($0)
+            }
+        }
+    }
+
+    /// The size of a key, in bytes.
+    public static let byteCount = 32
+
+    let bytes: SecureBytes
+    /// The key's name.
+    public let id: ID
+
+    /// Draws a new key.
+    public static func random() -> DataKey { DataKey(unchecked: SecureRandom.secureBytes(byteCount)) }
+
+    /// - Returns: nil unless there are 32 bytes.
+    public init?(_ bytes: SecureBytes) {
+        guard bytes.count == Self.byteCount else { return nil }
+        self.init(unchecked: bytes)
+    }
+
+    private init(unchecked bytes: SecureBytes) {
+        self.bytes = bytes
+        id = ID(of: bytes)
+    }
+
+    /// The key of one part of one item.
+    func itemKey(_ place: SealedBox.Place) -> SecureBytes {
+        HKDF.deriveKey(
+            from: bytes, info: Array(SealingLabels.itemKey.utf8) + [place.part.rawValue] + place.item.bytes)
+    }
+}
+
+extension DataKey: Equatable {
+    /// Compares in constant time.
+    public static func == (left: DataKey, right: DataKey) -> Bool { left.bytes == right.bytes }
+}

@@ -1,0 +1,18 @@
+/// Every label under which a key is derived or data authenticated. None is ever used for two purposes, and none changes:
+/// what is sealed has to be opened for as long as it exists. docs/clients.md has vectors.
+enum SealingLabels {
+    /// Begins the additional data of everything in the format ``SealedBox``.
+    static let box = "saltern-1"
+    /// The key of one part of one item: followed by the part and the item's id.
+    static let itemKey = "saltern-1 item key"
+    /// The four bytes by which a sealed box names its data key.
+    static let keyID = "saltern-1 key id"
+    /// The key of the keyring, from a password's unlock key.
+    static let keyringKey = "saltern-1 keyring key"
+    /// The key of what a printed code opens, from the code's unlock key.
+    static let recoveryKey = "saltern-1 recovery key"
+    /// The key between the recovery public key and an ephemeral one: followed by account, both keys and counter.
+    static let recoveryBox = "saltern-1 recovery box"
+    /// The key from which ids of chunks are made.
+    static let chunkID = "saltern-1 chunk id"
+}

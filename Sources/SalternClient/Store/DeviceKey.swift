@@ -1,0 +1,71 @@
+public import Cryptography
+internal import Foundation
+
+/// Keeps the key that seals what a device has to have at hand without the password: session token, data keys.
+public protocol DeviceKeyStore: Sendable {
+    /// The key; nil when there is none.
+    func load() throws -> SecureBytes?
+    func save(_ key: SecureBytes) throws
+    func remove() throws
+}
+
+/// A file that only its owner can read: for systems without a key store of their own.
+public struct FileKeyStore: DeviceKeyStore {
+    private let path: String
+
+    public init(path: String) { self.path = path }
+
+    public func load() throws -> SecureBytes? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw StoreError.unusable
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & 0o077 == 0, status.st_size == 32 else {
+            throw StoreError.unusable
+        }
+        return try SecureBytes(count: 32) { buffer throws in
+            guard read(descriptor, buffer.baseAddress, buffer.count) == buffer.count else { throw StoreError.damaged }
+        }
+    }
+
+    public func save(_ key: SecureBytes) throws {
+        // Under another name first, so that a crash leaves the old file or the new one.
+        let temporary = path + ".new"
+        unlink(temporary)
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw StoreError.unusable }
+        let isWritten = key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) == $0.count }
+        let isSynced = fsync(descriptor) == 0
+        close(descriptor)
+        guard isWritten, isSynced, rename(temporary, path) == 0 else {
+            unlink(temporary)
+            throw StoreError.unusable
+        }
+    }
+
+    public func remove() throws {
+        guard unlink(path) == 0 || errno == ENOENT else { throw StoreError.unusable }
+    }
+}
+
+/// Seals the facts that are secret with the device's key.
+struct DeviceSeal: Sendable {
+    let key: SecureBytes
+
+    func seal(_ secret: some ByteSource, _ fact: StoreFact) throws -> [UInt8] {
+        do { return try AESGCM.seal(secret, using: key, authenticating: Self.name(fact)) } catch {
+            throw StoreError.unusable
+        }
+    }
+
+    func open(_ sealed: [UInt8], _ fact: StoreFact) throws -> SecureBytes {
+        do { return try AESGCM.open(sealed, using: key, authenticating: Self.name(fact)) } catch {
+            throw StoreError.damaged
+        }
+    }
+
+    private static func name(_ fact: StoreFact) -> String.UTF8View { "saltern device \(fact.rawValue)".utf8 }
+}

@@ -1,0 +1,162 @@
+internal import CSQLite
+internal import Foundation
+
+/// One connection to one SQLite file that nobody else has open.
+///
+/// Not `Sendable`: its owner, an actor, uses it alone.
+final class SQLiteDatabase {
+    /// `sqlite3 *`, owned; null only when SQLite had no memory for it.
+    private let handle: OpaquePointer?
+    /// Prepared statements by their SQL, owned.
+    private var statements: [String: OpaquePointer] = [:]
+
+    /// Opens the file, or makes one that only its owner can read.
+    init(path: String) throws {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw StoreError.unusable }
+        var status = stat()
+        let isPrivate = fstat(descriptor, &status) == 0 && status.st_mode & 0o077 == 0
+        close(descriptor)
+        guard isPrivate else { throw StoreError.unusable }
+        var handle: OpaquePointer?
+        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+        // Owned before anything can throw: SQLite gives a handle even when it fails.
+        self.handle = handle
+        guard code == SQLITE_OK else { throw StoreError.unusable }
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, 250)
+        // Exclusive: one process at a time. Full: what is committed is on the disk.
+        for pragma in ["locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"] {
+            _ = try rows("PRAGMA \(pragma)") { _ in }
+        }
+        // The lock is only taken by the first transaction.
+        try transaction { _ = try rows("SELECT count(*) FROM sqlite_schema") { _ in } }
+    }
+
+    deinit {
+        for statement in statements.values { sqlite3_finalize(statement) }
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs `body` in a transaction: all of it happens, or nothing.
+    func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try execute("BEGIN IMMEDIATE")
+        do {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // SQLite may have rolled back by itself (a full disk); then there is nothing to do.
+            if sqlite3_get_autocommit(handle) == 0 { _ = try? execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Runs a statement that returns nothing.
+    /// - Returns: How many rows it has changed.
+    @discardableResult
+    func execute(_ sql: String, _ values: SQLiteValue...) throws -> Int {
+        try run(sql, values) { _ in }
+        return Int(sqlite3_changes(handle))
+    }
+
+    /// Runs a query.
+    func rows<Row>(
+        _ sql: String, _ values: SQLiteValue..., decode: (SQLiteRow) throws -> Row
+    ) throws -> [Row] {
+        var rows: [Row] = []
+        try run(sql, values) { row in rows.append(try decode(row)) }
+        return rows
+    }
+
+    private func run(
+        _ sql: String, _ values: [SQLiteValue], _ body: (SQLiteRow) throws -> Void
+    ) throws {
+        let statement = try prepared(sql)
+        defer {
+            sqlite3_reset(statement)
+            sqlite3_clear_bindings(statement)
+        }
+        for (index, value) in values.enumerated() { try check(value.bind(to: statement, at: Int32(index + 1))) }
+        while true {
+            let code = sqlite3_step(statement)
+            if code == SQLITE_DONE { return }
+            guard code == SQLITE_ROW else { throw Self.error(code) }
+            try body(SQLiteRow(statement: statement))
+        }
+    }
+
+    private func prepared(_ sql: String) throws -> OpaquePointer {
+        if let statement = statements[sql] { return statement }
+        var statement: OpaquePointer?
+        try check(sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
+        guard let statement else { throw StoreError.damaged }
+        statements[sql] = statement
+        return statement
+    }
+
+    private func check(_ code: Int32) throws {
+        if code != SQLITE_OK { throw Self.error(code) }
+    }
+
+    private static func error(_ code: Int32) -> StoreError {
+        switch code & 0xff {
+        case SQLITE_BUSY, SQLITE_LOCKED: .inUse
+        case SQLITE_FULL: .diskFull
+        case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH: .unusable
+        default: .damaged
+        }
+    }
+}
+
+/// A value that is bound to a statement.
+enum SQLiteValue {
+    case null
+    case integer(Int64)
+    case text(String)
+    case blob([UInt8])
+
+    static func optional(_ value: Int64?) -> SQLiteValue { value.map(SQLiteValue.integer) ?? .null }
+    static func optional(_ value: [UInt8]?) -> SQLiteValue { value.map(SQLiteValue.blob) ?? .null }
+    static func optional(_ value: String?) -> SQLiteValue { value.map(SQLiteValue.text) ?? .null }
+
+    fileprivate func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+        switch self {
+        case .null: return sqlite3_bind_null(statement, index)
+        case .integer(let value): return sqlite3_bind_int64(statement, index, value)
+        case .text(let value):
+            var value = value
+            return value.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    saltern_sqlite3_bind_text(statement, index, $0.baseAddress, UInt64($0.count))
+                }
+            }
+        case .blob(let bytes):
+            // A null pointer would bind NULL instead of no bytes.
+            if bytes.isEmpty { return sqlite3_bind_zeroblob(statement, index, 0) }
+            return bytes.withUnsafeBytes {
+                saltern_sqlite3_bind_blob(statement, index, $0.baseAddress, UInt64($0.count))
+            }
+        }
+    }
+}
+
+/// The row that a query is at; valid until it goes on.
+struct SQLiteRow {
+    fileprivate let statement: OpaquePointer
+
+    func integer(_ column: Int32) -> Int64? {
+        sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : sqlite3_column_int64(statement, column)
+    }
+
+    func text(_ column: Int32) -> String? {
+        sqlite3_column_text(statement, column).map { String(cString: $0) }
+    }
+
+    func blob(_ column: Int32) -> [UInt8]? {
+        guard sqlite3_column_type(statement, column) != SQLITE_NULL else { return nil }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        guard count > 0, let bytes = sqlite3_column_blob(statement, column) else { return [] }
+        return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+    }
+}

@@ -1,0 +1,123 @@
+internal import Cryptography
+
+extension Store {
+    private static let columns =
+        "id, sequence, base, collection, format, iterations, title, body, edit, base_title, base_body, sent"
+
+    /// What was changed here of an item.
+    func change(_ id: ItemID) throws -> LocalChange? {
+        try database.rows(
+            "SELECT \(Self.columns) FROM changes WHERE id = ?", .blob(id.bytes), decode: Self.change
+        ).first
+    }
+
+    /// The oldest changes: as many as fit, at least one.
+    func changes(limit: Int, byteLimit: Int, after sequence: Int64 = 0) throws -> [LocalChange] {
+        var bytes = 0
+        return try database.rows(
+            "SELECT \(Self.columns) FROM changes WHERE sequence > ? ORDER BY sequence LIMIT ?", .integer(sequence),
+            .integer(Int64(limit)), decode: Self.change
+        ).enumerated().prefix { index, change in
+            bytes += 256 + ((change.content?.body.bytes.count ?? 0) + (change.content?.title?.bytes.count ?? 0)) * 4 / 3
+            return index == 0 || bytes <= byteLimit
+        }.map(\.element)
+    }
+
+    func changeCount() throws -> Int {
+        Int(try database.rows("SELECT count(*) FROM changes") { $0.integer(0) ?? 0 }.first ?? 0)
+    }
+
+    /// Notes what a person has done: in the place of an earlier change of the item, whose base it keeps.
+    func record(_ id: ItemID, content: ItemContent?, edit: UInt64) throws {
+        let earlier = try change(id)
+        let item = try item(id)
+        let next = try database.rows("SELECT coalesce(max(sequence), 0) + 1 FROM changes") { $0.integer(0) ?? 1 }.first
+        let base = earlier?.base ?? (earlier == nil ? item?.revision : nil)
+        let baseContent =
+            earlier?.baseContent
+            ?? (earlier == nil ? item.map { ($0.content.title?.bytes, $0.content.body.bytes) } : nil)
+        try write(
+            LocalChange(
+                id: id, sequence: next ?? 1, base: base, content: content, edit: edit, baseContent: baseContent,
+                sent: earlier?.sent))
+    }
+
+    /// Puts a change in the place of the item's earlier one.
+    func write(_ change: LocalChange) throws {
+        let content = change.content
+        try database.execute("DELETE FROM changes WHERE id = ?", .blob(change.id.bytes))
+        try database.execute(
+            "INSERT INTO changes (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .blob(change.id.bytes),
+            .integer(change.sequence), .optional(change.base?.number), .optional(content?.collection),
+            .optional(content?.format), .optional(content?.iterations.map(Int64.init)),
+            .optional(content?.title?.bytes), .optional(content?.body.bytes),
+            .integer(Int64(bitPattern: change.edit)), .optional(change.baseContent?.title),
+            .optional(change.baseContent?.body), .optional(change.sent?.stored))
+    }
+
+    /// Nothing of the item is left to send.
+    func forgetChange(_ id: ItemID) throws {
+        try database.execute("DELETE FROM changes WHERE id = ?", .blob(id.bytes))
+    }
+
+    /// Notes what is about to be sent: from now on it may come back.
+    func markSent(_ changes: [LocalChange]) throws {
+        for change in changes {
+            try database.execute(
+                "UPDATE changes SET sent = ? WHERE id = ? AND sequence = ?", .blob(change.sending.stored),
+                .blob(change.id.bytes), .integer(change.sequence))
+        }
+    }
+
+    private static func change(_ row: SQLiteRow) throws -> LocalChange {
+        guard let sequence = row.integer(1), let edit = row.integer(8) else { throw StoreError.damaged }
+        var content: ItemContent?
+        if let collection = row.text(3), let format = row.text(4), let body = row.blob(7) {
+            content = ItemContent(
+                collection: collection, format: format, iterations: row.integer(5).map { Int($0) }, title: row.blob(6),
+                body: body)
+        }
+        return LocalChange(
+            id: try id(row, 0), sequence: sequence, base: row.integer(2).map(Revision.init), content: content,
+            edit: UInt64(bitPattern: edit), baseContent: row.blob(10).map { (row.blob(9), $0) },
+            sent: row.blob(11).map(LocalChange.Sent.init(stored:)))
+    }
+}
+
+extension LocalChange {
+    /// What is sent when this is.
+    var sending: Sent { content.map { .content(digest: $0.digest) } ?? .deletion }
+
+    /// Whether somebody else can have seen it.
+    var wasSent: Bool { sent == sending }
+}
+
+extension LocalChange.Sent {
+    private static let zeros = [UInt8](repeating: 0, count: 32)
+
+    fileprivate var stored: [UInt8] {
+        switch self {
+        case .content(let digest): digest
+        case .deletion: Self.zeros
+        }
+    }
+
+    fileprivate init(stored: [UInt8]) {
+        self = stored == Self.zeros ? .deletion : .content(digest: stored)
+    }
+}
+
+extension ItemContent {
+    /// SHA-256 of everything that makes the server call two contents equal.
+    var digest: [UInt8] {
+        var hash = SHA256.Incremental()
+        for part in [
+            Array(collection.utf8), Array(format.utf8), Array(String(iterations ?? -1).utf8), title?.bytes ?? [],
+            [title == nil ? 0 : 1], body.bytes,
+        ] {
+            hash.update(UInt64(part.count).bigEndianBytes)
+            hash.update(part)
+        }
+        return hash.finalize().bytes
+    }
+}

@@ -1,0 +1,91 @@
+internal import Cryptography
+
+extension Store {
+    private static let page = 100
+
+    /// Seals anew what the keys of `new` do not open: items, the trash, and what was changed here. Items and trash stay the
+    /// edits that they are; a change becomes a later one, because its bytes of before may be under way. What `old` does not
+    /// open stays as it is.
+    func reseal(from old: Sealer, to new: Sealer) throws {
+        try resealItems("items", from: old, to: new)
+        try resealItems("trash", from: old, to: new)
+        var last: Int64 = 0
+        while true {
+            let changes = try changes(limit: Self.page, byteLimit: 8 << 20, after: last)
+            guard let end = changes.last else { return }
+            last = end.sequence
+            for change in changes { try reseal(change, from: old, to: new) }
+        }
+    }
+
+    private func resealItems(_ table: String, from old: Sealer, to new: Sealer) throws {
+        var last: [UInt8] = []
+        while true {
+            let page = try ids(in: table, after: last, limit: Self.page)
+            guard let end = page.last else { return }
+            last = end.bytes
+            for id in page {
+                guard let item = try table == "items" ? item(id) : trashed(id),
+                    let content = new.resealed(item.content, id, from: old)
+                else { continue }
+                try database.execute(
+                    "UPDATE \(table) SET title = ?, body = ? WHERE id = ?", .optional(content.title?.bytes),
+                    .blob(content.body.bytes), .blob(id.bytes))
+            }
+        }
+    }
+
+    private func reseal(_ change: LocalChange, from old: Sealer, to new: Sealer) throws {
+        var next = change
+        if let content = change.content, let sealed = new.resealed(content, change.id, from: old, asNextEdit: true) {
+            next.content = sealed
+            next.edit = (try? new.open(sealed, change.id))?.edit.number ?? change.edit
+        }
+        if let base = change.baseContent {
+            // It is of the collection where the item was before the change. As the edit that the server has of it now.
+            let collections = [try item(change.id)?.content.collection, change.content?.collection].compactMap(\.self)
+            let sealed = collections.lazy.compactMap { collection in
+                new.resealed(
+                    ItemContent(
+                        collection: collection, format: SealedBox.format, title: base.title, body: base.body),
+                    change.id, from: old, asNextEdit: true)
+            }.first
+            if let sealed { next.baseContent = (sealed.title?.bytes, sealed.body.bytes) }
+        }
+        try write(next)
+    }
+
+    /// The ids of the items that the server has, in their order.
+    func itemIDs(after id: ItemID?, limit: Int) throws -> [ItemID] {
+        try ids(in: "items", after: id?.bytes ?? [], limit: limit)
+    }
+
+    private func ids(in table: String, after id: [UInt8], limit: Int) throws -> [ItemID] {
+        try database.rows(
+            "SELECT id FROM \(table) WHERE id > ? ORDER BY id LIMIT ?", .blob(id), .integer(Int64(limit))
+        ) { row in try Self.id(row, 0) }
+    }
+
+    /// How many changes hold content that the keyring has no key for.
+    func changeCount(unknownTo keyring: Keyring) throws -> Int {
+        let heads = try database.rows(
+            "SELECT substr(body, 1, 5) FROM changes WHERE body IS NOT NULL", decode: { $0.blob(0) ?? [] })
+        return heads.count { head in !keyring.dataKeys.contains { head.dropFirst().starts(with: $0.id.bytes) } }
+    }
+}
+
+extension Sealer {
+    /// The same content under the current data key.
+    /// - Returns: nil for what is under a key of the keyring already, and for what `old` does not open.
+    func resealed(_ content: ItemContent, _ id: ItemID, from old: Sealer, asNextEdit: Bool = false) -> ItemContent? {
+        guard let key = try? SealedBox.keyID(of: content.body.bytes), (try? keyring.key(key)) == nil,
+            let known = try? old.open(content, id)
+        else { return nil }
+        let edit = asNextEdit ? known.edit.next(after: content.body.bytes) : known.edit
+        guard let sealed = try? seal(known.item, id, collection: content.collection, edit),
+            // What does not open again would be lost.
+            let opened = try? open(sealed, id), opened.item == known.item
+        else { return nil }
+        return sealed
+    }
+}

@@ -1,0 +1,238 @@
+internal import Cryptography
+internal import Foundation
+
+/// What a device keeps: sealed items, what was changed here and not confirmed, the cursor, the trash.
+///
+/// Every function that changes something is one transaction, so whatever stops the process leaves a state from which
+/// syncing goes on. Not `Sendable`: the vault, an actor, uses it alone.
+final class Store {
+    let database: SQLiteDatabase
+
+    /// Opens the store at a path, or makes one.
+    init(path: String) throws {
+        database = try SQLiteDatabase(path: path)
+        try StoreSchema.prepare(database)
+    }
+
+    /// Runs several changes as one.
+    func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try database.transaction(body)
+    }
+
+    // MARK: Facts
+
+    func fact(_ name: StoreFact) throws -> [UInt8]? {
+        try database.rows("SELECT value FROM facts WHERE name = ?", .text(name.rawValue)) { $0.blob(0) ?? [] }.first
+    }
+
+    func set(_ name: StoreFact, _ value: [UInt8]?) throws {
+        if let value {
+            try database.execute(
+                "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                .text(name.rawValue), .blob(value))
+        } else {
+            try database.execute("DELETE FROM facts WHERE name = ?", .text(name.rawValue))
+        }
+    }
+
+    func text(_ name: StoreFact) throws -> String? {
+        try fact(name).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func number(_ name: StoreFact) throws -> Int64? {
+        try text(name).flatMap { Int64($0) }
+    }
+
+    func set(_ name: StoreFact, _ number: Int64) throws { try set(name, Array(String(number).utf8)) }
+
+    /// Removes everything: nobody is logged in here any more.
+    func removeEverything() throws {
+        try database.transaction {
+            for table in ["facts", "items", "changes", "trash", "graves", "notices"] {
+                try database.execute("DELETE FROM \(table)")
+            }
+        }
+    }
+
+    // MARK: What a person sees
+
+    /// The item as it is here: with what was changed and not yet confirmed. Nil when there is none.
+    func current(_ id: ItemID) throws -> ItemContent? {
+        if let change = try change(id) { return change.content }
+        return try item(id)?.content
+    }
+
+    /// The ids of a collection's items as they are here.
+    func currentIDs(_ collection: String) throws -> [ItemID] {
+        try database.rows(
+            """
+            SELECT id FROM items i WHERE collection = ?1 AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
+            UNION ALL SELECT id FROM changes WHERE collection = ?1 ORDER BY 1
+            """, .text(collection)
+        ) { row in try Self.id(row, 0) }
+    }
+
+    // MARK: Items
+
+    private static let itemColumns = "id, revision, collection, format, iterations, title, body, edit"
+
+    func item(_ id: ItemID) throws -> StoredItem? {
+        try database.rows("SELECT \(Self.itemColumns) FROM items WHERE id = ?", .blob(id.bytes), decode: Self.item)
+            .first
+    }
+
+    /// Notes what the server has.
+    func put(_ item: StoredItem, listing: Int64) throws {
+        let content = item.content
+        try database.execute(
+            """
+            INSERT INTO items (\(Self.itemColumns), listing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, collection = excluded.collection,
+                format = excluded.format, iterations = excluded.iterations, title = excluded.title, body = excluded.body,
+                edit = excluded.edit, listing = excluded.listing
+            """, .blob(item.id.bytes), .integer(item.revision.number), .text(content.collection),
+            .text(content.format), .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes),
+            .blob(content.body.bytes), .integer(Int64(bitPattern: item.edit)), .integer(listing))
+        try database.execute("DELETE FROM graves WHERE id = ?", .blob(item.id.bytes))
+    }
+
+    /// Notes that the server has it no more.
+    func removeItem(_ id: ItemID) throws {
+        try database.execute("DELETE FROM items WHERE id = ?", .blob(id.bytes))
+    }
+
+    /// Items that the listing of everything, which has just ended, did not have.
+    func unlisted(_ listing: Int64) throws -> [StoredItem] {
+        try database.rows(
+            "SELECT \(Self.itemColumns) FROM items WHERE listing <> ?", .integer(listing), decode: Self.item)
+    }
+
+    /// Notes that a listing had it, with nothing new.
+    func setListed(_ id: ItemID, _ listing: Int64) throws {
+        try database.execute(
+            "UPDATE items SET listing = ? WHERE id = ?", .integer(listing), .blob(id.bytes))
+    }
+
+    func itemCount() throws -> Int64 {
+        try database.rows("SELECT count(*) FROM items") { $0.integer(0) ?? 0 }.first ?? 0
+    }
+
+    // MARK: Trash
+
+    /// Keeps what a tombstone removes.
+    func trash(_ item: StoredItem, at moment: Date) throws {
+        try database.execute(
+            """
+            INSERT OR REPLACE INTO trash (id, collection, format, iterations, title, body, edit, removed_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """, .blob(item.id.bytes), .text(item.content.collection), .text(item.content.format),
+            .optional(item.content.iterations.map(Int64.init)), .optional(item.content.title?.bytes),
+            .blob(item.content.body.bytes), .integer(Int64(bitPattern: item.edit)),
+            .integer(Int64(moment.timeIntervalSince1970)))
+    }
+
+    func trashed(_ id: ItemID) throws -> StoredItem? {
+        try database.rows(
+            "SELECT id, 0, collection, format, iterations, title, body, edit FROM trash WHERE id = ?", .blob(id.bytes),
+            decode: Self.item
+        ).first
+    }
+
+    func emptyTrash(before moment: Date) throws {
+        let second = SQLiteValue.integer(Int64(moment.timeIntervalSince1970))
+        try database.transaction {
+            try database.execute("DELETE FROM trash WHERE removed_at < ?", second)
+            try database.execute("DELETE FROM graves WHERE noted_at < ?", second)
+        }
+    }
+
+    func removeFromTrash(_ id: ItemID) throws {
+        try database.execute("DELETE FROM trash WHERE id = ?", .blob(id.bytes))
+    }
+
+    // MARK: Graves
+
+    /// Notes a tombstone in the place of an item.
+    func bury(_ id: ItemID, _ deletion: Revision, at moment: Date) throws {
+        let edit = try item(id)?.edit
+        try removeItem(id)
+        try database.execute(
+            """
+            INSERT INTO graves (id, revision, edit, noted_at) VALUES (?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET revision = max(revision, excluded.revision),
+                edit = coalesce(excluded.edit, edit), noted_at = excluded.noted_at
+            """, .blob(id.bytes), .integer(deletion.number), .optional(edit.map(Int64.init(bitPattern:))),
+            .integer(Int64(moment.timeIntervalSince1970)))
+    }
+
+    func grave(_ id: ItemID) throws -> Grave? {
+        try database.rows("SELECT revision, edit FROM graves WHERE id = ?", .blob(id.bytes)) { row in
+            guard let revision = row.integer(0) else { throw StoreError.damaged }
+            return Grave(deletion: Revision(revision), edit: row.integer(1).map(UInt64.init(bitPattern:)))
+        }.first
+    }
+
+    // MARK: Notices
+
+    func note(_ kind: Notice.Kind, _ item: ItemID? = nil, other: ItemID? = nil) throws {
+        // One of each kind for an item says as much as a hundred.
+        let known = try database.rows(
+            "SELECT 1 FROM notices WHERE kind = ? AND item IS ? AND other IS ?", .text(kind.rawValue),
+            .optional(item?.bytes), .optional(other?.bytes)
+        ) { _ in true }
+        guard known.isEmpty else { return }
+        try database.execute(
+            "INSERT INTO notices (kind, item, other, noticed_at) VALUES (?, ?, ?, ?)", .text(kind.rawValue),
+            .optional(item?.bytes), .optional(other?.bytes), .integer(Int64(Date().timeIntervalSince1970)))
+    }
+
+    func notices() throws -> [Notice] {
+        try database.rows("SELECT number, kind, item, other FROM notices ORDER BY number") { row in
+            guard let number = row.integer(0), let kind = row.text(1).flatMap(Notice.Kind.init) else {
+                throw StoreError.damaged
+            }
+            return Notice(
+                number: number, kind: kind, item: row.blob(2).flatMap { ItemID(bytes: $0) },
+                other: row.blob(3).flatMap { ItemID(bytes: $0) })
+        }
+    }
+
+    func forgetNotice(_ number: Int64) throws {
+        try database.execute("DELETE FROM notices WHERE number = ?", .integer(number))
+    }
+
+    // MARK: Decoding
+
+    static func id(_ row: SQLiteRow, _ column: Int32) throws -> ItemID {
+        guard let id = row.blob(column).flatMap({ ItemID(bytes: $0) }) else { throw StoreError.damaged }
+        return id
+    }
+
+    private static func item(_ row: SQLiteRow) throws -> StoredItem {
+        guard let revision = row.integer(1), let collection = row.text(2), let format = row.text(3),
+            let body = row.blob(6), let edit = row.integer(7)
+        else { throw StoreError.damaged }
+        return StoredItem(
+            id: try id(row, 0), revision: Revision(revision),
+            content: ItemContent(
+                collection: collection, format: format, iterations: row.integer(4).map { Int($0) }, title: row.blob(5),
+                body: body),
+            edit: UInt64(bitPattern: edit))
+    }
+}
+
+/// What the store knows beside items.
+enum StoreFact: String {
+    case account, userid, server, saltPrefix, iterations
+    /// The keyring as the server has it, its revision and its counter.
+    case keyring, keyringRevision, keyringCounter
+    /// Session token, device token and keyring, sealed with the device's key.
+    case token, deviceToken, openKeyring
+    case cursor, revisionBase, listing, lastEventID
+    /// Set while everything is listed because the database's history is another one.
+    case comparing
+    /// How many deletions somebody has agreed to.
+    case agreedDeletions
+    /// The rotation that was opened here and whose end was not seen.
+    case rotation
+}

@@ -1,0 +1,13 @@
+/// Why the local store did not do what it should.
+public enum StoreError: Error, Hashable, Sendable {
+    /// Another process has it open.
+    case inUse
+    /// It cannot be opened: no such folder, no permission, or a file that others can read.
+    case unusable
+    /// It belongs to a later version of this kit.
+    case tooNew
+    /// The disk is full. Nothing was changed.
+    case diskFull
+    /// The file is damaged, or the disk fails.
+    case damaged
+}

@@ -1,0 +1,67 @@
+/// The tables of the local store, in steps that are carried out in order, each once.
+enum StoreSchema {
+    static let steps = [
+        """
+        -- What belongs to the account as a whole. Secrets are sealed with the device's key.
+        CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+
+        -- What the server was last seen to have: sealed as it came.
+        CREATE TABLE items (
+            id BLOB PRIMARY KEY, revision INTEGER NOT NULL, collection TEXT NOT NULL, format TEXT NOT NULL,
+            iterations INTEGER, title BLOB, body BLOB NOT NULL, edit INTEGER NOT NULL,
+            -- Which listing of everything it was in; see Store.beginListing.
+            listing INTEGER NOT NULL DEFAULT 0
+        ) WITHOUT ROWID;
+        CREATE INDEX items_by_collection ON items (collection, id);
+
+        -- What a person has changed here and the server has not confirmed: at most one for each item. Sealed before it is
+        -- sent, and here before it is sent, so that equal bytes that come back are known to be one's own.
+        CREATE TABLE changes (
+            id BLOB PRIMARY KEY, sequence INTEGER NOT NULL UNIQUE,
+            -- The revision that was changed; null for an item that the server does not have.
+            base INTEGER,
+            -- Null for a deletion.
+            collection TEXT, format TEXT, iterations INTEGER, title BLOB, body BLOB, edit INTEGER NOT NULL,
+            -- What was changed, for a merge; null for an item that is new.
+            base_title BLOB, base_body BLOB,
+            -- SHA-256 of the body that was sent last and not confirmed, 32 zeros for a deletion; null when nothing was.
+            sent BLOB
+        );
+
+        -- What a tombstone has removed, for a while.
+        CREATE TABLE trash (
+            id BLOB PRIMARY KEY, collection TEXT NOT NULL, format TEXT NOT NULL, iterations INTEGER, title BLOB,
+            body BLOB NOT NULL, edit INTEGER NOT NULL, removed_at INTEGER NOT NULL
+        ) WITHOUT ROWID;
+
+        -- What a person has to hear of, until they have.
+        CREATE TABLE notices (
+            number INTEGER PRIMARY KEY, kind TEXT NOT NULL, item BLOB, other BLOB, noticed_at INTEGER NOT NULL
+        );
+        """,
+        """
+        -- Items of which the server was last seen to have a tombstone, for a while: at which revision, and which edit was the
+        -- last that was known here (null: none). What comes after it has a greater number.
+        CREATE TABLE graves (
+            id BLOB PRIMARY KEY, revision INTEGER NOT NULL, edit INTEGER, noted_at INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
+    ]
+
+    /// Brings the store up to date.
+    static func prepare(_ database: SQLiteDatabase) throws {
+        let version = try database.rows("PRAGMA user_version") { $0.integer(0) ?? 0 }.first ?? 0
+        guard version <= steps.count else { throw StoreError.tooNew }
+        for (index, step) in steps.enumerated() where index >= version {
+            try database.transaction {
+                for statement in statements(of: step) { try database.execute(statement) }
+                try database.execute("PRAGMA user_version = \(index + 1)")
+            }
+        }
+    }
+
+    private static func statements(of step: String) -> [String] {
+        step.split(separator: "\n").filter { !$0.drop(while: { $0 == " " }).hasPrefix("--") }.joined(separator: "\n")
+            .split(separator: ";").map(String.init).filter { $0.contains { !$0.isWhitespace } }
+    }
+}

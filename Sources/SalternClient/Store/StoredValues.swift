@@ -1,0 +1,86 @@
+/// An item as the server was last seen to have it.
+struct StoredItem: Hashable, Sendable {
+    var id: ItemID
+    var revision: Revision
+    var content: ItemContent
+    /// The number of the edit that it is.
+    var edit: UInt64
+}
+
+/// What is known of an item that the server has a tombstone of.
+struct Grave: Hashable, Sendable {
+    var deletion: Revision
+    /// The number of the last edit that was known here; nil when the item was not.
+    var edit: UInt64?
+}
+
+/// What a person has changed here and the server has not confirmed.
+struct LocalChange: Hashable, Sendable {
+    /// What was sent last and not confirmed.
+    enum Sent: Hashable, Sendable {
+        case content(digest: [UInt8])
+        case deletion
+    }
+
+    var id: ItemID
+    /// Changes are sent in this order.
+    var sequence: Int64
+    /// The revision that was changed; nil for an item that the server does not have.
+    var base: Revision?
+    /// Nil for a deletion.
+    var content: ItemContent?
+    var edit: UInt64
+    /// What was changed, for a merge.
+    var baseContent: (title: [UInt8]?, body: [UInt8])?
+    var sent: Sent?
+
+    static func == (left: LocalChange, right: LocalChange) -> Bool {
+        (left.id, left.sequence, left.base, left.content, left.edit) == (
+            right.id, right.sequence, right.base, right.content, right.edit
+        ) && left.sent == right.sent
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(id)
+        hasher.combine(sequence)
+    }
+}
+
+/// What a person has to hear of.
+public struct Notice: Hashable, Sendable {
+    /// What has happened.
+    public enum Kind: String, Sendable {
+        /// Changed here and elsewhere: `other` is the copy that holds the version of this device.
+        case conflict
+        /// Changed here, deleted elsewhere: the change was kept.
+        case keptAfterDeletion
+        /// Deleted here, changed elsewhere: the change was kept.
+        case deletionUndone
+        /// The server gave something that does not open under its own name. It was not taken; `other` is the copy that
+        /// holds what was changed here.
+        case unreadable
+        /// The server gave an older version than is known. The known one stays and is sent again; `other` is the copy
+        /// that holds the older one, when that is other content. Of an item that was deleted here the older one was taken,
+        /// and the known one is in the trash of this device.
+        case rolledBack
+        /// The server's database was restored from a backup, or lost what it had confirmed: compared, nothing deleted.
+        case timeWentBack
+        /// A listing of everything did not have an item that is known here: it was kept, and is sent again.
+        case keptUnlisted
+        /// The plan allows no more: the change stays on this device until there is room.
+        case quotaExceeded
+        /// The server refused a change for good: it stays on this device.
+        case refused
+        /// Many deletions at once: nothing was removed here until somebody has agreed.
+        case massDeletion
+        /// The server gave an older keyring than is known. It was not taken.
+        case keyringRolledBack
+    }
+
+    /// For ``Vault/forget(_:)``.
+    public let number: Int64
+    public let kind: Kind
+    public let item: ItemID?
+    /// For ``Kind/conflict``, ``Kind/rolledBack`` and ``Kind/unreadable``: the copy.
+    public let other: ItemID?
+}

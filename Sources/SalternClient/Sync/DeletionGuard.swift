@@ -1,0 +1,36 @@
+/// Holds deletions back when there are suddenly many: a server that was taken over, or another device gone wrong.
+struct DeletionGuard {
+    private let store: Store
+    private let limit: Int
+    private var agreed: Int64
+    private var total: [String: Int] = [:]
+    private var removed: [String: Int] = [:]
+
+    init(_ store: Store, _ limits: SyncLimits) throws {
+        self.store = store
+        limit = limits.deletions
+        agreed = try store.number(.agreedDeletions) ?? 0
+    }
+
+    /// Whether the page's deletions, with those before it in the same round, are few enough.
+    mutating func permits(_ changes: [ItemState]) throws -> Bool {
+        if agreed > 0 { return true }
+        var next = removed
+        for change in changes where change.deleted {
+            guard try store.item(change.id) != nil, try store.change(change.id) == nil else { continue }
+            next[change.collection, default: 0] += 1
+        }
+        for (collection, count) in next where count > 0 {
+            let all: Int
+            if let known = total[collection] {
+                all = known
+            } else {
+                all = try store.currentIDs(collection).count
+                total[collection] = all
+            }
+            if count > limit || (all >= 10 && count * 3 > all) { return false }
+        }
+        removed = next
+        return true
+    }
+}

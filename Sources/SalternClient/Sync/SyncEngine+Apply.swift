@@ -1,0 +1,255 @@
+internal import Cryptography
+internal import Foundation
+
+extension SyncEngine {
+    /// Carries out what ``Reconciliation`` decides, within the transaction of the page.
+    func apply(_ server: ItemState, into report: inout SyncReport) throws {
+        let item = try store.item(server.id)
+        let change = try store.change(server.id)
+        let listing = try store.number(.listing) ?? 0
+        switch Reconciliation.decide(item: item, change: change, server: server) {
+        case .nothing:
+            if server.deleted {
+                try bury(server.id, server.revision, into: &report)
+            } else {
+                try store.setListed(server.id, listing)
+            }
+        case .take:
+            try take(server, over: item, listing, into: &report)
+        case .remove, .keepAgainstDeletion, .bothDeleted:
+            try bury(server.id, server.revision, into: &report)
+        case .confirmed(let isDone):
+            try confirm(server, isDone: isDone, change, listing)
+        case .conflict:
+            try resolve(server, item, change, listing, into: &report)
+        case .undoDeletion:
+            if let change, let taken = resealed(server, change) { return try goOn(change, from: taken, listing) }
+            try store.forgetChange(server.id)
+            try take(server, over: item, isDeletedHere: true, listing, into: &report)
+            try store.note(.deletionUndone, server.id)
+        }
+    }
+
+    /// The server has a tombstone: what nobody has changed here goes to the trash, and a change creates the item again.
+    func bury(_ id: ItemID, _ deletion: Revision, into report: inout SyncReport) throws {
+        let item = try store.item(id)
+        guard var change = try store.change(id) else {
+            if let item {
+                try store.trash(item, at: moment)
+                report.changed.insert(id)
+                report.removed.insert(id)
+            }
+            return try store.bury(id, deletion, at: moment)
+        }
+        // What is sealed above the deletion was made by who knew of it.
+        let floor = SealedBox.Edit.floor(of: deletion)
+        if change.base == nil, change.content != nil, change.edit > floor { return }
+        try store.bury(id, deletion, at: moment)
+        guard let content = change.content else { return try store.forgetChange(id) }
+        if change.base != nil || change.sent != nil { try store.note(.keptAfterDeletion, id) }
+        // Others may hold later edits than this one, from before the deletion: for them it has to come after those.
+        if change.edit <= floor, let own = try? sealer.open(content, id) {
+            let edit = own.edit.creating(after: content.body.bytes, deletedAt: deletion)
+            if let sealed = try? sealer.seal(own.item, id, collection: content.collection, edit) {
+                change.content = sealed
+                change.edit = edit.number
+            }
+        }
+        change.base = nil
+        change.baseContent = nil
+        change.sent = nil
+        try store.write(change)
+    }
+
+    /// Takes the server's version, unless it does not open or is older than what is known.
+    /// - Parameter isDeletedHere: Whether a person has deleted the item that is known.
+    private func take(
+        _ server: ItemState, over item: StoredItem?, isDeletedHere: Bool = false, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws {
+        guard let content = server.content else { return }
+        guard let opened = try? sealer.open(content, server.id) else {
+            try store.note(.unreadable, server.id)
+            // What is known stays; a change of it goes on from the server's revision.
+            guard var item else { return }
+            item.revision = server.revision
+            return try store.put(item, listing: listing)
+        }
+        let theirs = StoredItem(
+            id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
+        if let item, item.content != content {
+            if try store.number(.comparing) != nil {
+                try keepBoth(item.content, theirs, listing, into: &report)
+                return
+            }
+            if theirs.edit <= item.edit {
+                if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
+                try store.note(.rolledBack, item.id)
+            }
+        } else if item == nil, let known = try store.grave(server.id)?.edit, theirs.edit < known {
+            try store.note(.rolledBack, server.id)
+        }
+        try store.put(theirs, listing: listing)
+        report.changed.insert(server.id)
+        report.removed.remove(server.id)
+    }
+
+    /// The server has an older version than is known: the known one is sent again, as a later edit. The older one is kept
+    /// beside it, for what looks old can be new: of a device that created the item again without knowing how far it was.
+    private func pushBack(
+        _ item: StoredItem, over theirs: StoredItem, _ older: PlainItem, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws {
+        var kept = item
+        kept.revision = theirs.revision
+        try store.put(kept, listing: listing)
+        guard let known = try? sealer.open(item.content, item.id),
+            let content = try? sealer.seal(
+                known.item, item.id, collection: item.content.collection,
+                known.edit.next(after: item.content.body.bytes))
+        else { return try store.note(.rolledBack, item.id) }
+        try store.record(item.id, content: content, edit: item.edit + 1)
+        // The same version again, here or on another device, is the same copy: a server that repeats it gains nothing.
+        let copy = theirs.copyID
+        guard known.item != older || item.content.collection != theirs.content.collection,
+            let sealed = try? sealer.seal(older, copy, collection: theirs.content.collection, .first)
+        else { return try store.note(.rolledBack, item.id) }
+        let isKnown =
+            try store.current(copy) != nil || store.item(copy) != nil || store.trashed(copy) != nil
+            || store.grave(copy) != nil
+        if !isKnown {
+            try store.record(copy, content: sealed, edit: 1)
+            report.changed.insert(copy)
+        }
+        try store.note(.rolledBack, item.id, other: copy)
+    }
+
+    private func confirm(
+        _ server: ItemState, isDone: Bool, _ change: LocalChange?, _ listing: Int64
+    ) throws {
+        guard var change, let content = server.content else { return }
+        let edit = isDone ? change.edit : (try? sealer.open(content, server.id))?.edit.number ?? change.edit
+        try store.put(
+            StoredItem(id: server.id, revision: server.revision, content: content, edit: edit), listing: listing)
+        if isDone { return try store.forgetChange(server.id) }
+        change.base = server.revision
+        change.baseContent = (content.title?.bytes, content.body.bytes)
+        change.sent = nil
+        try store.write(change)
+    }
+
+    /// Changed here and there.
+    private func resolve(
+        _ server: ItemState, _ item: StoredItem?, _ change: LocalChange?, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws {
+        guard var change, let content = server.content, let mine = change.content else { return }
+        guard let own = try? sealer.open(mine, server.id) else {
+            // It can be sent under this id only, and goes over what is there.
+            try store.note(.unreadable, server.id)
+            change.base = server.revision
+            return try store.write(change)
+        }
+        guard let theirs = try? sealer.open(content, server.id) else {
+            return try keepBesideUnreadable(server, item, own.item, mine.collection, listing, into: &report)
+        }
+        let taken = StoredItem(
+            id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
+        if let item, item.content != content, taken.edit <= item.edit { try store.note(.rolledBack, item.id) }
+        if own.edit.follows(content.body.bytes) {
+            // It was sent from here, and its reply came too late to be awaited.
+            return try goOn(change, from: taken, listing)
+        }
+        report.changed.insert(server.id)
+        if theirs.edit.follows(mine.body.bytes)
+            || own.item == theirs.item && mine.collection == content.collection
+        {
+            try store.put(taken, listing: listing)
+            return try store.forgetChange(server.id)
+        }
+        // Nil also when it was in another collection than theirs.
+        let base = change.baseContent.flatMap { base in
+            try? sealer.open(
+                ItemContent(collection: content.collection, format: mine.format, title: base.title, body: base.body),
+                server.id
+            ).item
+        }
+        let number = max(change.edit, theirs.edit.number) + 1
+        let previous = theirs.edit.next(after: content.body.bytes).previous
+        var next: PlainItem?
+        if resealed(server, change) != nil {
+            next = own.item
+        } else if mine.collection == content.collection {
+            next = merge?(mine.collection, base, own.item, theirs.item)
+        }
+        if let next,
+            let sealed = try? sealer.seal(
+                next, server.id, collection: mine.collection, SealedBox.Edit(number: number, previous: previous))
+        {
+            change.content = sealed
+            change.edit = number
+            return try goOn(change, from: taken, listing)
+        }
+        try store.forgetChange(server.id)
+        try keepBoth(mine, taken, listing, into: &report)
+    }
+
+    /// The change goes on from what the server has.
+    private func goOn(_ change: LocalChange, from taken: StoredItem, _ listing: Int64) throws {
+        var change = change
+        try store.put(taken, listing: listing)
+        change.base = taken.revision
+        change.baseContent = (taken.content.title?.bytes, taken.content.body.bytes)
+        change.sent = nil
+        try store.write(change)
+    }
+
+    /// What cannot be read may be of somebody who has a key that this device lacks: it stays as it is.
+    private func keepBesideUnreadable(
+        _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ collection: String, _ listing: Int64,
+        into report: inout SyncReport
+    ) throws {
+        let copy = ItemID.random()
+        guard let sealed = try? sealer.seal(own, copy, collection: collection, .first) else { return }
+        if var item {
+            item.revision = server.revision
+            try store.put(item, listing: listing)
+        }
+        try store.forgetChange(server.id)
+        try store.record(copy, content: sealed, edit: 1)
+        try store.note(.unreadable, server.id, other: copy)
+        report.changed.formUnion([server.id, copy])
+    }
+
+    /// The server's version stays under the id; one's own goes on under another.
+    private func keepBoth(
+        _ mine: ItemContent, _ theirs: StoredItem, _ listing: Int64, into report: inout SyncReport
+    ) throws {
+        let copy = ItemID.random()
+        try store.put(theirs, listing: listing)
+        guard let own = try? sealer.open(mine, theirs.id),
+            let sealed = try? sealer.seal(own.item, copy, collection: mine.collection, .first)
+        else {
+            // It cannot be sealed under another id without being opened: it stays where it is, to be sent over theirs.
+            try store.trash(theirs, at: moment)
+            try store.record(theirs.id, content: mine, edit: theirs.edit + 1)
+            return try store.note(.unreadable, theirs.id)
+        }
+        if let other = try? sealer.open(theirs.content, theirs.id).item, other == own.item,
+            mine.collection == theirs.content.collection
+        {
+            return
+        }
+        try store.record(copy, content: sealed, edit: 1)
+        try store.note(.conflict, theirs.id, other: copy)
+        report.changed.formUnion([theirs.id, copy])
+    }
+}
+
+extension StoredItem {
+    /// Where a copy of this very version is: the same on every device.
+    fileprivate var copyID: ItemID {
+        let name = Array("saltern-1 copy".utf8) + id.bytes + content.body.bytes
+        return ItemID(bytes: SHA256.hash(name).bytes.prefix(16)) ?? .random()
+    }
+}

@@ -1,0 +1,134 @@
+extension SyncEngine {
+    /// An operation that the server did not carry out because the item is another there than it was when it was changed.
+    struct Dispute {
+        let change: LocalChange
+        /// What the server has; nil when it never had the item.
+        let revision: Revision?
+    }
+
+    /// - Returns: What has changed on the server meanwhile; empty when nothing is left that could be sent now.
+    func push(into report: inout SyncReport) async throws -> [Dispute] {
+        var last: Int64 = 0
+        while true {
+            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
+            guard let end = changes.last?.sequence else { return [] }
+            last = end
+            let sent = changes.filter { !$0.isPointless }
+            try store.transaction {
+                for change in changes where change.isPointless { try store.forgetChange(change.id) }
+                try store.markSent(sent)
+            }
+            if sent.isEmpty { continue }
+            let disputed = try await send(sent, into: &report)
+            guard disputed.isEmpty else { return disputed }
+            try Task.checkCancellation()
+        }
+    }
+
+    /// Sends changes together; in halves when the server finds what they delete too much at once.
+    private func send(_ changes: [LocalChange], into report: inout SyncReport) async throws -> [Dispute] {
+        switch await Result.of({ () throws(APIError) in try await server.write(changes.map(\.operation)) }) {
+        case .success(let revisions):
+            try acknowledge(changes, revisions, into: &report)
+            return []
+        case .failure(.problem(let problem)) where problem.code == .batchConflict:
+            return try disputes(problem, changes)
+        case .failure(.problem(let problem)) where problem.code == .batchTooLarge && changes.count > 1:
+            let half = changes.count / 2
+            let disputed = try await send(Array(changes[..<half]), into: &report)
+            return disputed.isEmpty ? try await send(Array(changes[half...]), into: &report) : disputed
+        case .failure(.problem(let problem)) where problem.isRefusal:
+            return try await pushAlone(changes, into: &report)
+        case .failure(let error): throw error
+        }
+    }
+
+    /// Sends one by one what was refused together, so that one change holds up no other.
+    private func pushAlone(_ changes: [LocalChange], into report: inout SyncReport) async throws -> [Dispute] {
+        // What makes room comes first.
+        for change in changes.filter({ $0.content == nil }) + changes.filter({ $0.content != nil }) {
+            switch await Result.of({ () throws(APIError) in try await server.write([change.operation]) }) {
+            case .success(let revisions): try acknowledge([change], revisions, into: &report)
+            case .failure(.problem(let problem)) where problem.code == .batchConflict:
+                return try disputes(problem, [change])
+            case .failure(.problem(let problem)) where problem.isRefusal:
+                try store.note(problem.code == .quotaExceeded ? .quotaExceeded : .refused, change.id)
+                report.unsent += 1
+            case .failure(let error): throw error
+            }
+        }
+        return []
+    }
+
+    private func disputes(_ problem: Problem, _ sent: [LocalChange]) throws -> [Dispute] {
+        let disputes = (problem.conflicts ?? []).compactMap { conflict in
+            sent.first { $0.id == conflict.id }.map { Dispute(change: $0, revision: conflict.revision) }
+        }
+        guard !disputes.isEmpty else { throw APIError.unexpectedReply }
+        return disputes
+    }
+
+    /// Decides what fetching has not: the server does not tell again of what was fetched before. Without this one such
+    /// change would hold up all others for ever.
+    func settle(_ disputes: [Dispute], into report: inout SyncReport) async throws {
+        for dispute in disputes {
+            let id = dispute.change.id
+            guard try store.change(id)?.base == dispute.change.base, try store.change(id) != nil else { continue }
+            let state = try await Result.of({ () throws(APIError) in try await server.item(id) }).get()
+            try store.transaction {
+                if let state {
+                    try apply(state, into: &report)
+                } else {
+                    try bury(id, dispute.revision ?? Revision(0), into: &report)
+                }
+            }
+        }
+    }
+
+    private func acknowledge(
+        _ sent: [LocalChange], _ revisions: [Revision], into report: inout SyncReport
+    ) throws {
+        guard sent.count == revisions.count else { throw APIError.unexpectedReply }
+        let listing = try store.number(.listing) ?? 0
+        try store.transaction {
+            for (change, revision) in zip(sent, revisions) {
+                if let content = change.content {
+                    try store.put(
+                        StoredItem(id: change.id, revision: revision, content: content, edit: change.edit),
+                        listing: listing)
+                } else {
+                    try store.bury(change.id, revision, at: moment)
+                }
+                try goOn(from: change, at: revision)
+            }
+        }
+        report.sent += sent.count
+    }
+
+    /// The change is stored; what was changed after it goes on from there.
+    private func goOn(from change: LocalChange, at revision: Revision) throws {
+        guard var later = try store.change(change.id) else { return }
+        if later.sequence == change.sequence { return try store.forgetChange(change.id) }
+        later.base = change.content == nil ? nil : revision
+        later.baseContent = change.content.map { ($0.title?.bytes, $0.body.bytes) }
+        later.sent = nil
+        try store.write(later)
+    }
+}
+
+extension Problem {
+    /// Whether the same request will be refused again, for as long as nothing else changes.
+    fileprivate var isRefusal: Bool { (400..<500).contains(status) && ![401, 408, 429].contains(status) }
+}
+
+extension LocalChange {
+    /// Whether it deletes what the server does not have: the item was deleted before its creation was confirmed, and
+    /// what was fetched since does not have it.
+    fileprivate var isPointless: Bool { content == nil && base == nil }
+
+    /// As it is sent. An item that the server does not have is revision 0.
+    var operation: BatchOperation {
+        let base = base ?? Revision(0)
+        return content.map { .put(id, $0, ifRevision: base) } ?? .delete(id, ifRevision: base)
+    }
+}

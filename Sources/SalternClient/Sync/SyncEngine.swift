@@ -1,0 +1,181 @@
+internal import Foundation
+
+/// Brings the store and the server together: fetches, decides, sends.
+///
+/// Not `Sendable`: it runs on the actor of its owner. Between two awaits each function does one transaction, so a person
+/// can go on editing while something is under way, and a crash at any point leaves a state from which the next round goes
+/// on.
+final class SyncEngine {
+    let store: Store
+    let server: any SyncServer
+    var sealer: Sealer
+    /// Makes one version of two; nil keeps both.
+    var merge: MergeRule?
+    /// Asks for a later keyring, and goes on with it.
+    var takeLaterKeyring: (() async throws -> Void)?
+    let limits: SyncLimits
+    private let now: () -> Date
+
+    init(
+        store: Store, server: any SyncServer, sealer: Sealer, limits: SyncLimits = SyncLimits(),
+        now: @escaping () -> Date = Date.init
+    ) {
+        self.store = store
+        self.server = server
+        self.sealer = sealer
+        self.limits = limits
+        self.now = now
+    }
+
+    /// One round: what is new there, then what is new here, until both sides have nothing new.
+    /// - Returns: What has changed here.
+    func round() async throws -> SyncReport {
+        var report = SyncReport()
+        var disputed: [Dispute] = []
+        for _ in 0..<limits.rounds {
+            try await pull(into: &report)
+            if report.isHeld { return report }
+            try await settle(disputed, into: &report)
+            disputed = try await push(into: &report)
+            if disputed.isEmpty { return report }
+            try Task.checkCancellation()
+        }
+        return report
+    }
+
+    // MARK: Fetching
+
+    private func pull(into report: inout SyncReport) async throws {
+        var guardian = try DeletionGuard(store, limits)
+        var hasAsked = false
+        while true {
+            let cursor = try store.text(.cursor)
+            // Who lists everything anew holds items, and has to hear which of them are gone.
+            let tellsDeletions = try store.number(.listing) ?? 0 > 0
+            let page: ChangePage
+            let outcome = await Result.of { () throws(APIError) in
+                try await server.changes(since: cursor, limit: limits.page, tellsDeletions: tellsDeletions)
+            }
+            switch outcome {
+            case .success(let fetched): page = fetched
+            case .failure(.problem(let problem)) where problem.code == .cursorExpired && cursor != nil:
+                try beginListing(base: nil)
+                continue
+            case .failure(let error): throw error
+            }
+            if try hasNewBase(page) {
+                try beginListing(base: page.revisionBase)
+                if cursor != nil { continue }
+            }
+            if !hasAsked, hasUnknownKey(page) {
+                // Before anything is decided: what this device cannot open another one may have written.
+                hasAsked = true
+                try await takeLaterKeyring?()
+            }
+            let isApplied = try store.transaction {
+                guard try guardian.permits(page.changes) else { return false }
+                for change in page.changes { try apply(change, into: &report) }
+                try store.set(.cursor, Array(page.cursor.utf8))
+                if !page.more { try endListing() }
+                return true
+            }
+            guard isApplied else {
+                try store.note(.massDeletion)
+                report.isHeld = true
+                return
+            }
+            report.fetched += page.changes.count
+            if !page.more { return }
+            try Task.checkCancellation()
+        }
+    }
+
+    private func hasNewBase(_ page: ChangePage) throws -> Bool {
+        guard let base = page.revisionBase else { return false }
+        let known = try store.number(.revisionBase)
+        if known == nil { try store.set(.revisionBase, base) }
+        return known.map { $0 != base } ?? false
+    }
+
+    /// Everything is listed from the beginning. That says nothing about what is not in it.
+    private func beginListing(base: Int64?) throws {
+        try store.transaction {
+            try store.set(.cursor, nil)
+            try store.set(.listing, (store.number(.listing) ?? 0) + 1)
+            guard let base else { return }
+            try store.set(.revisionBase, base)
+            try store.set(.comparing, 1)
+            try store.note(.timeWentBack)
+        }
+    }
+
+    private func endListing() throws {
+        let listing = try store.number(.listing) ?? 0
+        for item in try store.unlisted(listing) {
+            try store.removeItem(item.id)
+            if var change = try store.change(item.id) {
+                if change.content == nil {
+                    try store.forgetChange(item.id)
+                } else {
+                    change.base = nil
+                    try store.write(change)
+                }
+            } else {
+                try store.record(item.id, content: item.content, edit: item.edit)
+                try store.note(.keptUnlisted, item.id)
+            }
+        }
+        try store.set(.comparing, nil)
+    }
+
+    // MARK: Time
+
+    var moment: Date { now() }
+}
+
+extension Result where Failure == APIError {
+    /// What a call of the API has come to.
+    static func of(_ call: () async throws(APIError) -> Success) async -> Self {
+        do throws(APIError) { return .success(try await call()) } catch { return .failure(error) }
+    }
+}
+
+/// What the engine needs of the server.
+protocol SyncServer: Sendable {
+    func changes(since cursor: String?, limit: Int, tellsDeletions: Bool) async throws(APIError) -> ChangePage
+    /// One item as it is; nil when there is none.
+    func item(_ id: ItemID) async throws(APIError) -> ItemState?
+    /// Sends operations, all or nothing.
+    /// - Returns: Their revisions, in order.
+    func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision]
+}
+
+/// How much is done at once.
+struct SyncLimits: Sendable {
+    var page = 200
+    var batch = 200
+    var batchBytes = 8 << 20
+    var rounds = 16
+    /// More deletions than this, or than a third of at least ten items, are not carried out before somebody has agreed.
+    var deletions = 25
+}
+
+/// Makes one version of two that were made of the same one.
+///
+/// Returns nil when they cannot be merged; then both are kept.
+public typealias MergeRule =
+    @Sendable (_ collection: String, _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem?
+
+/// What a round has done.
+public struct SyncReport: Sendable {
+    /// Items that are other here than before: written or removed.
+    public internal(set) var changed: Set<ItemID> = []
+    /// Those of them that were deleted elsewhere: ``Vault/restore(_:)`` brings them back.
+    public internal(set) var removed: Set<ItemID> = []
+    public internal(set) var fetched = 0
+    public internal(set) var sent = 0
+    /// Changes that the server does not take at present; see ``Vault/notices``.
+    public internal(set) var unsent = 0
+    /// Whether fetching waits for somebody to agree to many deletions.
+    public internal(set) var isHeld = false
+}

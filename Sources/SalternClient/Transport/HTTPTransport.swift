@@ -1,0 +1,129 @@
+public import Cryptography
+
+/// Carries one request at a time to one server that has shown one of the pinned keys, and brings what it answers.
+///
+/// An implementation sends nothing, not even the request line, before it has compared the server's key with the pins.
+/// It follows no redirect, keeps no cookie and caches nothing.
+public protocol HTTPTransport: Sendable {
+    /// Sends a request and waits for the whole reply.
+    /// - Throws: ``TransportError``; an error status is a reply.
+    func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply
+
+    /// Sends a request and waits for the head of the reply. The body comes as it arrives, and no faster than it is read.
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream
+}
+
+/// A request, relative to the server that the transport leads to.
+public struct HTTPRequest: Sendable {
+    /// The request method (RFC 9110 section 9).
+    public enum Method: String, Sendable {
+        case get = "GET"
+        case head = "HEAD"
+        case put = "PUT"
+        case post = "POST"
+        case delete = "DELETE"
+    }
+
+    public var method: Method
+    /// Path and query, percent-encoded, beginning with a slash.
+    public var target: String
+    /// Fields beside those that belong to the connection and to the body's length.
+    public var fields: [(name: String, value: String)]
+    /// The session's token, sent as `Authorization: Bearer`.
+    public var token: SecureBytes?
+    /// The body; zeroed when the last reference goes.
+    public var body: SecureBytes?
+    /// How long the whole exchange may take; streams have no such limit.
+    public var timeout: Duration
+    /// How long the server may send nothing before the connection counts as lost.
+    public var silence: Duration
+    /// A longer body is refused: a server may be hostile.
+    public var replyLimit: Int
+
+    public init(
+        _ method: Method, _ target: String, fields: [(name: String, value: String)] = [], token: SecureBytes? = nil,
+        body: SecureBytes? = nil, timeout: Duration = .seconds(120), silence: Duration = .seconds(60),
+        replyLimit: Int = 64 << 20
+    ) {
+        self.method = method
+        self.target = target
+        self.fields = fields
+        self.token = token
+        self.body = body
+        self.timeout = timeout
+        self.silence = silence
+        self.replyLimit = replyLimit
+    }
+}
+
+/// Status and fields of a reply.
+public struct HTTPReplyHead: Sendable {
+    /// The status code (RFC 9110 section 15).
+    public let status: Int
+    private let fields: [(name: String, value: String)]
+
+    public init(status: Int, fields: [(name: String, value: String)]) {
+        self.status = status
+        self.fields = fields
+    }
+
+    /// The value of the field, the first when there are several; names are compared without regard to case.
+    public subscript(name: String) -> String? {
+        fields.first { $0.name.lowercased() == name.lowercased() }?.value
+    }
+
+    /// How long the server asks to be left alone (RFC 9110 section 10.2.3), in whole seconds; nil for a date.
+    public var retryAfter: Duration? {
+        self["Retry-After"].flatMap(Int.init).flatMap { (0...86_400).contains($0) ? .seconds($0) : nil }
+    }
+}
+
+/// A whole reply.
+public struct HTTPReply: Sendable {
+    public let head: HTTPReplyHead
+    public let body: [UInt8]
+
+    public init(head: HTTPReplyHead, body: [UInt8]) {
+        self.head = head
+        self.body = body
+    }
+}
+
+/// A reply whose body is still coming.
+public struct HTTPReplyStream: Sendable {
+    public let head: HTTPReplyHead
+    public let body: ReplyBody
+
+    public init(head: HTTPReplyHead, body: ReplyBody) {
+        self.head = head
+        self.body = body
+    }
+}
+
+/// Why there is no reply.
+public enum TransportError: Error, Hashable, Sendable {
+    /// The server showed a key that is not pinned. Nothing was sent.
+    case pinMismatch
+    /// The certificate is not trusted: expired, of another name, or not from the anchor. Nothing was sent.
+    case untrustedCertificate
+    /// There was no connection, so the request was not sent.
+    case unreachable
+    /// It took too long; nobody knows whether the request was carried out.
+    case timedOut
+    /// The connection ended; nobody knows whether the request was carried out.
+    case connectionLost
+    /// The reply is longer than the request allowed, or no HTTP.
+    case unacceptableReply
+    /// The task was cancelled; nobody knows whether the request was carried out.
+    case cancelled
+    /// The transport was made with something that it cannot use: a URL, a pin, a certificate.
+    case configuration
+
+    /// Whether sending the same again, later, can help.
+    public var isPassing: Bool {
+        switch self {
+        case .unreachable, .timedOut, .connectionLost: true
+        case .pinMismatch, .untrustedCertificate, .unacceptableReply, .cancelled, .configuration: false
+        }
+    }
+}

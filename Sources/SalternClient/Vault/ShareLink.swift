@@ -1,0 +1,85 @@
+public import Cryptography
+public import Foundation
+
+/// A link that opens a share in any browser: `https://host/s/ID#PASSPHRASE`.
+public struct ShareLink: Sendable {
+    public let url: URL
+    /// What changes and deletes the share.
+    public let manageToken: Token
+    public let id: String
+
+    private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
+    /// 131 bits.
+    private static let passphraseCount = 22
+    /// Nobody guesses a random passphrase, so a few do.
+    private static let iterations = 10_000
+
+    /// Draws a passphrase: every letter and digit is as likely.
+    static func randomPassphrase() -> SecureBytes {
+        SecureBytes(count: passphraseCount) { passphrase in
+            for index in passphrase.indices {
+                var byte = SecureRandom.bytes(1)[0]
+                while byte >= 248 { byte = SecureRandom.bytes(1)[0] }
+                passphrase[index] = alphabet[Int(byte) % alphabet.count]
+            }
+        }
+    }
+
+    static func content(
+        _ payload: some ByteSource, _ passphrase: SecureBytes, expiresAt: Date?, maxViews: Int?
+    ) throws -> ShareContent {
+        let salt = SecureRandom.bytes(16)
+        let key = try PBKDF2.deriveKey(from: passphrase, salt: salt, unsafeUncheckedIterations: iterations)
+        return ShareContent(
+            format: "aes-256-gcm", salt: salt, iterations: iterations, sealed: try AESGCM.seal(payload, using: key),
+            expiresAt: expiresAt, maxViews: maxViews)
+    }
+
+    /// Opens what a link leads to.
+    /// - Throws: For another passphrase, and for parameters that would only keep the device busy.
+    static func open(_ payload: SharePayload, _ passphrase: String) throws -> SecureBytes {
+        guard payload.iterations <= StretchingRule.maximumIterations,
+            let length: AESGCM.NonceLength = ["aes-256-gcm": .twelve, "aes-256-gcm-iv16": .sixteen][payload.format]
+        else { throw VaultError.unreadable }
+        let key = try PBKDF2.deriveKey(
+            from: passphrase.utf8, salt: payload.salt.bytes, unsafeUncheckedIterations: payload.iterations)
+        return try AESGCM.open(payload.sealed.bytes, using: key, nonceLength: length)
+    }
+}
+
+extension Vault {
+    /// Shares a payload behind a link. Docs/clients.md, section 12, says what the page shows of it.
+    /// - Parameter base: `https://host`, as others reach the server.
+    public func share(
+        _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
+    ) async throws(VaultError) -> ShareLink {
+        let token = try open.token
+        let passphrase = ShareLink.randomPassphrase()
+        guard
+            let content = try? ShareLink.content(payload, passphrase, expiresAt: expiresAt, maxViews: maxViews)
+        else { throw .unreadable }
+        let header: ShareHeader
+        // Not repeated: a second one would be another share.
+        do throws(APIError) { header = try await api.createShare(content, token) } catch { throw VaultError(error) }
+        let fragment = passphrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        guard let manageToken = header.manageToken,
+            let url = URL(string: base.absoluteString + header.path + "#" + fragment)
+        else { throw .unavailable(.unexpectedReply) }
+        return ShareLink(url: url, manageToken: manageToken, id: header.id)
+    }
+
+    /// Opens a link of this server, at the price of a view.
+    public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
+        guard let passphrase = link.fragment(percentEncoded: false), link.pathComponents.count == 3,
+            link.pathComponents[1] == "s"
+        else { throw .notFound }
+        let payload: SharePayload
+        do throws(APIError) {
+            payload = try await api.openShare(link.pathComponents[2])
+        } catch {
+            throw error.code == .notFound ? .notFound : VaultError(error)
+        }
+        guard let opened = try? ShareLink.open(payload, passphrase) else { throw .unreadable }
+        return opened
+    }
+}

@@ -1,0 +1,123 @@
+internal import Cryptography
+public import Foundation
+
+extension Vault {
+    // MARK: The account
+
+    /// Plan, limits and usage.
+    public func account() async throws(VaultError) -> AccountDescription {
+        let token = try open.token
+        return try await call { api throws(APIError) in try await api.getAccount(token) }
+    }
+
+    /// Where the person is logged in.
+    public func sessions() async throws(VaultError) -> [SessionDescription] {
+        let token = try open.token
+        return try await call { api throws(APIError) in try await api.listSessions(token) }
+    }
+
+    /// Ends one session.
+    public func endSession(_ id: SessionID) async throws(VaultError) {
+        let token = try open.token
+        try await call { api throws(APIError) in try await api.endSession(id, token) }
+    }
+
+    /// Ends all sessions but this one.
+    /// - Returns: How many there were.
+    @discardableResult
+    public func endOtherSessions() async throws(VaultError) -> Int {
+        let token = try open.token
+        let reply = try await call { api throws(APIError) in try await api.endOtherSessions(token) }
+        if let device = reply.deviceToken {
+            let seal = try deviceSeal()
+            try stored { try store.set(.deviceToken, seal.seal(device.text, .deviceToken)) }
+        }
+        return reply.ended
+    }
+
+    /// What has happened to the account, the latest first.
+    /// - Parameter page: From the page before; nil for the first.
+    public func events(page: String? = nil) async throws(VaultError) -> SecurityLogPage {
+        let token = try open.token
+        return try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
+    }
+
+    /// Deletes the account with everything in it, on the server and here. There is no way back.
+    public func leave(password: Password) async throws(VaultError) {
+        let opened = try open
+        let proof = try await proof(password)
+        try await call { api throws(APIError) in try await api.deleteAccount(currentPasswordKey: proof, opened.token) }
+        try forgetEverything()
+    }
+
+    /// Writes everything that the server holds about the account to a new file, one JSON object a line.
+    /// - Throws: ``VaultError/unavailable(_:)`` when it broke off; the file is removed then.
+    public func export(to file: URL, password: Password) async throws(VaultError) {
+        let opened = try open
+        let proof = try await proof(password)
+        let stream = try await call { api throws(APIError) in
+            try await api.exportAccount(currentPasswordKey: proof, opened.token)
+        }
+        guard FileManager.default.createFile(atPath: file.path, contents: nil, attributes: [.posixPermissions: 0o600]),
+            let handle = try? FileHandle(forWritingTo: file)
+        else { throw .store(.unusable) }
+        var last: [UInt8] = []
+        do {
+            for try await piece in stream.body {
+                try handle.write(contentsOf: piece)
+                last = Array((last + piece).suffix(1_024))
+            }
+            try handle.synchronize()
+            try handle.close()
+        } catch {
+            try? FileManager.default.removeItem(at: file)
+            if let error = error as? TransportError { throw .unavailable(.transport(error)) }
+            throw .store(.diskFull)
+        }
+        // Only an export whose last line says so is whole.
+        let line = last.split(separator: UInt8(ascii: "\n")).last.map { String(decoding: $0, as: UTF8.self) }
+        guard line?.hasPrefix(#"{"type":"end""#) == true else {
+            try? FileManager.default.removeItem(at: file)
+            throw .unavailable(.unexpectedReply)
+        }
+    }
+
+    // MARK: The second factor
+
+    /// Draws a secret for one-time passwords. It counts once it is confirmed.
+    public func beginSecondFactor(password: Password) async throws(VaultError) -> TOTPSecret {
+        let opened = try open
+        let proof = try await proof(password)
+        return try await call { api throws(APIError) in
+            try await api.beginTOTP(currentPasswordKey: proof, opened.token)
+        }
+    }
+
+    /// Confirms it with a code of the authenticator app.
+    /// - Returns: Ten recovery codes, shown once.
+    public func confirmSecondFactor(code: String) async throws(VaultError) -> [String] {
+        let token = try open.token
+        do throws(APIError) { return try await api.confirmTOTP(code, token) } catch { throw VaultError(error) }
+    }
+
+    /// Ten recovery codes in the place of those that are left.
+    public func renewSecondFactorCodes(password: Password) async throws(VaultError) -> [String] {
+        let opened = try open
+        let proof = try await proof(password)
+        return try await call { api throws(APIError) in
+            try await api.renewRecoveryCodes(currentPasswordKey: proof, opened.token)
+        }
+    }
+
+    /// Log-ins need no code any more.
+    public func endSecondFactor(password: Password) async throws(VaultError) {
+        let opened = try open
+        let proof = try await proof(password)
+        try await call { api throws(APIError) in try await api.endTOTP(currentPasswordKey: proof, opened.token) }
+    }
+
+    private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
+        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
+        return try await stretch(password, open.userid, iterations).passwordKey
+    }
+}

@@ -1,0 +1,70 @@
+internal import Cryptography
+
+extension Vault {
+    /// Goes on with the keyring that another device has put in the place of the known one, for items sealed with a key that
+    /// is not known here.
+    func takeLaterKeyring() async throws(VaultError) {
+        let opened = try open
+        let reply = try await call { api throws(APIError) in try await api.getKeyring(opened.token) }
+        // Locked or logged in anew meanwhile: then these keys are not to be kept.
+        guard let current = self.opened, current.engine === opened.engine else { throw .locked }
+        guard let reply, let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) else {
+            return
+        }
+        let known = try stored { try store.number(.keyringCounter) } ?? 0
+        guard Int64(keyring.counter) > known else {
+            if Int64(keyring.counter) < known { try stored { try store.note(.keyringRolledBack) } }
+            return
+        }
+        let sealer = Sealer(account: opened.account, keyring: keyring)
+        let seal = try deviceSeal()
+        try stored {
+            try store.transaction {
+                try keep(sealer, reply.keyring.bytes, reply.revision, opened.password, seal, from: opened.engine.sealer)
+            }
+        }
+        opened.engine.sealer = sealer
+    }
+
+    /// Notes a keyring, and seals anew what it does not open: in one transaction of the caller, because neither is of use
+    /// without the other.
+    /// - Parameter old: What opens the store as it is; nil when there is nothing, or nobody can open it.
+    func keep(
+        _ sealer: Sealer, _ sealedKeyring: [UInt8], _ revision: Revision?, _ password: StretchedPassword,
+        _ seal: DeviceSeal, from old: Sealer?
+    ) throws {
+        try store.set(.keyring, sealedKeyring)
+        try store.set(.keyringCounter, Int64(sealer.keyring.counter))
+        if let revision { try store.set(.keyringRevision, revision.number) }
+        try store.set(.openKeyring, seal.seal(Self.secrets(password, sealer.keyring), .openKeyring))
+        if let old { try store.reseal(from: old, to: sealer) }
+    }
+
+    static func secrets(_ password: StretchedPassword, _ keyring: Keyring) -> SecureBytes {
+        var secrets = SecretWriter()
+        secrets.write(password.passwordKey.bytes)
+        secrets.write(password.unlockKey)
+        secrets.write(keyring.encoded())
+        return secrets.bytes
+    }
+
+    /// What is kept open on this device; nil when the vault is locked.
+    func keptOpen() throws(VaultError) -> (password: StretchedPassword, keyring: Keyring)? {
+        guard let secrets = try secret(.openKeyring) else { return nil }
+        var reader = SecretReader(secrets)
+        guard let unlock = reader.secret(64), let rest = reader.secret(secrets.count - 64),
+            let keyring = try? Keyring(encoded: rest)
+        else { throw .store(.damaged) }
+        return (StretchedPassword(unlock), keyring)
+    }
+
+    /// What opens what is stored here, also when the vault is locked, provided that the password is the same.
+    func storeSealer(_ account: AccountID, _ password: StretchedPassword) throws(VaultError) -> Sealer? {
+        if let opened { return opened.engine.sealer }
+        if let kept = try keptOpen() { return Sealer(account: account, keyring: kept.keyring) }
+        guard let sealed = try stored({ try store.fact(.keyring) }),
+            let keyring = try? Keyring(sealed: sealed, openedBy: password)
+        else { return nil }
+        return Sealer(account: account, keyring: keyring)
+    }
+}

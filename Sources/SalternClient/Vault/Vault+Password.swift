@@ -1,0 +1,146 @@
+internal import Cryptography
+
+extension Vault {
+    /// Sets a new password. Items need not be sealed again: the keyring is sealed under the new one. All other sessions
+    /// end.
+    /// - Throws: ``VaultError/wrongCredentials`` when `current` is not the present password.
+    public func changePassword(from current: Password, to new: Password) async throws(VaultError) {
+        let opened = try open
+        try await replaceCredential(current, new, userid: opened.userid) { api, credential, proof throws(APIError) in
+            try await api.changeCredential(credential, current: proof, opened.token)
+        }
+    }
+
+    /// Takes another userid, which is another salt, so that even the same password becomes another key. All other sessions
+    /// end.
+    public func changeUserid(to userid: String, password: Password) async throws(VaultError) {
+        let opened = try open
+        try await replaceCredential(password, password, userid: userid) { api, credential, proof throws(APIError) in
+            try await api.changeUserid(userid, credential, current: proof, opened.token)
+        }
+    }
+
+    private func replaceCredential(
+        _ current: Password, _ new: Password, userid: String,
+        _ send: (SalternAPI, NewCredential, SecretBytes) async throws(APIError) -> CredentialReply
+    ) async throws(VaultError) {
+        await beginTurn()
+        defer { endTurn() }
+        let opened = try open
+        let known = Int(try stored { try store.number(.iterations) } ?? 0)
+        let iterations = max(try await newIterations(nil), known)
+        let old = try await stretch(current, opened.userid, known)
+        let stretched = try await stretch(new, userid, iterations)
+        for attempt in 1... {
+            let (keyring, revision) = try await latestKeyring()
+            let next = keyring.changed { _ in }
+            guard let sealed = try? next.sealed(under: stretched) else { throw .unreadable }
+            let credential = NewCredential(
+                passwordKey: stretched.passwordKey, iterations: iterations, keyring: sealed, keyringRevision: revision,
+                recoveryKeyring: try recoveryKeyring(of: next, opened.account))
+            let reply: CredentialReply
+            do throws(APIError) {
+                // The same bytes again are a success: only the reply was lost then.
+                reply = try await settings.retries({ () throws(APIError) in
+                    try await send(api, credential, old.passwordKey)
+                })
+            } catch {
+                // Another device was faster: its keyring is the one to seal anew.
+                if error.code == .keyringChanged, attempt < 3 { continue }
+                throw VaultError(error)
+            }
+            return try remember(
+                account: opened.account, userid: userid, iterations: iterations, session: opened.token,
+                device: reply.deviceToken, keyring: next, sealed: sealed, keyringRevision: reply.keyringRevision,
+                stretched)
+        }
+    }
+
+    /// What the printed code shall open of a keyring; nil when the keyring knows no code.
+    func recoveryKeyring(of keyring: Keyring, _ account: AccountID) throws(VaultError) -> [UInt8]? {
+        guard let recovery = keyring.recovery else { return nil }
+        guard let sealed = try? recovery.sealedKeyring(keyring, account: account) else { throw .unreadable }
+        return sealed
+    }
+
+    /// The keyring as the server has it, which another device may have changed.
+    /// - Throws: ``VaultError/keyringUnusable`` for one that does not open or is older than is known.
+    func latestKeyring() async throws(VaultError) -> (keyring: Keyring, revision: Revision) {
+        let opened = try open
+        let reply = try await call { api throws(APIError) in try await api.getKeyring(opened.token) }
+        guard let reply, let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) else {
+            throw .keyringUnusable
+        }
+        guard Int64(keyring.counter) >= (try stored { try store.number(.keyringCounter) } ?? 0) else {
+            try stored { try store.note(.keyringRolledBack) }
+            throw .keyringUnusable
+        }
+        return (keyring, reply.revision)
+    }
+
+    // MARK: A printed code
+
+    /// Makes a recovery code for a person to print. One from before opens nothing any more.
+    public func makeRecoveryCode(password: Password) async throws(VaultError) -> RecoveryCode {
+        await beginTurn()
+        defer { endTurn() }
+        let opened = try open
+        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
+        let proof = try await stretch(password, opened.userid, iterations)
+        let code = RecoveryCode.random()
+        let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
+        let (keyring, revision) = try await latestKeyring()
+        guard let recovery = try? RecoveryKeys.new(for: stretched, account: opened.account) else { throw .unreadable }
+        let next = keyring.changed { $0.recovery = recovery }
+        guard let recoveryKeyring = try? recovery.sealedKeyring(next, account: opened.account),
+            let sealed = try? next.sealed(under: opened.password)
+        else { throw .unreadable }
+        // At once: a keyring that names keys which no code opens would make later ones be sealed to nobody.
+        let written = try await call { api throws(APIError) in
+            try await api.setRecovery(
+                recoveryKey: stretched.passwordKey, keyring: recoveryKeyring, accountKeyring: (sealed, revision),
+                currentPasswordKey: proof.passwordKey, opened.token)
+        }
+        try remember(
+            account: opened.account, userid: opened.userid, iterations: iterations, session: opened.token, device: nil,
+            keyring: next, sealed: sealed, keyringRevision: written ?? revision, opened.password)
+        return code
+    }
+
+    /// Sets a new password with a printed code, and opens the vault. All sessions end.
+    /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
+    public static func recover(
+        _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password
+    ) async throws(VaultError) -> Vault {
+        let vault = try Vault(settings)
+        try await vault.recover(userid, code, newPassword)
+        return try await reopen(vault, userid, newPassword)
+    }
+
+    private static func reopen(_ vault: Vault, _ userid: String, _ password: Password) async throws(VaultError) -> Vault
+    {
+        try await vault.logIn(userid, password, nil)
+        return vault
+    }
+
+    private func recover(_ userid: String, _ code: RecoveryCode, _ password: Password) async throws(VaultError) {
+        let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
+        let reply = try await call { api throws(APIError) in
+            try await api.recover(userid: userid, recoveryKey: stretched.passwordKey, deviceName: settings.deviceName)
+        }
+        guard let sealed = reply.keyring?.bytes,
+            let keyring = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
+        else { throw .keyringUnusable }
+        let iterations = max(try await newIterations(nil), reply.kdf.iterations)
+        let new = try await stretch(password, userid, iterations)
+        let next = keyring.changed { _ in }
+        guard let sealedKeyring = try? next.sealed(under: new) else { throw .unreadable }
+        let credential = NewCredential(
+            passwordKey: new.passwordKey, iterations: iterations, keyring: sealedKeyring,
+            keyringRevision: reply.keyringRevision,
+            recoveryKeyring: try recoveryKeyring(of: next, reply.accountId) ?? sealed)
+        _ = try await call { api throws(APIError) in
+            try await api.changeCredential(credential, current: nil, reply.session.token)
+        }
+    }
+}

@@ -1,0 +1,267 @@
+internal import Cryptography
+
+extension Vault {
+    /// Registers a new account, and opens its vault.
+    public static func signUp(
+        _ settings: VaultSettings, userid: String, password: Password, iterations: Int? = nil, invite: String? = nil
+    ) async throws(VaultError) -> Vault {
+        let vault = try Vault(settings)
+        try await vault.signUp(userid, password, iterations, invite)
+        return vault
+    }
+
+    /// Opens the vault of an account that exists.
+    /// - Parameter code: Six digits or a recovery code, after ``VaultError/codeRequired``.
+    public static func logIn(
+        _ settings: VaultSettings, userid: String, password: Password, code: String? = nil
+    ) async throws(VaultError) -> Vault {
+        let vault = try Vault(settings)
+        try await vault.logIn(userid, password, code)
+        return vault
+    }
+
+    /// Opens a new session in the place of one that has ended. What was not sent is still there.
+    /// - Parameter code: Six digits or a recovery code, after ``VaultError/codeRequired``.
+    /// - Throws: ``VaultError/unsentEdits(count:)`` when another device has changed password and keys while the vault here
+    ///   was locked: unlock it with the password of before, then log in again.
+    public func logInAgain(password: Password, code: String? = nil) async throws(VaultError) {
+        guard let userid = try stored({ try store.text(.userid) }) else { throw .locked }
+        await beginTurn()
+        defer { endTurn() }
+        try await logIn(userid, password, code)
+    }
+
+    /// Opens the vault of the last log-in, without password and without network.
+    /// - Returns: nil when nobody is logged in here. A vault that was locked wants ``unlock(_:)``.
+    public static func resume(_ settings: VaultSettings) async throws(VaultError) -> Vault? {
+        let vault = try Vault(settings)
+        return try await vault.resume() ? vault : nil
+    }
+
+    // MARK: Steps
+
+    private func signUp(
+        _ userid: String, _ password: Password, _ iterations: Int?, _ invite: String?
+    ) async throws(VaultError) {
+        try refuseOther(userid)
+        let iterations = try await newIterations(iterations)
+        let stretched = try await stretch(password, userid, iterations)
+        let keyring = Keyring.new()
+        guard let sealed = try? keyring.sealed(under: stretched) else { throw .unreadable }
+        let invite = invite.map { Token(SecureBytes(copying: $0.utf8)) }
+        let reply: RegistrationReply
+        do throws(APIError) {
+            reply = try await settings.retries(
+                { () throws(APIError) in
+                    try await self.api.register(
+                        userid: userid, passwordKey: stretched.passwordKey, iterations: iterations, keyring: sealed,
+                        deviceName: self.settings.deviceName, invite: invite)
+                })
+        } catch {
+            // A reply that was lost: the account may be there already, and the log-in will say so.
+            if error.code == .useridTaken, (try? await logIn(userid, password, nil)) != nil { return }
+            throw VaultError(error)
+        }
+        try remember(
+            account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
+            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched)
+    }
+
+    func logIn(_ userid: String, _ password: Password, _ code: String?) async throws(VaultError) {
+        try refuseOther(userid)
+        let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
+        do throws(StretchingRule.Refusal) {
+            try settings.stretching.check(parameters, userid: userid)
+        } catch {
+            throw .untrustworthy(error)
+        }
+        let stretched = try await stretch(password, userid, parameters.iterations)
+        let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
+        let reply = try await call { api throws(APIError) in
+            try await api.logIn(userid: userid, passwordKey: stretched.passwordKey, device: device, code: code)
+        }
+        guard let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else {
+            throw .keyringUnusable
+        }
+        // The same account gave a later keyring before: this one would seal with keys that are no longer used.
+        if let known = try stored({ try store.number(.keyringCounter) }), Int64(keyring.counter) < known {
+            try stored { try store.note(.keyringRolledBack) }
+            throw .keyringUnusable
+        }
+        try remember(
+            account: reply.accountId, userid: userid, iterations: parameters.iterations, session: reply.session.token,
+            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
+            stretched)
+    }
+
+    private func resume() throws(VaultError) -> Bool {
+        guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }) else {
+            return false
+        }
+        guard let token = try secret(.token), let kept = try keptOpen() else { return true }
+        opened = makeOpened(account, userid, Token(token), kept.password, kept.keyring)
+        return true
+    }
+
+    /// Forgets the keys: from now on the password is needed. Nothing is sent.
+    public func lock() throws(VaultError) {
+        try stored { try store.set(.openKeyring, nil) }
+        opened = nil
+    }
+
+    /// Opens a vault that was locked, without network.
+    public func unlock(_ password: Password) async throws(VaultError) {
+        guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
+            let iterations = try stored({ try store.number(.iterations) }),
+            let sealed = try stored({ try store.fact(.keyring) }), let token = try secret(.token)
+        else { throw .sessionEnded }
+        let stretched = try await stretch(password, userid, Int(iterations))
+        guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
+        let seal = try deviceSeal()
+        try stored { try store.set(.openKeyring, seal.seal(Self.secrets(stretched, keyring), .openKeyring)) }
+        opened = makeOpened(account, userid, Token(token), stretched, keyring)
+    }
+
+    /// Ends the session and removes everything from this device.
+    /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
+    /// - Throws: ``VaultError/unsentEdits(count:)``.
+    public func signOut(discardingUnsentEdits: Bool = false) async throws(VaultError) {
+        let unsent = try unsentCount()
+        guard unsent == 0 || discardingUnsentEdits else { throw .unsentEdits(count: unsent) }
+        if let token = opened?.token {
+            do throws(APIError) {
+                try await api.endCurrentSession(token)
+            } catch {
+                // Ended already, or the server is away: the session ends by itself when it is not used.
+                guard error.isPassing || error.code == .unauthenticated else { throw VaultError(error) }
+            }
+        }
+        try forgetEverything()
+    }
+
+    /// Nothing of the account stays on this device.
+    func forgetEverything() throws(VaultError) {
+        opened = nil
+        try stored { try store.removeEverything() }
+        try stored { try settings.deviceKey.remove() }
+    }
+
+    // MARK: Pieces
+
+    func knownAccount() throws(VaultError) -> AccountID? {
+        try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
+    }
+
+    /// A store holds one account: another one's items would be sent to this one.
+    private func refuseOther(_ userid: String) throws(VaultError) {
+        if let known = try stored({ try store.text(.userid) }), known != userid {
+            throw .unsentEdits(count: try unsentCount())
+        }
+    }
+
+    func stretch(_ password: Password, _ userid: String, _ iterations: Int) async throws(VaultError)
+        -> StretchedPassword
+    {
+        do throws(StretchingRule.Refusal) {
+            return try await settings.stretching.stretch(password, userid: userid, iterations: iterations)
+        } catch {
+            throw .untrustworthy(error)
+        }
+    }
+
+    /// As many iterations as this app, the server and the caller want at least.
+    func newIterations(_ wanted: Int?) async throws(VaultError) -> Int {
+        let service = try await call { api throws(APIError) in try await api.describeService() }
+        guard service.saltPrefix == settings.stretching.saltPrefix else { throw .untrustworthy(.saltPrefix) }
+        return max(settings.stretching.minimumIterations, service.kdf.iterations, wanted ?? 0)
+    }
+
+    /// Calls what may be repeated.
+    func call<Result: Sendable>(
+        _ body: (SalternAPI) async throws(APIError) -> Result
+    ) async throws(VaultError) -> Result {
+        do throws(APIError) {
+            return try await settings.retries({ () throws(APIError) in try await body(api) })
+        } catch {
+            throw VaultError(error)
+        }
+    }
+
+    func deviceSeal() throws(VaultError) -> DeviceSeal {
+        try stored {
+            if let key = try settings.deviceKey.load() { return DeviceSeal(key: key) }
+            let key = SecureRandom.secureBytes(32)
+            try settings.deviceKey.save(key)
+            return DeviceSeal(key: key)
+        }
+    }
+
+    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? {
+        guard let sealed = try stored({ try store.fact(fact) }) else { return nil }
+        let seal = try deviceSeal()
+        return try stored { try seal.open(sealed, fact) }
+    }
+
+    func remember(
+        account: AccountID, userid: String, iterations: Int, session: Token, device: Token?, keyring: Keyring,
+        sealed: [UInt8], keyringRevision: Revision?, _ password: StretchedPassword
+    ) throws(VaultError) {
+        if let known = try knownAccount(), known != account { throw .keyringUnusable }
+        let sealer = Sealer(account: account, keyring: keyring)
+        let old = try storeSealer(account, password)
+        if old == nil {
+            let lost = try stored { try store.changeCount(unknownTo: keyring) }
+            guard lost == 0 else { throw .unsentEdits(count: lost) }
+        }
+        let seal = try deviceSeal()
+        try stored {
+            try store.transaction {
+                try store.set(.account, account.bytes)
+                try store.set(.userid, Array(userid.utf8))
+                try store.set(.iterations, Int64(iterations))
+                try store.set(.token, seal.seal(session.text, .token))
+                if let device { try store.set(.deviceToken, seal.seal(device.text, .deviceToken)) }
+                try keep(sealer, sealed, keyringRevision, password, seal, from: old)
+            }
+        }
+        opened = makeOpened(account, userid, session, password, keyring)
+    }
+
+    private func makeOpened(
+        _ account: AccountID, _ userid: String, _ token: Token, _ password: StretchedPassword, _ keyring: Keyring
+    ) -> Opened {
+        let engine = SyncEngine(
+            store: store, server: LiveSyncServer(api: api, token: token, retries: settings.retries),
+            sealer: Sealer(account: account, keyring: keyring), limits: settings.limits)
+        engine.merge = settings.merge
+        engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
+        return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
+    }
+}
+
+/// The server as the engine sees it.
+struct LiveSyncServer: SyncServer {
+    let api: SalternAPI
+    let token: Token
+    let retries: Retries
+
+    func changes(since cursor: String?, limit: Int, tellsDeletions: Bool) async throws(APIError) -> ChangePage {
+        try await retries({ () throws(APIError) in
+            try await api.listChanges(since: cursor, limit: limit, tellsDeletions: tellsDeletions, token)
+        })
+    }
+
+    func item(_ id: ItemID) async throws(APIError) -> ItemState? {
+        do throws(APIError) {
+            return try await retries({ () throws(APIError) in try await api.getItem(id, token) })
+        } catch .problem(let problem) where problem.code == .notFound {
+            return nil
+        }
+    }
+
+    func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision] {
+        // The same bytes again are a success, so a lost reply costs nothing.
+        let reply = try await retries({ () throws(APIError) in try await api.writeBatch(operations, token) })
+        return reply.results.map(\.revision)
+    }
+}

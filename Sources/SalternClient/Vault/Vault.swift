@@ -1,0 +1,187 @@
+internal import Cryptography
+internal import Foundation
+
+/// An account's encrypted items on this device: read and written offline, kept in step with the server.
+///
+/// ```swift
+/// let vault = try await Vault.logIn(settings, userid: "ada@example.org", password: Password(typed))
+/// let notes = vault.collection("notes", of: Note.self)
+/// try await notes.put(Note(text: "Buy salt."))
+/// try await vault.sync()
+/// ```
+public actor Vault {
+    let settings: VaultSettings
+    let api: SalternAPI
+    let store: Store
+    var opened: Opened?
+    nonisolated let observers = Observers()
+    var hasTurn = false
+    var waiting: [CheckedContinuation<Void, Never>] = []
+
+    /// What is there while the vault is not locked.
+    struct Opened {
+        let account: AccountID
+        let userid: String
+        var token: Token
+        /// Opens keyrings that other devices write.
+        var password: StretchedPassword
+        var engine: SyncEngine
+    }
+
+    init(_ settings: VaultSettings) throws(VaultError) {
+        self.settings = settings
+        api = SalternAPI(settings.transport)
+        do {
+            try FileManager.default.createDirectory(
+                at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            store = try Store(path: settings.folder.appending(path: "store.sqlite").path)
+        } catch {
+            throw .store(error as? StoreError ?? .unusable)
+        }
+    }
+
+    // MARK: Items
+
+    /// The item as it is here; nil when there is none.
+    public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
+        let sealer = try self.sealer
+        guard let content = try stored({ try store.current(id) }) else { return nil }
+        guard let opened = try? sealer.open(content, id) else { throw .unreadable }
+        return opened.item
+    }
+
+    /// The ids of a collection's items, in the order of the ids.
+    public func ids(_ collection: String) throws(VaultError) -> [ItemID] {
+        try stored { try store.currentIDs(collection) }
+    }
+
+    /// Which version of an item there is here; nil when there is none.
+    public func version(of id: ItemID) throws(VaultError) -> ItemVersion? {
+        try stored { try store.current(id) }.map { ItemVersion(digest: $0.digest) }
+    }
+
+    /// Writes an item. It is on this device's disk when this returns, and sent by the next ``sync()``.
+    /// - Parameter seen: The version that the person has changed. When another one has come meanwhile, both are kept: this
+    ///   one under another id, with a ``Notice/Kind/conflict``. Without it, whatever is there is written over.
+    /// - Returns: Where it was written.
+    @discardableResult
+    public func put(
+        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
+    ) throws(VaultError) -> ItemID {
+        let sealer = try self.sealer
+        let before = try stored { try store.current(id) }
+        if let before, let seen, before.digest != seen.digest {
+            guard let opened = try? sealer.open(before, id) else { throw .unreadable }
+            if opened.item == item && before.collection == collection { return id }
+            let copy = ItemID.random()
+            try write(item, copy, collection, .first, sealer, conflictWith: id)
+            return copy
+        }
+        let edit: SealedBox.Edit
+        if let before {
+            guard let opened = try? sealer.open(before, id) else { throw .unreadable }
+            if opened.item == item && before.collection == collection { return id }
+            // What never left this device is replaced; numbers count what others may have seen.
+            let isReplaced = try stored { try store.change(id).map { !$0.wasSent } ?? false }
+            edit = isReplaced ? opened.edit : opened.edit.next(after: before.body.bytes)
+        } else {
+            edit = try nextEdit(ofRemoved: id, sealer)
+        }
+        try write(item, id, collection, edit, sealer)
+        return id
+    }
+
+    private func write(
+        _ item: PlainItem, _ id: ItemID, _ collection: String, _ edit: SealedBox.Edit, _ sealer: Sealer,
+        conflictWith other: ItemID? = nil
+    ) throws(VaultError) {
+        guard let content = try? sealer.seal(item, id, collection: collection, edit) else { throw .unreadable }
+        try stored {
+            try store.transaction {
+                try store.record(id, content: content, edit: edit.number)
+                if let other { try store.note(.conflict, other, other: id) }
+            }
+        }
+        tell([id])
+    }
+
+    private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
+        let last = try stored { try store.trashed(id)?.content ?? store.item(id)?.content }
+        let deletion = try stored { try store.grave(id) }?.deletion
+        guard let last, let opened = try? sealer.open(last, id) else {
+            var edit = SealedBox.Edit.first
+            if let deletion { edit.number += SealedBox.Edit.floor(of: deletion) }
+            return edit
+        }
+        return opened.edit.creating(after: last.body.bytes, deletedAt: deletion)
+    }
+
+    /// Deletes an item. What it held is kept in the trash of this device for a while.
+    public func delete(_ id: ItemID) throws(VaultError) {
+        _ = try sealer
+        try stored {
+            try store.transaction {
+                guard let content = try store.current(id) else { return }
+                let edit = try store.change(id)?.edit ?? store.item(id)?.edit ?? 0
+                let item = try store.item(id)
+                try store.trash(
+                    StoredItem(id: id, revision: item?.revision ?? Revision(0), content: content, edit: edit),
+                    at: Date())
+                let change = try store.change(id)
+                if item == nil, change?.sent == nil {
+                    // The server has never heard of it.
+                    try store.forgetChange(id)
+                } else {
+                    try store.record(id, content: nil, edit: edit)
+                }
+            }
+        }
+        tell([id])
+    }
+
+    /// Brings back what was deleted here or elsewhere, from the trash of this device.
+    public func restore(_ id: ItemID) throws(VaultError) {
+        let sealer = try self.sealer
+        guard let item = try stored({ try store.trashed(id) }) else { throw .notFound }
+        guard let opened = try? sealer.open(item.content, id) else { throw .unreadable }
+        try put(opened.item, id, in: item.content.collection)
+        try stored { try store.removeFromTrash(id) }
+    }
+
+    /// What a person has to hear of.
+    public func notices() throws(VaultError) -> [Notice] { try stored { try store.notices() } }
+
+    /// They have heard of it.
+    public func forget(_ notice: Notice) throws(VaultError) {
+        try stored { try store.forgetNotice(notice.number) }
+    }
+
+    /// How many changes the server has not confirmed.
+    public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
+
+    // MARK: Observing
+
+    /// The ids of items that are other than before, as they change here, by this device or by others: everything from the
+    /// moment of the call on.
+    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add() }
+
+    func tell(_ ids: Set<ItemID>) { observers.tell(ids) }
+
+    // MARK: Parts
+
+    var open: Opened {
+        get throws(VaultError) {
+            guard let opened else { throw .locked }
+            return opened
+        }
+    }
+
+    var engine: SyncEngine { get throws(VaultError) { try open.engine } }
+
+    private var sealer: Sealer { get throws(VaultError) { try open.engine.sealer } }
+
+    /// Does something with the store, whose errors become the vault's.
+    func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
+        do { return try body() } catch { throw .store(error as? StoreError ?? .damaged) }
+    }
+}

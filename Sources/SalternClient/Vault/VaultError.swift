@@ -1,0 +1,52 @@
+/// Why a vault did not do what it should.
+public enum VaultError: Error, Sendable {
+    /// Userid and password do not belong together.
+    case wrongCredentials
+    /// The account has a second factor: ask for a code.
+    case codeRequired
+    /// The code is wrong, too old or was used.
+    case wrongCode
+    /// The vault is locked: ask for the password.
+    case locked
+    /// The session has ended: log in again. Nothing that is stored here is lost.
+    case sessionEnded
+    /// The server has refused.
+    case refused(Problem)
+    /// There was no reply, or none that is understood.
+    case unavailable(APIError)
+    /// The server asked for something that this app does not do; it may have been taken over.
+    case untrustworthy(StretchingRule.Refusal)
+    /// The userid is not in its canonical form: ask the person whether this is meant.
+    case useridNotCanonical(canonical: String)
+    /// The server has an account under this userid, but not the keyring of this app, or an older one than is known.
+    case keyringUnusable
+    /// A recovery code with a typing error.
+    case malformedRecoveryCode
+    /// Edits that were not sent would be lost.
+    case unsentEdits(count: Int)
+    /// Many deletions wait for somebody to agree: ``Vault/agreeToDeletions()`` comes first.
+    case deletionsHeld
+    /// There is no such item.
+    case notFound
+    /// The content cannot be encoded, decoded or sealed.
+    case unreadable
+    /// The local store.
+    case store(StoreError)
+
+    init(_ error: APIError) {
+        switch error.code {
+        case .wrongCredentials?: self = .wrongCredentials
+        case .totpRequired?: self = .codeRequired
+        case .wrongTOTP?: self = .wrongCode
+        case .unauthenticated?: self = .sessionEnded
+        default:
+            if case .problem(let problem) = error {
+                self =
+                    problem.canonical.map { .useridNotCanonical(canonical: $0) }
+                    ?? (error.isPassing ? .unavailable(error) : .refused(problem))
+            } else {
+                self = .unavailable(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+public import Foundation
+
+/// Where a vault is, and which server it trusts.
+public struct VaultSettings: Sendable {
+    /// The folder of the store; made when there is none.
+    public var folder: URL
+    /// Carries requests to the server.
+    public var transport: any HTTPTransport
+    /// What passwords are stretched with, whatever the server says.
+    public var stretching: StretchingRule
+    /// What other devices see of this one.
+    public var deviceName: String?
+    /// Where the device's key is.
+    public var deviceKey: any DeviceKeyStore
+    /// Makes one version of two; without it both are kept.
+    public var merge: MergeRule?
+    /// How often and after which waits what may be repeated is sent again.
+    public var retries = Retries(attempts: 3)
+    /// How much is fetched and sent at once.
+    var limits = SyncLimits()
+
+    /// - Parameter deviceKey: By default a file in the folder that only its owner can read.
+    public init(
+        folder: URL, transport: any HTTPTransport, stretching: StretchingRule, deviceName: String? = nil,
+        deviceKey: (any DeviceKeyStore)? = nil, merge: MergeRule? = nil
+    ) {
+        self.folder = folder
+        self.transport = transport
+        self.stretching = stretching
+        self.deviceName = deviceName
+        self.deviceKey = deviceKey ?? FileKeyStore(path: folder.appending(path: "device.key").path)
+        self.merge = merge
+    }
+}

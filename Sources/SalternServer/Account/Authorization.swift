@@ -1,0 +1,169 @@
+internal import HTTPCore
+internal import Postgres
+
+/// What one request may do with the account that its token names: read and write, always together with the look-up
+/// of the session, in one round trip and one transaction.
+///
+/// An endpoint has no other way to the rows of an account, so it cannot forget to authenticate.
+final class Authorization {
+    let caller: Caller
+    let database: PostgresClient
+    let attempts: Attempts
+    /// Who sends the request.
+    let client: ClientAddress
+    private let clock: any WallClock
+    private let policy: SessionPolicy
+    private var touchInterval: Duration { policy.touchInterval }
+
+    /// Who sends more sealed bytes does not share a connection: PostgreSQL takes what comes behind them when it has stored
+    /// them, and that can be other accounts'.
+    static let sharedByteLimit = 262_144
+
+    /// The account, once its session was found to be live. It names the account in the log and permits nothing.
+    var authenticatedAccount: AccountID?
+
+    /// Reads the request's token. Nothing is looked up yet.
+    /// - Throws: ``Unauthenticated`` when there is none or it is malformed.
+    init(
+        _ request: Request, database: PostgresClient, attempts: Attempts, clock: any WallClock, policy: SessionPolicy
+    ) throws(Unauthenticated) {
+        caller = Caller(try PresentedToken(request.head.fields), now: clock.now, policy: policy)
+        self.database = database
+        self.attempts = attempts
+        client = request.client
+        self.clock = clock
+        self.policy = policy
+    }
+
+    /// What requests of the account lock.
+    var key: RequestKey { .account(caller.accountID) }
+
+    /// How a transaction has its connection that may take seconds or minutes.
+    var longUse: LeaseUse { .long(by: .network(of: client)) }
+
+    /// The account that the token names.
+    var accountID: AccountID { caller.accountID }
+
+    /// The hash of the caller's own token.
+    var tokenHash: TokenHash { caller.tokenHash }
+
+    /// Reads on with the request's session for as long as the reply takes.
+    var reader: AccountReader {
+        AccountReader(
+            session: SessionKey(accountID: accountID, tokenHash: tokenHash), database: database, clock: clock,
+            policy: policy)
+    }
+
+    /// The time of this request.
+    var now: Timestamp { caller.now }
+
+    /// A session that was last used at or before it is not live.
+    var idleSince: Timestamp { caller.idleSince }
+
+    /// Looks the session up and does nothing else.
+    /// - Returns: The account.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func identify() async throws -> AccountID {
+        guard try await !database.execute(Authenticate(caller: caller, touchInterval: touchInterval)).isEmpty else {
+            throw Unauthenticated()
+        }
+        return accountID
+    }
+
+    /// Reads what belongs to the account.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
+        let (sessions, rows) = try await database.execute(
+            Authenticate(caller: caller, touchInterval: touchInterval), Owned(accountID: caller.accountID, read: read))
+        try accept(sessions)
+        return rows
+    }
+
+    /// Changes what belongs to the account.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func write<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
+        let rows = try await send(write)
+        // The session may have ended while the first statement waited for the lock; the second one has changed nothing then.
+        if rows.isEmpty {
+            try accept(try await database.execute(Authenticate(caller: caller, touchInterval: touchInterval)))
+        }
+        return rows
+    }
+
+    /// Changes what belongs to the account when it is the case that `write` is for.
+    /// - Returns: No rows when nothing was changed, whatever the reason. Then the full statement is to be asked.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func writeOnShortPath<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
+        // Whether the session has ended meanwhile the full statement finds out.
+        try await send(write)
+    }
+
+    private func send<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
+        let authenticate = AuthenticateForWrite(caller: caller, touchInterval: touchInterval)
+        let guarded = Guarded(caller: caller, write: write)
+        let (sessions, rows) =
+            if Write.needsLease || write.sealedByteCount > Self.sharedByteLimit {
+                try await database.withTransaction(key: key) { try await $0.execute(authenticate, guarded) }
+            } else {
+                try await database.execute(authenticate, guarded, key: key)
+            }
+        try accept(sessions)
+        return rows
+    }
+
+    /// Changes what belongs to the account, and in the same transaction something else that belongs to the change.
+    /// - Parameters:
+    ///   - write: Locks the account's row.
+    ///   - next: Must change nothing unless `write` has.
+    ///   - byteCount: The sealed bytes that `next` carries.
+    func write<Write: AccountWrite, Next: Statement>(
+        _ write: Write, followedBy next: Next, of byteCount: Int
+    ) async throws -> [Write.Row] {
+        let authenticate = AuthenticateForWrite(caller: caller, touchInterval: touchInterval)
+        let guarded = Guarded(caller: caller, write: write)
+        let (sessions, rows, _) =
+            if byteCount > Self.sharedByteLimit {
+                try await database.withTransaction(key: key) { try await $0.execute(authenticate, guarded, next) }
+            } else {
+                try await database.execute(authenticate, guarded, next, key: key)
+            }
+        try accept(sessions)
+        return rows
+    }
+
+    /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row.
+    /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
+    func transaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
+        let (session, result) = try await database.withTransaction(key: key) { transaction in
+            // The session may have ended while the first statement waited for the lock; the second one sees it.
+            let (_, sessions) = try await transaction.execute(
+                AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
+                Authenticate(caller: caller, touchInterval: touchInterval))
+            guard let session = sessions.first else { throw Unauthenticated() }
+            authenticatedAccount = caller.accountID
+            return (session, try await body(transaction))
+        }
+        try accept([session])
+        return result
+    }
+
+    private func accept(_ sessions: [LiveSession]) throws(Unauthenticated) {
+        guard let session = sessions.first else { throw Unauthenticated() }
+        authenticatedAccount = caller.accountID
+        guard session.isTouchDue else { return }
+        // Nobody waits for it: a session whose use is not recorded is only a little older.
+        database.executeLater(
+            TouchSession(caller: caller, touchInterval: touchInterval), about: .session(caller.tokenHash))
+    }
+}
+
+extension Authorization {
+    /// An attempt to show a secret of the account within the session. It counts for the session's own slot, so that a
+    /// stolen token keeps no other device out, and serves no better to guess than the token of a device.
+    /// - Parameter userid: The account's.
+    func attempt(_ userid: Userid) async throws(PostgresError) -> GuardedAttempt {
+        let login = try await database.execute(FindLogin(userid: userid)).first
+        let device = KnownDevice.ofSession(accountID, tokenHash, generation: login?.deviceGeneration ?? 0)
+        return GuardedAttempt(attempts: attempts, userid: userid, device: device, client: client)
+    }
+}

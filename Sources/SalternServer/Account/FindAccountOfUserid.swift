@@ -1,0 +1,11 @@
+internal import Postgres
+
+/// The account that a userid leads to.
+struct FindAccountOfUserid: Statement {
+    typealias Row = AccountID
+
+    let userid: String
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT account_id FROM saltern.logins WHERE userid = \(\.userid)"
+}

@@ -1,0 +1,92 @@
+internal import Postgres
+
+/// The deletion of an account: every row of every table that is the account's, and a row in the audit log, which is all
+/// that remains.
+///
+/// One transaction, in statements that each remove so much that none takes long.
+struct AccountDeletion: Sendable {
+    let accountID: AccountID
+    /// Who deletes it.
+    let actor: AuditActor
+    let now: Timestamp
+    /// Why, for the audit log. Nothing that ought to go with the account.
+    var reason: String?
+
+    /// Deletes the account. After an error the transaction has to be rolled back.
+    /// - Returns: Whether there was such an account.
+    /// - Throws: ``AuditLogUnusable``, or a `PostgresError`.
+    func run(_ transaction: Transaction) async throws -> Bool {
+        guard try await remove(transaction) else { return false }
+        try await record(transaction)
+        return true
+    }
+
+    /// Removes everything but the record of it.
+    ///
+    /// The account's row is locked first: log-ins and writes that come meanwhile wait, and then find no account. What
+    /// takes long comes before what strangers ask for (``LockOrder``).
+    func remove(_ transaction: Transaction) async throws -> Bool {
+        guard try await transaction.execute(LockAccountWholly(accountID: accountID)).first != nil,
+            let userid = try await transaction.execute(Owned(accountID: accountID, read: FindUserid())).first
+        else { return false }
+        let subject = try await subject(userid, transaction)
+        try await removeItems(transaction)
+        _ = try await transaction.execute(RemoveSessionsAltogether(accountID: accountID))
+        try await removeEvents(transaction)
+        _ = try await transaction.execute(
+            RemoveAccountContents(accountID: accountID), ForgetFailedAttempts(subject: subject),
+            RemoveLogin(userid: userid, accountID: accountID))
+        try await removeShares(transaction)
+        _ = try await transaction.execute(RemoveAccount(accountID: accountID))
+        return true
+    }
+
+    /// Notes the deletion in the audit log: a transaction's last step.
+    func record(_ transaction: Transaction) async throws {
+        try await transaction.record(
+            AppendAudit(
+                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason, now: now))
+    }
+
+    private func removeItems(_ transaction: Transaction) async throws(PostgresError) {
+        var item: ItemID? = ItemPage.lowest
+        while let from = item {
+            item = try await transaction.execute(RemoveSomeItems(accountID: accountID, from: from)).first
+        }
+        var content: ItemID? = ItemPage.lowest
+        while let from = content {
+            content = try await transaction.execute(RemoveSomeDeletedContents(accountID: accountID, from: from)).first
+        }
+        var staged: RemoveSomeStagedItems.Key? = RemoveSomeStagedItems.Key(
+            rotationID: UUID.zero, itemID: ItemPage.lowest)
+        while let from = staged {
+            staged = try await transaction.execute(RemoveSomeStagedItems(accountID: accountID, from: from)).first
+        }
+    }
+
+    private func removeEvents(_ transaction: Transaction) async throws(PostgresError) {
+        var event: RemoveSomeSecurityEvents.Key? = RemoveSomeSecurityEvents.Key(
+            occurredAt: .distantPast, eventID: SecurityEventID(UUID.zero))
+        while let from = event {
+            event = try await transaction.execute(RemoveSomeSecurityEvents(accountID: accountID, from: from)).first
+        }
+    }
+
+    /// Failures are found by the hash of the userid.
+    private func subject(_ userid: Userid, _ transaction: Transaction) async throws -> AttemptSubject {
+        guard let installation = try await transaction.execute(ReadInstallation()).first else {
+            throw InstallationError.missing
+        }
+        return AttemptSubjects(secret: installation.decoySecret).userid(userid)
+    }
+
+    private func removeShares(_ transaction: Transaction) async throws(PostgresError) {
+        while true {
+            let shares = try await transaction.execute(FindSomeAccountShares(accountID: accountID))
+            if shares.isEmpty { return }
+            _ = try await transaction.execute(
+                RemoveShares(shareIDs: shares, accountID: accountID),
+                RemoveAccountShares(accountID: accountID, ids: shares))
+        }
+    }
+}

@@ -1,0 +1,16 @@
+internal import HTTPCore
+
+/// `DELETE /v1/account`: removes the caller's account with everything it has, at once and for good.
+struct DeleteAccount: AccountEndpoint {
+    /// What a very large account takes.
+    static let deadline = Duration.seconds(600)
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(request)
+        let deletion = AccountDeletion(accountID: proven.accountID, actor: .account, now: proven.now)
+        try await authorization.change(as: proven, use: authorization.longUse) { transaction in
+            guard try await deletion.run(transaction) else { throw Unauthenticated() }
+        }
+        return .noContent
+    }
+}

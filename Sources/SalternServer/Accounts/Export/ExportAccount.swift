@@ -1,0 +1,83 @@
+internal import HTTPCore
+internal import Postgres
+internal import Synchronization
+
+/// `POST /v1/account/export`: everything that the server holds about the caller's account, as a stream of lines of JSON
+/// (`application/x-ndjson`).
+struct ExportAccount: AccountEndpoint {
+    private let service: String
+    private let running = RunningExports()
+
+    init(_ parts: Dependencies) {
+        service = parts.configuration.name
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(request)
+        let place = try running.take(proven.accountID)
+        _ = try await authorization.change(as: proven) { transaction in
+            try await transaction.execute(
+                RecordSecurityEvent(accountID: proven.accountID, kind: .exported, now: proven.now))
+        }
+        let export = AccountExport(
+            reader: authorization.reader,
+            head: AccountExport.Head(service: service, exportedAt: proven.now),
+            credential: AccountExport.Credential(
+                iterations: proven.kdfIterations, revision: proven.credentialRevision))
+        return Response(
+            status: .ok, fields: ["Content-Type": "application/x-ndjson"],
+            body: .stream(
+                ResponseStream(isOpenEnded: false) { writer in
+                    defer { withExtendedLifetime(place) {} }
+                    try await export.write(to: writer)
+                }))
+    }
+}
+
+/// Which accounts are being exported by a loop. An export holds a page in memory for as long as its client reads, so
+/// nobody has many at once.
+final class RunningExports: Sendable {
+    private let counts = Mutex<[AccountID: Int]>([:])
+
+    /// Takes a place until the result is let go.
+    /// - Throws: ``TooManyExports``.
+    func take(_ account: AccountID) throws(TooManyExports) -> Place {
+        let isFree = counts.withLock { counts in
+            guard counts[account, default: 0] < TooManyExports.limit else { return false }
+            counts[account, default: 0] += 1
+            return true
+        }
+        guard isFree else { throw TooManyExports() }
+        return Place(of: account, in: self)
+    }
+
+    /// The place of one export.
+    final class Place: Sendable {
+        private let account: AccountID
+        private let exports: RunningExports
+
+        fileprivate init(of account: AccountID, in exports: RunningExports) {
+            self.account = account
+            self.exports = exports
+        }
+
+        deinit {
+            exports.counts.withLock { counts in
+                let left = counts[account, default: 1] - 1
+                counts[account] = left == 0 ? nil : left
+            }
+        }
+    }
+}
+
+/// The account is being exported already, as often at once as it may be.
+struct TooManyExports: ProblemConvertible {
+    /// At once, in each event loop of a node.
+    static let limit = 2
+
+    var problem: Problem {
+        Problem(
+            .tooManyRequests, "too_many_exports", detail: "The account is being exported already.", limit: Self.limit,
+            responseFields: ["Retry-After": "30"])
+    }
+}

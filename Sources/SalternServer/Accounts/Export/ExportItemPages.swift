@@ -1,0 +1,140 @@
+internal import HTTPCore
+internal import Postgres
+
+/// Pages of records with sealed bytes.
+enum SealedPage {
+    /// Rows of a table behind a key, as many as the limits allow, under the alias `i`.
+    ///
+    /// A client makes identifiers, so the lowest one may be there: hence `isFirst`, whether the row with this key belongs
+    /// to the page, which leaves the walk along the key to the first condition.
+    static func sql<Root>(
+        _ columns: SQLFragment, of table: SQLFragment, key: [SQLFragment], at bounds: AccountSQL<Root>,
+        isFirst: AccountSQL<Root>
+    ) -> AccountSQL<Root> {
+        let names = key.map { "stored.\($0)" as SQLFragment }.joined(separator: ", ")
+        let next = key.map { "next.\($0)" as SQLFragment }.joined(separator: ", ")
+        return """
+            SELECT \(columns) FROM (
+                SELECT next.*, row_number() OVER by_key AS position,
+                    sum(\(SealedSize.bytes(of: "next"))) OVER by_key AS bytes
+                FROM (
+                    SELECT stored.* FROM saltern.\(table) stored
+                    WHERE stored.account_id = \(.account) AND (\(names)) >= (\(bounds))
+                        AND ((\(names)) > (\(bounds)) OR \(isFirst))
+                    ORDER BY \(names) LIMIT \(ExportLimits.rows)
+                ) next
+                WINDOW by_key AS (ORDER BY \(next) ROWS UNBOUNDED PRECEDING)
+            ) i
+            WHERE i.bytes <= \(ExportLimits.bytes) OR i.position = 1
+            ORDER BY i.position
+            """
+    }
+}
+
+/// The account's items and tombstones in one walk, so that each is there once.
+struct ExportItems: ExportedPage {
+    let after: ItemID?
+
+    init(after key: ItemID?) { after = key }
+
+    struct Row: ExportedRecord {
+        let item: Item
+
+        var type: String { item.content == nil ? "tombstone" : "item" }
+
+        func write(to writer: inout JSONWriter) { item.write(to: &writer) }
+    }
+
+    static let sql: AccountSQL<Self> = SealedPage.sql(
+        Item.columns, of: "items", key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
+
+    private var bound: ItemID { after ?? ItemPage.lowest }
+    private var isFirst: Bool { after == nil }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { Row(item: try Item(row: &row)) }
+
+    static func key(of row: Row) -> ItemID { row.item.id }
+}
+
+/// What the account's deleted items held.
+struct ExportDeletedContents: ExportedPage {
+    let after: ItemID?
+
+    init(after key: ItemID?) { after = key }
+
+    struct Row: ExportedRecord {
+        let id: ItemID
+        let collection: String
+        let createdAt: Timestamp
+        let expiresAt: Timestamp
+        let content: Item.Content
+
+        let type = "deletedContent"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("id", id.description)
+            writer.member("collection", collection)
+            writer.member("createdAt", createdAt)
+            writer.member("expiresAt", expiresAt)
+            content.write(to: &writer)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = SealedPage.sql(
+        "i.item_id, i.collection, i.created_at, i.expires_at, \(Item.Content.columns)", of: "deleted_contents",
+        key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
+
+    private var bound: ItemID { after ?? ItemPage.lowest }
+    private var isFirst: Bool { after == nil }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            id: try row.next(), collection: try row.next(), createdAt: try row.next(), expiresAt: try row.next(),
+            content: try Item.Content(row: &row))
+    }
+
+    static func key(of row: Row) -> ItemID { row.id }
+}
+
+/// The items that the account has staged for rotations.
+struct ExportStagedItems: ExportedPage {
+    let after: Key?
+
+    struct Key: Sendable {
+        let rotationID: UUID
+        let itemID: ItemID
+    }
+
+    init(after key: Key?) { after = key }
+
+    struct Row: ExportedRecord {
+        let rotationID: UUID
+        let id: ItemID
+        let baseRevision: Int64
+        let content: Item.Content
+
+        let type = "stagedItem"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("rotationId", rotationID.description)
+            writer.member("id", id.description)
+            writer.member("baseRevision", baseRevision)
+            content.write(to: &writer)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = SealedPage.sql(
+        "i.rotation_id, i.item_id, i.base_revision, \(Item.Content.columns)", of: "rotation_items",
+        key: ["rotation_id", "item_id"], at: "\(\.bound.rotationID), \(\.bound.itemID)", isFirst: "\(\.isFirst)")
+
+    private var bound: Key { after ?? Key(rotationID: .zero, itemID: ItemPage.lowest) }
+    private var isFirst: Bool { after == nil }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            rotationID: try row.next(), id: try row.next(), baseRevision: try row.next(),
+            content: try Item.Content(row: &row))
+    }
+
+    static func key(of row: Row) -> Key { Key(rotationID: row.rotationID, itemID: row.id) }
+}

@@ -1,0 +1,134 @@
+internal import HTTPCore
+internal import Postgres
+
+/// The account's sessions, live or not, without what opens them.
+struct ExportSessions: ExportedPage {
+    let after: TokenHash?
+
+    init(after key: TokenHash?) { after = key }
+
+    struct Row: ExportedRecord {
+        let tokenHash: TokenHash
+        let id: SessionID
+        let deviceName: String?
+        let createdAt: Timestamp
+        let lastUsedAt: Timestamp
+        let expiresAt: Timestamp
+        let isRestricted: Bool
+
+        let type = "session"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("id", id.description)
+            if let deviceName {
+                writer.object("device") { writer in writer.member("name", deviceName) }
+            }
+            writer.member("createdAt", createdAt)
+            writer.member("lastUsedAt", lastUsedAt)
+            writer.member("expiresAt", expiresAt)
+            writer.member("restricted", isRestricted)
+        }
+    }
+
+    /// No hash is empty, so the first page begins behind the empty one.
+    static let sql: AccountSQL<Self> = """
+        SELECT s.token_hash, s.session_id, s.device_name, s.created_at, s.last_used_at, s.expires_at, s.restricted
+        FROM saltern.sessions s
+        WHERE s.account_id = \(.account) AND s.token_hash > coalesce(\(\.after)::bytea, '')
+        ORDER BY s.token_hash LIMIT \(ExportLimits.rows)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+
+    static func key(of row: Row) -> TokenHash { row.tokenHash }
+}
+
+/// The account's security log, oldest first.
+struct ExportSecurityEvents: ExportedPage {
+    let after: Key?
+
+    struct Key: Sendable {
+        let occurredAt: Timestamp
+        let id: SecurityEventID
+    }
+
+    init(after key: Key?) { after = key }
+
+    struct Row: ExportedRecord {
+        let id: SecurityEventID
+        let occurredAt: Timestamp
+        let kind: String
+        let sessionID: SessionID?
+        let deviceName: String?
+        let count: Int64?
+        let since: Timestamp?
+
+        let type = "securityEvent"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("id", id.description)
+            writer.member("occurredAt", occurredAt)
+            writer.member("kind", kind)
+            if let sessionID { writer.member("sessionId", sessionID.description) }
+            if let deviceName {
+                writer.object("device") { writer in writer.member("name", deviceName) }
+            }
+            if let count { writer.member("count", count) }
+            if let since { writer.member("since", since) }
+        }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT e.event_id, e.occurred_at, e.kind, e.session_id, e.device_name, e.count, e.since
+        FROM saltern.security_events e
+        WHERE e.account_id = \(.account) AND (e.occurred_at, e.event_id) > (\(\.bound.occurredAt), \(\.bound.id))
+        ORDER BY e.occurred_at, e.event_id LIMIT \(ExportLimits.rows)
+        """
+
+    private var bound: Key { after ?? Key(occurredAt: .distantPast, id: SecurityEventID(.zero)) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+
+    static func key(of row: Row) -> Key { Key(occurredAt: row.occurredAt, id: row.id) }
+}
+
+/// The account's rotations, without what is staged.
+struct ExportRotations: ExportedPage {
+    let after: UUID?
+
+    init(after key: UUID?) { after = key }
+
+    struct Row: ExportedRecord {
+        let id: UUID
+        let openedAt: Timestamp
+        let expiresAt: Timestamp
+        let committedAt: Timestamp?
+        let items: Int64
+        let bytes: Int64
+
+        let type = "rotation"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("id", id.description)
+            writer.member("openedAt", openedAt)
+            writer.member("expiresAt", expiresAt)
+            if let committedAt { writer.member("committedAt", committedAt) }
+            writer.member("items", items)
+            writer.member("bytes", bytes)
+        }
+    }
+
+    /// The server makes these identifiers, none of them the lowest.
+    static let sql: AccountSQL<Self> = """
+        SELECT r.rotation_id, r.opened_at, r.expires_at, r.committed_at, r.item_count, r.item_bytes
+        FROM saltern.rotations r
+        WHERE r.account_id = \(.account) AND r.rotation_id > \(\.bound)
+        ORDER BY r.rotation_id LIMIT \(ExportLimits.rows)
+        """
+
+    private var bound: UUID { after ?? .zero }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+
+    static func key(of row: Row) -> UUID { row.id }
+}

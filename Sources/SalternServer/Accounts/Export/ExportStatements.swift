@@ -1,0 +1,168 @@
+internal import Cryptography
+internal import HTTPCore
+internal import Postgres
+
+/// The account itself, with its plan.
+struct ExportAccountRow: AccountRead {
+    struct Row: ExportedRecord {
+        let accountID: AccountID
+        let userid: String
+        let createdAt: Timestamp
+        let plan: AccountPlan
+        let revision: Int64
+        let purgedRevision: Int64
+        let items: Int64
+        let bytes: Int64
+
+        let type = "account"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("accountId", accountID.description)
+            writer.member("userid", userid)
+            writer.member("createdAt", createdAt)
+            plan.write(to: &writer)
+            writer.object("usage") { writer in
+                writer.member("items", items)
+                writer.member("bytes", bytes)
+            }
+            writer.member("revision", revision)
+            writer.member("purgedRevision", purgedRevision)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT a.account_id, a.userid, a.created_at, a.revision, a.purged_revision, a.item_count, a.item_bytes,
+            p.plan, \(AccountPlan.Limits.columns)
+        FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+        WHERE a.account_id = \(.account)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        let accountID: AccountID = try row.next()
+        let userid: String = try row.next()
+        let createdAt: Timestamp = try row.next()
+        let revision: Int64 = try row.next()
+        let purgedRevision: Int64 = try row.next()
+        let items: Int64 = try row.next()
+        let bytes: Int64 = try row.next()
+        return Row(
+            accountID: accountID, userid: userid, createdAt: createdAt, plan: try AccountPlan(row: &row),
+            revision: revision, purgedRevision: purgedRevision, items: items, bytes: bytes)
+    }
+}
+
+/// The keyring, when there is one.
+struct ExportKeyring: AccountRead {
+    struct Row: ExportedRecord {
+        let keyring: [UInt8]
+        let revision: Int64
+
+        let type = "keyring"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("keyring", base64: keyring)
+            writer.member("revision", revision)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT a.keyring, a.keyring_revision FROM saltern.accounts a
+        WHERE a.account_id = \(.account) AND a.keyring IS NOT NULL
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// The second key's keyring, when a recovery was set up.
+struct ExportRecovery: AccountRead {
+    struct Row: ExportedRecord {
+        let keyring: [UInt8]?
+        let createdAt: Timestamp
+        let lastUsedAt: Timestamp?
+
+        let type = "recovery"
+
+        func write(to writer: inout JSONWriter) {
+            if let keyring { writer.member("keyring", base64: keyring) }
+            writer.member("createdAt", createdAt)
+            if let lastUsedAt { writer.member("lastUsedAt", lastUsedAt) }
+        }
+    }
+
+    static let sql: AccountSQL<Self> =
+        "SELECT r.keyring, r.created_at, r.last_used_at FROM saltern.recoveries r WHERE r.account_id = \(.account)"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// The second factor, when one was set up, without its secret.
+struct ExportSecondFactor: AccountRead {
+    struct Row: ExportedRecord {
+        let createdAt: Timestamp
+        let confirmedAt: Timestamp?
+        let recoveryCodesLeft: Int64
+
+        let type = "secondFactor"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("createdAt", createdAt)
+            if let confirmedAt { writer.member("confirmedAt", confirmedAt) }
+            writer.member("recoveryCodesLeft", recoveryCodesLeft)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT f.created_at, f.confirmed_at,
+            (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = \(.account))
+        FROM saltern.second_factors f WHERE f.account_id = \(.account)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// The receipt, when there is one.
+struct ExportReceipt: AccountRead {
+    struct Row: ExportedRecord {
+        let receipt: String
+        let updatedAt: Timestamp
+
+        let type = "receipt"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("receipt", receipt)
+            writer.member("updatedAt", updatedAt)
+        }
+    }
+
+    static let sql: AccountSQL<Self> =
+        "SELECT r.receipt, r.updated_at FROM saltern.receipts r WHERE r.account_id = \(.account)"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// The invitation that the account came of. A walk over all invitations, which are few.
+struct ExportInvites: AccountRead {
+    struct Row: ExportedRecord {
+        let createdAt: Timestamp
+        let usedAt: Timestamp?
+        let plan: String?
+        let note: String?
+
+        let type = "invite"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("createdAt", createdAt)
+            if let usedAt { writer.member("usedAt", usedAt) }
+            if let plan { writer.member("plan", plan) }
+            if let note { writer.member("note", note) }
+        }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT i.created_at, i.used_at, i.plan, i.note
+        FROM saltern.accounts a JOIN saltern.invites i ON i.invite_id = a.invite_id
+        WHERE a.account_id = \(.account)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}

@@ -1,0 +1,47 @@
+internal import Cryptography
+internal import HTTPCore
+internal import Postgres
+
+/// What is handed to somebody who may register: `sli_` and base64url of 24 random bytes. Only its hash is stored.
+public struct InviteCode: Sendable {
+    private let secret: SecureBytes
+
+    static let prefix = "sli_"
+    static let secretByteCount = 24
+
+    private init(secret: SecureBytes) {
+        self.secret = secret
+    }
+
+    /// Draws a code.
+    static func random() -> InviteCode { InviteCode(secret: SecureRandom.secureBytes(secretByteCount)) }
+
+    /// Reads the `invite` member.
+    /// - Throws: ``RegistrationProblem/invalidInvite`` for whatever is no code: nobody is told what is wrong with it.
+    init(json: JSONValue) throws {
+        let text = try json.text()
+        guard let secret = text.withUTF8(Self.parse) else { throw RegistrationProblem.invalidInvite }
+        self.init(secret: secret)
+    }
+
+    private static func parse(_ text: UnsafeBufferPointer<UInt8>) -> SecureBytes? {
+        let prefix = Self.prefix.utf8
+        guard text.starts(with: prefix),
+            let secret = try? Base64URL.decodeSecure(
+                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(text)[prefix.count...])),
+            secret.count == secretByteCount
+        else { return nil }
+        return secret
+    }
+
+    /// What is stored of it.
+    var hash: InviteHash { InviteHash(SHA256.hash(secret)) }
+
+    /// The code as it is handed over, once.
+    public var text: String { Self.prefix + Base64URL.encodeToString(secret) }
+}
+
+/// SHA-256 of an invite's random part.
+struct InviteHash: StoredDigest {
+    let digest: SHA256Digest
+}

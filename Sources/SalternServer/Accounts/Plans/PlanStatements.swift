@@ -1,0 +1,76 @@
+public import Postgres
+
+extension AccountPlan: DecodableRow {
+    /// The columns that ``init(row:)`` reads, of the table `plans`.
+    static let columns: SQLFragment =
+        "plan, max_items, max_item_bytes, max_bytes, max_sessions, max_shares, deleted_days"
+
+    /// Reads ``columns``.
+    public init(row: inout RowReader) throws(PostgresError) {
+        name = try row.next()
+        limits = try Limits(row: &row)
+    }
+}
+
+extension AccountPlan.Limits: DecodableRow {
+    /// The columns that ``init(row:)`` reads, of the table `plans` as `p`.
+    static let columns: SQLFragment = """
+        p.max_items, p.max_item_bytes, p.max_bytes, p.max_sessions, p.max_shares, p.deleted_days
+        """
+
+    public init(row: inout RowReader) throws(PostgresError) {
+        items = try row.next()
+        itemBytes = try row.next()
+        bytes = try row.next()
+        sessions = try row.next()
+        shares = try row.next()
+        deletedDays = try row.next()
+    }
+}
+
+/// Every plan, by name.
+struct FindPlans: Statement {
+    typealias Row = AccountPlan
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT \(AccountPlan.columns) FROM saltern.plans ORDER BY plan"
+}
+
+/// Changes a plan, or makes it: what is not named is taken from the plan itself, and of a new one from `default`.
+/// Needs the rights of the schema's owner.
+struct SetPlan: Statement {
+    typealias Row = AccountPlan
+
+    let name: String
+    let changes: AccountPlan.Changes
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.plans (\(AccountPlan.columns))
+        SELECT \(\.name), coalesce(\(\.changes.items), base.max_items), coalesce(\(\.changes.itemBytes),
+            base.max_item_bytes), coalesce(\(\.changes.bytes), base.max_bytes),
+            coalesce(\(\.changes.sessions), base.max_sessions), coalesce(\(\.changes.shares), base.max_shares),
+                coalesce(\(\.changes.deletedDays), base.deleted_days)
+        FROM saltern.plans base
+        WHERE base.plan = CASE WHEN EXISTS (SELECT FROM saltern.plans same WHERE same.plan = \(\.name))
+            THEN \(\.name) ELSE 'default' END
+        ON CONFLICT (plan) DO UPDATE
+        SET max_items = excluded.max_items, max_item_bytes = excluded.max_item_bytes, max_bytes = excluded.max_bytes,
+            max_sessions = excluded.max_sessions, max_shares = excluded.max_shares,
+            deleted_days = excluded.deleted_days
+        RETURNING \(AccountPlan.columns)
+        """
+}
+
+/// Gives an account a plan; no row when there is no such account or plan.
+struct AssignPlan: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let plan: String
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a SET plan = p.plan FROM saltern.plans p
+        WHERE a.account_id = \(\.accountID) AND p.plan = \(\.plan)
+        RETURNING a.account_id
+        """
+}

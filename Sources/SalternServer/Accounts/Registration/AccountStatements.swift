@@ -1,0 +1,112 @@
+internal import Postgres
+
+/// Registration, first of three: takes the userid. Fails with a unique violation when somebody has it.
+struct InsertLogin: Statement {
+    let userid: Userid
+    let accountID: AccountID
+    let verifier: Verifier
+    let kdfIterations: Int32
+
+    /// What the table's default is.
+    static let deviceGeneration: Int64 = 1
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
+            VALUES (\(\.userid.string), \(\.accountID), \(\.verifier), \(\.kdfIterations))
+        """
+
+    /// Whether an error says that the userid is taken. (On Citus the constraint's name ends in a shard's number.)
+    static func isUseridTaken(_ error: PostgresError) -> Bool {
+        error.sqlState == .uniqueViolation && error.constraint?.hasPrefix("logins_pkey") == true
+    }
+}
+
+/// Registration, second of three.
+struct InsertAccount: Statement {
+    let accountID: AccountID
+    let userid: Userid
+    let keyring: Keyring?
+    let now: Timestamp
+    /// The invite that was used for it.
+    var invite: ConsumeInvite.Row?
+
+    private var keyringRevision: Int64 { keyring == nil ? 0 : 1 }
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.accounts (account_id, userid, keyring, keyring_revision, created_at, plan, invite_id)
+        VALUES (\(\.accountID), \(\.userid.string), \(\.keyring?.bytes), \(\.keyringRevision), \(\.now),
+            coalesce(\(\.invite?.plan), 'default'), \(\.invite?.id))
+        """
+}
+
+/// Registration, third of three: the account's first session.
+struct InsertSession: Statement {
+    let accountID: AccountID
+    let tokenHash: TokenHash
+    let sessionID: SessionID
+    let deviceName: DeviceName?
+    let now: Timestamp
+    let expiresAt: Timestamp
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.sessions
+            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
+        VALUES (\(\.accountID), \(\.tokenHash), \(\.sessionID), \(\.deviceName?.string), \(\.now), \(\.now),
+            \(\.expiresAt))
+        """
+}
+
+/// The account with its plan and how much of it is used.
+struct FindAccount: AccountRead {
+    let now: Timestamp
+    let idleSince: Timestamp
+
+    struct Row: Sendable {
+        let userid: String
+        let plan: String
+        let createdAt: Timestamp
+        let revisionBase: Int64
+        let limits: AccountPlan.Limits
+        let items: Int64
+        let bytes: Int64
+        /// What deleted items held and can be restored: how many, and their sealed bytes.
+        let deletedItems: Int64
+        let deletedBytes: Int64
+        let sessions: Int64
+        let shares: Int64
+        let hasSecondFactor: Bool
+        /// Those of the second factor that were not used yet.
+        let recoveryCodes: Int64
+        /// When the recovery key was set; nil when there is none.
+        let recoverySetAt: Timestamp?
+        /// Nil when there is no receipt.
+        let receiptUpdatedAt: Timestamp?
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT a.userid, a.plan, a.created_at, \(AccountCounter.base), \(AccountPlan.Limits.columns),
+            a.item_count, a.item_bytes,
+            a.kept_count, a.kept_bytes,
+            (
+                SELECT count(*) FROM saltern.sessions s
+                WHERE s.account_id = \(.account)
+                    AND \(SessionLiveness.isLive("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
+            ), \(ShareCount.sql(of: "\(.account)", at: "\(\.now)")),
+            EXISTS (SELECT FROM saltern.second_factors f WHERE f.account_id = \(.account)
+                AND f.confirmed_at IS NOT NULL),
+            (SELECT count(*) FROM saltern.second_factor_codes c WHERE c.account_id = \(.account)),
+            (SELECT r.created_at FROM saltern.recoveries r WHERE r.account_id = \(.account)),
+            (SELECT r.updated_at FROM saltern.receipts r WHERE r.account_id = \(.account))
+        FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
+        WHERE a.account_id = \(.account)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            userid: try row.next(), plan: try row.next(), createdAt: try row.next(), revisionBase: try row.next(),
+            limits: try AccountPlan.Limits(row: &row),
+            items: try row.next(), bytes: try row.next(), deletedItems: try row.next(), deletedBytes: try row.next(),
+            sessions: try row.next(), shares: try row.next(),
+            hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next(),
+            receiptUpdatedAt: try row.next())
+    }
+}

@@ -1,0 +1,43 @@
+internal import HTTPCore
+
+/// `GET /v1/account`: who the caller is, what the plan allows and how much of it is used.
+struct ShowAccount: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let find = FindAccount(now: authorization.now, idleSince: authorization.idleSince)
+        guard let account = try await authorization.read(find).first else { throw Unauthenticated() }
+        return .json(capacity: 512) { writer in
+            writer.object { writer in
+                writer.member("accountId", authorization.accountID.description)
+                writer.member("userid", account.userid)
+                writer.member("plan", account.plan)
+                writer.object("limits") { writer in
+                    writer.member("items", account.limits.items)
+                    writer.member("itemBytes", account.limits.itemBytes)
+                    writer.member("bytes", account.limits.bytes)
+                    writer.member("sessions", account.limits.sessions)
+                    writer.member("shares", account.limits.shares)
+                    writer.member("deletedDays", Int(account.limits.deletedDays))
+                }
+                writer.object("usage") { writer in
+                    writer.member("items", account.items)
+                    writer.member("bytes", account.bytes)
+                    writer.member("deletedItems", account.deletedItems)
+                    writer.member("deletedBytes", account.deletedBytes)
+                    writer.member("sessions", account.sessions)
+                    writer.member("shares", account.shares)
+                }
+                writer.object("secondFactor") { writer in
+                    writer.member("totp", account.hasSecondFactor)
+                    writer.member("recoveryCodesLeft", account.recoveryCodes)
+                }
+                writer.object("recovery") { writer in
+                    writer.member("set", account.recoverySetAt != nil)
+                    if let createdAt = account.recoverySetAt { writer.member("createdAt", createdAt) }
+                }
+                writer.member("createdAt", account.createdAt)
+                writer.member("revisionBase", account.revisionBase)
+                if let updatedAt = account.receiptUpdatedAt { writer.member("receiptUpdatedAt", updatedAt) }
+            }
+        }
+    }
+}

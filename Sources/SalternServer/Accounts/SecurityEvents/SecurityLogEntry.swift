@@ -1,0 +1,67 @@
+internal import HTTPCore
+internal import Postgres
+
+/// A line of an account's security log: an event, a session that was opened, or failures that go on.
+struct SecurityLogEntry: Sendable {
+    /// Where the line stands; the latest is the first.
+    let position: SecurityLogPosition
+    /// A ``SecurityEvent/Kind``, or `session_opened`.
+    let kind: String
+    var sessionID: SessionID?
+    var deviceName: String?
+    var count: Int64?
+    var since: Timestamp?
+    /// Whether more of the same may still be counted.
+    var isOngoing = false
+
+    /// Failures that no success has ended yet.
+    init(_ failures: FailureTally) {
+        // Each kind has a place of its own, so that pages tell it once.
+        position = SecurityLogPosition(moment: failures.latest, id: UUID(high: 0, low: UInt64(failures.kind.rawValue)))
+        kind = failures.kind.event.rawValue
+        count = failures.count
+        since = failures.since
+        isOngoing = true
+    }
+
+    init(
+        position: SecurityLogPosition, kind: String, sessionID: SessionID?, deviceName: String?, count: Int64?,
+        since: Timestamp?
+    ) {
+        self.position = position
+        self.kind = kind
+        self.sessionID = sessionID
+        self.deviceName = deviceName
+        self.count = count
+        self.since = since
+    }
+
+    /// Writes the members of the entry.
+    func write(to writer: inout JSONWriter) {
+        writer.member("kind", kind)
+        writer.member("occurredAt", position.moment)
+        if let sessionID { writer.member("sessionId", sessionID.description) }
+        if let deviceName { writer.object("device") { writer in writer.member("name", deviceName) } }
+        if let count { writer.member("count", count) }
+        if let since { writer.member("since", since) }
+        if isOngoing { writer.member("ongoing", true) }
+    }
+}
+
+/// A page of the log.
+struct SecurityLogPage: Sendable {
+    let entries: [SecurityLogEntry]
+    /// Where the next page begins; nil when this one is the last.
+    let next: SecurityLogPosition?
+
+    /// Puts a page together.
+    /// - Parameters:
+    ///   - rows: What ``FindSecurityLog`` found behind `position` with one more than `limit`.
+    ///   - failures: Those of the account that go on, by kind.
+    init(_ rows: [SecurityLogEntry], _ failures: [FailureTally], behind position: SecurityLogPosition, limit: Int) {
+        let ongoing = failures.map(SecurityLogEntry.init).filter { $0.position < position }
+        let all = (rows + ongoing).sorted { $1.position < $0.position }
+        entries = Array(all.prefix(limit))
+        next = all.count > limit ? entries.last?.position : nil
+    }
+}

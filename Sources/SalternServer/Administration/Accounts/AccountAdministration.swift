@@ -1,0 +1,98 @@
+public import Postgres
+
+/// What an operator does with an account. Every act is one transaction with its row in the audit log and, where the
+/// account's owner should know, its security event.
+public struct AccountAdministration: Sendable {
+    private let database: PostgresClient
+
+    /// - Parameter database: Connects as the schema's owner.
+    public init(database: PostgresClient) {
+        self.database = database
+    }
+
+    /// What an act came to.
+    public struct Outcome: Sendable, Equatable {
+        public let accountID: AccountID
+        /// Whether anything had to be done. What was so already leaves no row anywhere.
+        public let isChanged: Bool
+        public var sessionsEnded = 0
+    }
+
+    /// Locks an account: its sessions end, its links open nothing, and nobody logs in to it until it is unlocked.
+    /// - Throws: ``AccountRefusal`` or a `PostgresError`; so do all the others.
+    public func lock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
+        try await act(on: reference) { transaction, account in
+            guard try await transaction.execute(SetLock(accountID: account, lockedAt: signature.now)).first != nil
+            else { return Outcome(accountID: account, isChanged: false) }
+            let (ended, _) = try await transaction.execute(
+                RemoveAllSessions(accountID: account, exception: nil, now: signature.now),
+                RecordSecurityEvent(accountID: account, kind: .locked, now: signature.now))
+            try await AccountShares.suspend(true, of: account, in: transaction)
+            try await transaction.record(AppendAudit(signature, .accountLocked, account))
+            return Outcome(accountID: account, isChanged: true, sessionsEnded: ended.count)
+        }
+    }
+
+    /// Lets people log in to a locked account again.
+    public func unlock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
+        try await act(on: reference) { transaction, account in
+            guard try await transaction.execute(SetLock(accountID: account, lockedAt: nil)).first != nil
+            else { return Outcome(accountID: account, isChanged: false) }
+            _ = try await transaction.execute(
+                RecordSecurityEvent(accountID: account, kind: .unlocked, now: signature.now))
+            try await AccountShares.suspend(false, of: account, in: transaction)
+            try await transaction.record(AppendAudit(signature, .accountUnlocked, account))
+            return Outcome(accountID: account, isChanged: true)
+        }
+    }
+
+    /// Ends all sessions of an account.
+    public func endSessions(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
+        try await act(on: reference) { transaction, account in
+            let ended = try await transaction.execute(
+                RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
+            ).count
+            guard ended > 0 else { return Outcome(accountID: account, isChanged: false) }
+            _ = try await transaction.execute(
+                RecordSecurityEvent(
+                    accountID: account, kind: .sessionsEnded, now: signature.now, count: Int64(ended)))
+            try await transaction.record(
+                AppendAudit(signature, .sessionsEnded, account, detail: "\(ended) sessions"))
+            return Outcome(accountID: account, isChanged: true, sessionsEnded: ended)
+        }
+    }
+
+    /// Gives an account another plan.
+    public func assign(
+        _ plan: String, to reference: AccountReference, by signature: AuditSignature
+    ) async throws -> Outcome {
+        try await act(on: reference) { transaction, account in
+            let former = try await transaction.execute(FindPlanOfAccount(accountID: account)).first
+            guard try await transaction.execute(AssignPlan(accountID: account, plan: plan)).first != nil else {
+                throw AccountRefusal.noSuchPlan
+            }
+            guard let former, former != plan else { return Outcome(accountID: account, isChanged: false) }
+            _ = try await transaction.execute(
+                RecordSecurityEvent(accountID: account, kind: .planChanged, now: signature.now))
+            try await transaction.record(
+                AppendAudit(signature, .planAssigned, account, detail: "plan \(plan), was \(former)"))
+            return Outcome(accountID: account, isChanged: true)
+        }
+    }
+
+    /// Deletes an account with everything it has. The row in the audit log is all that remains.
+    public func delete(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
+        try await act(on: reference, use: .long(by: nil)) { transaction, account in
+            let deletion = AccountDeletion(accountID: account, actor: signature.actor, now: signature.now)
+            guard try await deletion.run(transaction) else { throw reference.unknown }
+            return Outcome(accountID: account, isChanged: true)
+        }
+    }
+
+    private func act(
+        on reference: AccountReference, use: LeaseUse = .short,
+        _ body: (Transaction, AccountID) async throws -> Outcome
+    ) async throws -> Outcome {
+        try await reference.act(in: database, use: use, body)
+    }
+}

@@ -1,0 +1,92 @@
+public import Postgres
+
+/// What an operator can see of an account: nothing that its owner has sealed.
+public struct AccountDescription: Sendable {
+    public let id: AccountID
+    public let userid: String
+    public let plan: String
+    public let createdAt: Timestamp
+    public let lockedAt: Timestamp?
+    public let items: Int64
+    public let bytes: Int64
+    public let keyringBytes: Int32
+    /// 1 until the credential is changed for the first time.
+    public let credentialRevision: Int64
+    /// The invite that it came with.
+    public let inviteID: InviteID?
+    /// The last use of a session that is still stored.
+    public let lastUsedAt: Timestamp?
+    public let sessions: Int64
+    public let shares: Int64
+    public let recoverySetAt: Timestamp?
+    /// Since when the second factor counts.
+    public let secondFactorSince: Timestamp?
+    /// Its recovery codes that were not used.
+    public let secondFactorCodes: Int64
+    public let receiptChangedAt: Timestamp?
+}
+
+/// Something that happened to an account.
+public struct AccountEvent: Sendable {
+    public let occurredAt: Timestamp
+    public let kind: String
+    public let sessionID: UUID?
+    public let deviceName: String?
+    /// How many there were, and since when, for what is counted.
+    public let count: Int64?
+    public let since: Timestamp?
+    /// Whether more of the same may still be counted.
+    public let isOngoing: Bool
+
+    init(_ entry: SecurityLogEntry) {
+        occurredAt = entry.position.moment
+        kind = entry.kind
+        sessionID = entry.sessionID?.uuid
+        deviceName = entry.deviceName
+        count = entry.count
+        since = entry.since
+        isOngoing = entry.isOngoing
+    }
+}
+
+/// Answers what an operator asks about one account.
+public struct AccountInspection {
+    private let database: PostgresClient
+    private let sessions: SessionPolicy
+
+    /// - Parameters:
+    ///   - database: Connects as the schema's owner.
+    ///   - sessions: The server's own: it says which sessions are live.
+    public init(database: PostgresClient, sessions: SessionPolicy) {
+        self.database = database
+        self.sessions = sessions
+    }
+
+    /// The account, and the iterations of its key.
+    /// - Throws: ``AccountRefusal`` or a `PostgresError`.
+    public func describe(
+        _ reference: AccountReference, now: Timestamp
+    ) async throws -> (account: AccountDescription, iterations: Int32?) {
+        let id = try await reference.accountID(in: database)
+        let describe = DescribeAccount(accountID: id, now: now, idleSince: now - sessions.idleTimeout)
+        guard let account = try await database.execute(describe).first else { throw reference.unknown }
+        let login = try await database.execute(FindIterationsOfUserid(userid: account.userid)).first
+        return (account, login)
+    }
+
+    /// What happened to the account, latest first: what its owner sees of it too.
+    public func events(_ reference: AccountReference, limit: Int) async throws -> [AccountEvent] {
+        let id = try await reference.accountID(in: database)
+        guard let userid = try await database.execute(Owned(accountID: id, read: FindUserid())).first else {
+            throw reference.unknown
+        }
+        let (rows, installations) = try await database.execute(
+            Owned(accountID: id, read: FindSecurityLog(position: .newest, limit: Int64(limit) + 1)),
+            ReadInstallation())
+        guard let installation = installations.first else { throw InstallationError.missing }
+        let subject = AttemptSubjects(secret: installation.decoySecret).userid(userid)
+        let counters = try await database.execute(FindAllFailedAttempts(subject: subject))
+        let failures = FailureTally.sum(counters.flatMap(\.tallies))
+        return SecurityLogPage(rows, failures, behind: .newest, limit: limit).entries.map(AccountEvent.init)
+    }
+}

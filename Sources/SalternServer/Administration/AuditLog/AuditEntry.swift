@@ -1,0 +1,61 @@
+public import Postgres
+internal import Cryptography
+
+/// What the audit log keeps of an act.
+public enum AuditAction: String, Sendable, CaseIterable {
+    case accountDeleted = "account_deleted"
+    case databaseRestored = "database_restored"
+    case accountLocked = "account_locked"
+    case accountUnlocked = "account_unlocked"
+    case sessionsEnded = "sessions_ended"
+    case secondFactorRemoved = "second_factor_removed"
+    case planAssigned = "plan_assigned"
+    case planChanged = "plan_changed"
+    case inviteCreated = "invite_created"
+    case inviteRevoked = "invite_revoked"
+}
+
+/// One row of the audit log.
+public struct AuditEntry: Sendable, Equatable {
+    /// 1 for the first, without gaps.
+    public let sequence: Int64
+    public let occurredAt: Timestamp
+    public let actor: String
+    /// The word of an ``AuditAction``, of this version or of another.
+    public let action: String
+    public let targetAccount: AccountID?
+    public let detail: String?
+    /// The hash of the row before; zeros for the first.
+    public let previousHash: AuditHash
+    public let hash: AuditHash
+}
+
+/// The hash of a row of the audit log. It is no secret: operators note it down.
+public struct AuditHash: Sendable, Hashable {
+    let digest: SHA256Digest
+
+    init(_ digest: SHA256Digest) {
+        self.digest = digest
+    }
+
+    /// Reads 64 hexadecimal digits.
+    public init?(_ text: some StringProtocol) {
+        guard let bytes = Hex.decode(text), let digest = SHA256Digest(bytes) else { return nil }
+        self.digest = digest
+    }
+}
+
+extension AuditHash: CustomStringConvertible {
+    /// 64 hexadecimal digits.
+    public var description: String { Hex.encode(digest) }
+}
+
+extension AuditHash: PostgresValue {
+    public static var postgresType: PostgresType { .bytea }
+
+    public func encode(to writer: inout ByteWriter) { digest.withUnsafeBytes { writer.write($0) } }
+
+    public static func decode(_ bytes: UnsafeRawBufferPointer?) -> AuditHash? {
+        bytes.flatMap { SHA256Digest($0) }.map(AuditHash.init)
+    }
+}

@@ -1,0 +1,98 @@
+public import Postgres
+
+/// Appends a row to the audit log and moves the head of its chain; the row's place is the answer, and there is none when
+/// the head is missing.
+///
+/// Send it through ``Postgres/Transaction/record(_:)`` as the last statement of the transaction that does the thing: act
+/// and record commit together, and the head, which everybody who records waits for, is locked for the shortest time.
+/// Whoever waited sees the head that the one before left.
+struct AppendAudit: Statement {
+    typealias Row = Int64
+
+    let actor: AuditActor
+    let action: AuditAction
+    var targetAccount: AccountID?
+    /// At most 1,000 characters. Never a userid or anything else that ought to go with the account.
+    var detail: String?
+    let now: Timestamp
+
+    /// The bytes that ``AuditEntry/computedHash`` describes, of the columns of `h` and the parameters.
+    private static let message: SQL<Self> = """
+        h.hash || int8send(h.sequence + 1) || timestamptz_send(\(\.now))
+        || int4send(octet_length(convert_to(\(\.actor.name), 'UTF8'))) || convert_to(\(\.actor.name), 'UTF8')
+        || int4send(octet_length(convert_to(\(\.action.rawValue), 'UTF8'))) || convert_to(\(\.action.rawValue), 'UTF8')
+        || coalesce('\\x01'::bytea || uuid_send(\(\.targetAccount)), '\\x00'::bytea)
+        || coalesce(int4send(octet_length(convert_to(\(\.detail), 'UTF8'))) || convert_to(\(\.detail), 'UTF8'),
+            int4send(-1))
+        """
+
+    static let sql: SQL<Self> = """
+        WITH head AS (
+            SELECT h.sequence, h.hash FROM saltern.audit_head h WHERE h.singleton FOR UPDATE
+        ), entry AS (
+            SELECT h.sequence + 1 AS sequence, h.hash AS previous_hash, sha256(\(message)) AS hash FROM head h
+        ), appended AS (
+            INSERT INTO saltern.audit_log
+                (sequence, occurred_at, actor, action, target_account, detail, previous_hash, hash)
+            SELECT e.sequence, \(\.now), \(\.actor.name), \(\.action.rawValue), \(\.targetAccount), \(\.detail),
+                e.previous_hash, e.hash FROM entry e
+        )
+        UPDATE saltern.audit_head h SET sequence = e.sequence, hash = e.hash FROM entry e
+        WHERE h.singleton
+        RETURNING h.sequence
+        """
+}
+
+extension AuditEntry: DecodableRow {
+    /// The columns that ``init(row:)`` reads, of the table `audit_log`.
+    static let columns: SQLFragment =
+        "sequence, occurred_at, actor, action, target_account, detail, previous_hash, hash"
+
+    /// Reads ``columns``.
+    public init(row: inout RowReader) throws(PostgresError) {
+        sequence = try row.next()
+        occurredAt = try row.next()
+        actor = try row.next()
+        action = try row.next()
+        targetAccount = try row.next()
+        detail = try row.next()
+        previousHash = try row.next()
+        hash = try row.next()
+    }
+}
+
+/// The end of the chain.
+struct FindAuditHead: Statement {
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT sequence, hash FROM saltern.audit_head WHERE singleton"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> AuditPlace { try row.read(AuditPlace.init) }
+}
+
+/// Rows behind a place of the chain, in its order.
+struct FindAuditEntries: Statement {
+    typealias Row = AuditEntry
+
+    let after: Int64
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT \(AuditEntry.columns) FROM saltern.audit_log WHERE sequence > \(\.after)
+            ORDER BY sequence LIMIT \(\.limit)
+        """
+}
+
+/// The latest rows before a place of the chain, latest first.
+struct FindLatestAuditEntries: Statement {
+    typealias Row = AuditEntry
+
+    let before: Int64
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT \(AuditEntry.columns) FROM saltern.audit_log WHERE sequence < \(\.before)
+            ORDER BY sequence DESC LIMIT \(\.limit)
+        """
+}

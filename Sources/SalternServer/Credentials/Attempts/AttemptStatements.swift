@@ -1,0 +1,188 @@
+internal import Postgres
+
+/// What a counter has: failures in a row, and what they were of.
+struct FailedAttempts: DecodableRow {
+    let place: AttemptPlace
+    /// Of each kind since the last success.
+    let tallies: [FailureTally]
+    /// How many came without a day's pause: they make the delay.
+    let streak: Int32
+    let last: Timestamp
+    /// No attempt is looked at before.
+    let blockedUntil: Timestamp
+
+    /// Whether the next failure is followed by a delay.
+    func isCritical(at now: Timestamp) -> Bool {
+        streak >= AttemptPolicy.freeFailures && last > now - AttemptPolicy.memory
+    }
+
+    /// For a statement about `saltern.failed_attempts f`.
+    static let columns: SQLFragment =
+        "f.counter, f.counts, f.since, f.latest, f.streak, f.last_failed_at, f.blocked_until"
+
+    init(row: inout RowReader) throws(PostgresError) {
+        place = try row.next()
+        let counts: [Int32] = try row.next()
+        let since: [Timestamp] = try row.next()
+        let latest: [Timestamp] = try row.next()
+        tallies = FailureKind.allCases.compactMap { kind in
+            let index = kind.rawValue
+            guard index < min(counts.count, since.count, latest.count), counts[index] > 0 else { return nil }
+            return FailureTally(kind: kind, count: Int64(counts[index]), since: since[index], latest: latest[index])
+        }
+        streak = try row.next()
+        last = try row.next()
+        blockedUntil = try row.next()
+    }
+}
+
+/// Two counters of a userid, which are read whether they count or not; a row for each that has failures.
+struct FindFailedAttempts: Statement {
+    typealias Row = FailedAttempts
+
+    let subject: AttemptSubject
+    let places: [AttemptPlace]
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT \(FailedAttempts.columns) FROM saltern.failed_attempts f
+            WHERE f.subject = \(\.subject) AND f.counter = ANY(\(\.places))
+        """
+}
+
+/// Every counter of a userid.
+struct FindAllFailedAttempts: Statement {
+    typealias Row = FailedAttempts
+
+    let subject: AttemptSubject
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> =
+        "SELECT \(FailedAttempts.columns) FROM saltern.failed_attempts f WHERE f.subject = \(\.subject)"
+}
+
+/// How a failure at a moment moves streak and delay of the counter `f`. The times are bound and not computed: PostgreSQL's
+/// arithmetic with times is not immutable, and distributed PostgreSQL takes nothing else in `ON CONFLICT`.
+private struct Delay: Sendable {
+    let now: Timestamp
+
+    /// From when on failures are remembered.
+    private var memory: Timestamp { now - AttemptPolicy.memory }
+    private var blocks: [Timestamp] { AttemptPolicy.blocks(failingAt: now) }
+
+    static let streak: SQL<Self> = """
+        CASE WHEN f.last_failed_at <= \(\.memory) THEN 1 ELSE LEAST(f.streak, 1000000000) + 1 END
+        """
+    static let block: SQL<Self> = """
+        (\(\.blocks)::timestamptz[])[CASE WHEN f.last_failed_at <= \(\.memory) THEN 1 \
+        ELSE LEAST(f.streak + 1, cardinality(\(\.blocks)::timestamptz[])) END]
+        """
+    static let firstBlock: SQL<Self> = "(\(\.blocks)::timestamptz[])[1]"
+}
+
+/// Begins the delay that a failure will be followed by before the secret is looked at. Returns its end; no row when the
+/// counter is blocked or gone, because another node was faster.
+struct ReserveAttempt: Statement {
+    typealias Row = Timestamp
+
+    let counter: AttemptCounter
+    let now: Timestamp
+
+    private var delay: Delay { Delay(now: now) }
+    private var latestEnd: Timestamp { AttemptPolicy.latestEnd(at: now) }
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.failed_attempts f
+        SET streak = \(Delay.streak, of: \.delay), blocked_until = \(Delay.block, of: \.delay),
+            last_failed_at = GREATEST(f.last_failed_at, \(\.now))
+        WHERE f.subject = \(\.counter.subject) AND f.counter = \(\.counter.place) AND (f.blocked_until <= \(\.now)
+            OR f.blocked_until > \(\.latestEnd))
+        RETURNING f.blocked_until
+        """
+}
+
+/// Takes back what ``ReserveAttempt`` has begun, when nothing was found: unless it has been overtaken.
+struct ReleaseAttempt: Statement {
+    let counter: AttemptCounter
+    /// What the counter was before.
+    let failures: FailedAttempts
+    /// The end of the delay that was begun.
+    let blockedUntil: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.failed_attempts f SET streak = \(\.failures.streak), last_failed_at = \(\.failures.last),
+            blocked_until = \(\.failures.blockedUntil)
+        WHERE f.subject = \(\.counter.subject) AND f.counter = \(\.counter.place)
+            AND f.blocked_until = \(\.blockedUntil)
+        """
+}
+
+/// Counts a failure.
+struct RecordFailedAttempt: Statement {
+    let counter: AttemptCounter
+    let kind: FailureKind
+    let now: Timestamp
+    /// Whether ``ReserveAttempt`` has begun the delay.
+    let isReserved: Bool
+
+    private var delay: Delay { Delay(now: now) }
+    private var counts: [Int32] { FailureKind.allCases.map { $0 == kind ? 1 : 0 } }
+    private var since: [Timestamp] { FailureKind.allCases.map { $0 == kind ? now : .distantFuture } }
+    private var latest: [Timestamp] { FailureKind.allCases.map { $0 == kind ? now : .distantPast } }
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.failed_attempts AS f
+            (subject, counter, counts, since, latest, streak, first_failed_at, last_failed_at, blocked_until)
+        VALUES (\(\.counter.subject), \(\.counter.place), \(\.counts), \(\.since), \(\.latest), 1, \(\.now), \(\.now),
+            \(Delay.firstBlock, of: \.delay))
+        ON CONFLICT (subject, counter) DO UPDATE SET
+            counts = ARRAY[\(each { "LEAST(f.counts[\($0)], 1000000000) + excluded.counts[\($0)]" })],
+            since = ARRAY[\(each { "LEAST(f.since[\($0)], excluded.since[\($0)])" })],
+            latest = ARRAY[\(each { "GREATEST(f.latest[\($0)], excluded.latest[\($0)])" })],
+            streak = CASE WHEN \(\.isReserved) THEN f.streak ELSE \(Delay.streak, of: \.delay) END,
+            last_failed_at = GREATEST(f.last_failed_at, excluded.last_failed_at),
+            blocked_until = CASE WHEN \(\.isReserved) THEN f.blocked_until ELSE \(Delay.block, of: \.delay) END
+        """
+
+    /// An expression for each kind.
+    private static func each(_ expression: (Int) -> SQLFragment) -> SQLFragment {
+        (1...FailureKind.allCases.count).map(expression).joined(separator: ", ")
+    }
+}
+
+/// Fails where a failure could not be counted, and changes nothing: sent with a right secret in the place of
+/// ``RecordFailedAttempt``, so that whoever keeps the counter from being written learns nothing about secrets.
+struct HoldFailedAttempts: Statement {
+    let counter: AttemptCounter
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.failed_attempts f SET streak = f.streak
+            WHERE f.subject = \(\.counter.subject) AND f.counter = \(\.counter.place)
+        """
+}
+
+/// Forgets the failures of a counter and returns what they were.
+struct RemoveFailedAttempts: Statement {
+    typealias Row = FailedAttempts
+
+    let counter: AttemptCounter
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.failed_attempts f WHERE f.subject = \(\.counter.subject) AND f.counter = \(\.counter.place)
+        RETURNING \(FailedAttempts.columns)
+        """
+}
+
+/// Forgets the failures of a userid that were counted for known devices, and returns what they were.
+struct RemoveFailuresOfDevices: Statement {
+    typealias Row = FailedAttempts
+
+    let subject: AttemptSubject
+
+    private var stranger: AttemptPlace { .stranger }
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.failed_attempts f WHERE f.subject = \(\.subject) AND f.counter <> \(\.stranger)
+        RETURNING \(FailedAttempts.columns)
+        """
+}

@@ -1,0 +1,122 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `PUT /v1/account/credential`: a new password key, with more iterations or as many, and the keyring sealed anew.
+///
+/// The other sessions end. A restricted session, which a recovery opened, needs no present key; then all sessions end,
+/// also the one that asks, and the person logs in with the new key.
+struct ChangeCredential: AccountEndpoint {
+    private let kdf: KDFPolicy
+    private let attempts: Attempts
+
+    init(_ parts: Dependencies) {
+        kdf = parts.configuration.kdf
+        attempts = parts.attempts
+    }
+
+    private struct Body {
+        let currentKey: PasswordKey?
+        let new: NewCredential
+
+        init(_ request: Request, _ kdf: KDFPolicy) throws {
+            self = try JSONBody.read(request) { try Body(&$0, kdf) }
+        }
+
+        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
+            currentKey = try members.optional("currentPasswordKey", PasswordKey.init(json:))
+            new = try NewCredential(&members, kdf)
+        }
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let body = try Body(request, kdf)
+        guard let currentKey = body.currentKey else {
+            return reply(try await changeRestricted(body.new, authorization), body.new, endsSession: true)
+        }
+        let outcome = try await authorization.replaceKey(currentKey, by: body.new) { transaction, proven in
+            if let done = try await body.new.outcomeOfRetry(by: proven, transaction) { return done }
+            return try await CredentialChange(by: proven, to: body.new, attempts).apply(transaction)
+        }
+        return reply(outcome, body.new, endsSession: false)
+    }
+
+    private func changeRestricted(
+        _ new: NewCredential, _ authorization: Authorization
+    ) async throws -> CredentialChange.Outcome {
+        do {
+            return try await authorization.changeRestricted { transaction, caller in
+                try new.check(follows: caller.verifier, iterations: caller.kdfIterations)
+                return try await CredentialChange(by: caller, to: new, attempts).apply(transaction)
+            }
+        } catch let error as Unauthenticated {
+            // The session has ended, perhaps by this very request, whose reply was lost.
+            guard let done = try await authorization.outcomeOfRestrictedRetry(new) else { throw error }
+            return done
+        }
+    }
+
+    private func reply(
+        _ outcome: CredentialChange.Outcome, _ new: NewCredential, endsSession: Bool
+    ) -> Response {
+        .json { writer in
+            writer.object { writer in outcome.write(new, endsSession: endsSession, attempts.devices, to: &writer) }
+        }
+    }
+}
+
+extension CredentialChange.Outcome {
+    /// Writes the members of the reply.
+    func write(_ new: NewCredential, endsSession: Bool, _ devices: DeviceTokens, to writer: inout JSONWriter) {
+        writer.object("kdf") { writer in writer.member("iterations", Int(new.iterations)) }
+        writer.member("sessionsEnded", sessionsEnded)
+        writer.member("currentSessionEnded", endsSession)
+        if let keyringRevision { writer.member("keyringRevision", keyringRevision) }
+        RecoveryChange.write(isSet: hasRecovery, to: &writer)
+        devices.write(device, to: &writer)
+    }
+}
+
+extension Authorization {
+    /// Changes the credential of a caller who shows the present key, or the one that has replaced it already.
+    ///
+    /// When the credential moves between proof and change, the proof is made once more: it may have been the very same
+    /// request, sent twice.
+    /// - Throws: ``CredentialProblem`` when the new credential may not follow the present one, and as ``prove(_:replacement:)``
+    ///   and ``change(as:_:)`` do.
+    func replaceKey<Result>(
+        _ key: PasswordKey, by new: NewCredential, use: LeaseUse = .short,
+        _ body: (Transaction, ProvenCaller) async throws -> Result
+    ) async throws -> Result {
+        for isLast in [false, true] {
+            let proven = try await prove(key, replacement: new.verifier)
+            try new.check(follows: proven.verifier, iterations: proven.kdfIterations)
+            do {
+                return try await change(as: proven, use: use) { try await body($0, proven) }
+            } catch let error as WrongCurrentKey {
+                if isLast { throw error }
+            }
+        }
+        throw WrongCurrentKey()
+    }
+}
+
+extension NewCredential {
+    /// What a change that has been made already has come to; nil when there is something to change.
+    /// - Throws: ``CredentialProblem/keyringChanged`` when the key is the new one and the keyring yet another, or a
+    ///   `PostgresError`.
+    func outcomeOfRetry(
+        by proven: ProvenCaller, _ transaction: Transaction
+    ) async throws -> CredentialChange.Outcome? {
+        guard verifier == proven.verifier, iterations == proven.kdfIterations else { return nil }
+        let (keyrings, holders) = try await transaction.execute(
+            Owned(accountID: proven.accountID, read: FindKeyring()),
+            Owned(accountID: proven.accountID, read: FindKeyHolders()))
+        if isStored(in: keyrings.first) {
+            return CredentialChange.Outcome(
+                sessionsEnded: 0, keyringRevision: holders.first?.keyringRevision,
+                hasRecovery: holders.first?.hasRecovery ?? false, device: proven.device)
+        }
+        if proven.hasBeenReplaced { throw CredentialProblem.keyringChanged }
+        return nil
+    }
+}

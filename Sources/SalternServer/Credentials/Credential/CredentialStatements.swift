@@ -1,0 +1,75 @@
+internal import Postgres
+
+/// The KDF iterations of a userid and those of its decoy, in one row whether the userid is known or not.
+struct FindKDFParameters: Statement {
+    let userid: Userid
+    /// The userid's place among the decoys, from 1.
+    let slot: Int32
+
+    struct Row: Sendable {
+        let iterations: Int32?
+        let decoyIterations: Int32
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT l.kdf_iterations, i.decoy_iterations[\(\.slot)]
+        FROM saltern.installation i LEFT JOIN saltern.logins l ON l.userid = \(\.userid.string)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// What a login is checked against.
+struct FindLogin: Statement {
+    let userid: Userid
+
+    struct Row: Sendable {
+        let accountID: AccountID
+        let verifier: Verifier
+        let kdfIterations: Int32
+        /// Moves with every change of the credential.
+        let credentialRevision: Int64
+        /// Which tokens of devices are the present ones. Moves with every change of the credential, and with the end of
+        /// all other sessions.
+        let deviceGeneration: Int64
+        let deviceGenerationMovedAt: Timestamp?
+        /// Of the verifier that was replaced last.
+        let previousKey: PreviousKeyMark?
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT account_id, verifier, kdf_iterations, credential_revision, device_generation,
+            device_generation_moved_at, previous_key
+        FROM saltern.logins WHERE userid = \(\.userid.string)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Replaces the decoys by the quantiles of the iteration counts that accounts have now; one row when it did,
+/// none when the last drawing is too recent or there are no accounts.
+///
+/// The k-th of 256 is the quantile at (k - 1/2)/256, so a count that a share p of the accounts has fills about
+/// 256·p slots.
+struct RedrawDecoys: Statement {
+    typealias Row = Bool
+
+    let now: Timestamp
+    let drawnBefore: Timestamp
+
+    static let sql: SQL<Self> = """
+        WITH drawn AS (
+            SELECT percentile_disc(
+                ARRAY(SELECT (k - 0.5) / 256 FROM generate_series(1, 256) AS k)::double precision[]
+            ) WITHIN GROUP (ORDER BY kdf_iterations) AS iterations
+            FROM saltern.logins
+        )
+        UPDATE saltern.installation i
+        SET decoy_iterations = d.iterations, decoys_drawn_at = \(\.now)
+        FROM drawn d
+        WHERE i.singleton AND i.decoys_drawn_at <= \(\.drawnBefore) AND d.iterations IS NOT NULL
+        RETURNING true
+        """
+}

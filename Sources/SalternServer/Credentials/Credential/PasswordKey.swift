@@ -1,0 +1,61 @@
+internal import Cryptography
+internal import HTTPCore
+internal import Postgres
+
+/// The client's 32-byte PBKDF2 output: all that the server ever receives of a password.
+struct PasswordKey: Sendable {
+    static let byteCount = 32
+
+    private let bytes: SecureBytes
+
+    /// Takes bytes that can be the output of a key derivation function.
+    ///
+    /// - Throws: ``NotAStretchedKey`` for another length, for 32 equal bytes, and for printable ASCII that may be
+    ///   padded with zeros on either side: a password that was cut or filled up. A random key looks like that with
+    ///   a probability below 2·Σ (95/256)^k·(1/256)^(32-k) < 4·10^-14, all equal with 256^-31.
+    init(_ bytes: SecureBytes) throws(NotAStretchedKey) {
+        guard bytes.count == Self.byteCount, !bytes.withUnsafeBytes(Self.looksLikeText) else {
+            throw NotAStretchedKey()
+        }
+        self.bytes = bytes
+    }
+
+    /// Reads canonical base64.
+    init(json: JSONValue) throws {
+        let text = try json.text()
+        let decoded = text.withUTF8 { try? Base64.decodeSecure(UnsafeRawBufferPointer($0)) }
+        guard let decoded else { throw NotAStretchedKey() }
+        try self.init(decoded)
+    }
+
+    /// SHA-256 of the key: what is stored and compared.
+    var verifier: Verifier { Verifier(SHA256.hash(bytes)) }
+
+    private static func looksLikeText(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        if bytes.allSatisfy({ $0 == bytes[0] }) { return true }
+        let isPadding: (UInt8) -> Bool = { $0 == 0 }
+        let withoutTail = bytes.reversed().drop(while: isPadding)
+        let withoutHead = bytes.drop(while: isPadding)
+        return withoutTail.allSatisfy(isPrintable) || withoutHead.allSatisfy(isPrintable)
+    }
+
+    private static func isPrintable(_ byte: UInt8) -> Bool { (0x20..<0x7F).contains(byte) }
+}
+
+/// What arrived as a password key is none.
+struct NotAStretchedKey: ProblemConvertible {
+    var problem: Problem {
+        Problem(
+            .unprocessableContent, "not_a_stretched_key",
+            detail: "A password key is canonical base64 of the 32 bytes that PBKDF2-HMAC-SHA256 returns.")
+    }
+}
+
+/// SHA-256 of a password key. Compared in constant time, never printed.
+struct Verifier: StoredDigest {
+    let digest: SHA256Digest
+
+    /// A verifier that no key has: what the key of an unknown userid is compared with, so that the comparison takes
+    /// place in any case.
+    static func decoy() -> Verifier { Verifier(SHA256.hash(SecureRandom.bytes(32))) }
+}

@@ -1,0 +1,85 @@
+internal import Postgres
+
+/// A caller whose session was opened by a recovery: it can set a new credential, and that ends it.
+struct RestrictedCaller: Sendable {
+    let caller: Caller
+    let userid: Userid
+    let verifier: Verifier
+    let kdfIterations: Int32
+    /// The credential that is replaced.
+    let credentialRevision: Int64
+    let sessionExpiresAt: Timestamp
+}
+
+extension Authorization {
+    /// Changes the account of a caller with a restricted session in one transaction, all or nothing, with the account's
+    /// row locked like ``change(as:_:)`` does.
+    /// - Throws: ``Unauthenticated``, ``CurrentKeyMissing`` when the session is not restricted, what `body` throws, or a
+    ///   `PostgresError`.
+    func changeRestricted<Result>(
+        _ body: (Transaction, RestrictedCaller) async throws -> Result
+    ) async throws -> Result {
+        // Nobody who has no session gets to lock the account.
+        try require(try await database.execute(FindAnySession(caller: caller)).first)
+        return try await database.withTransaction(key: key) { transaction in
+            // Two statements: the second one's snapshot is taken after the lock.
+            let (_, sessions) = try await transaction.execute(
+                LockAccountWholly(accountID: accountID), FindAnySession(caller: caller))
+            let session = try require(sessions.first)
+            guard let login = try await transaction.execute(FindLogin(userid: session.userid)).first else {
+                throw Unauthenticated()
+            }
+            return try await body(
+                transaction,
+                RestrictedCaller(
+                    caller: caller, userid: session.userid, verifier: login.verifier,
+                    kdfIterations: login.kdfIterations, credentialRevision: session.credentialRevision,
+                    sessionExpiresAt: session.expiresAt))
+        }
+    }
+
+    /// Looks the session up, restricted or not, or ended by the request that is sent again.
+    /// - Returns: The account.
+    /// - Throws: ``Unauthenticated``, or a `PostgresError`.
+    func identifyAny() async throws -> AccountID {
+        let find = FindCompletedRecovery(accountID: accountID, tokenHash: tokenHash, now: now)
+        let (sessions, completed) = try await database.execute(FindAnySession(caller: caller), find)
+        guard !sessions.isEmpty || !completed.isEmpty else { throw Unauthenticated() }
+        return accountID
+    }
+
+    /// What a change has come to that a restricted session made before, and ended with; nil when this is no retry of one.
+    /// The new key is a secret that is looked at like any other.
+    /// - Throws: ``Unauthenticated`` when the key is another, ``TooManyAttempts``, ``CredentialProblem/keyringChanged``,
+    ///   or a `PostgresError`.
+    func outcomeOfRestrictedRetry(_ new: NewCredential) async throws -> CredentialChange.Outcome? {
+        let find = FindCompletedRecovery(accountID: accountID, tokenHash: tokenHash, now: now)
+        guard let completed = try await database.execute(find).first else { return nil }
+        let (accountID, tokenHash, iterations, verifier) = (accountID, tokenHash, new.iterations, new.verifier)
+        let generation = try await attempt(completed.userid).run { look -> Finding<Int64> in
+            guard let login = look.login, login.accountID == accountID,
+                login.credentialRevision == completed.credentialRevision
+            else { return .undecided(Unauthenticated()) }
+            guard verifier == login.verifier, iterations == login.kdfIterations else {
+                return .wrong(.currentKey, Unauthenticated())
+            }
+            return .right(login.deviceGeneration)
+        }
+        authenticatedAccount = accountID
+        let (keyrings, holders) = try await database.execute(
+            Owned(accountID: accountID, read: FindKeyring()), Owned(accountID: accountID, read: FindKeyHolders()))
+        guard new.isStored(in: keyrings.first) else { throw CredentialProblem.keyringChanged }
+        return CredentialChange.Outcome(
+            sessionsEnded: 0, keyringRevision: holders.first?.keyringRevision,
+            hasRecovery: holders.first?.hasRecovery ?? false,
+            device: .ofSession(accountID, tokenHash, generation: generation))
+    }
+
+    @discardableResult
+    private func require(_ session: FindAnySession.Row?) throws -> FindAnySession.Row {
+        guard let session else { throw Unauthenticated() }
+        authenticatedAccount = accountID
+        guard session.isRestricted else { throw CurrentKeyMissing() }
+        return session
+    }
+}

@@ -1,0 +1,36 @@
+internal import HTTPCore
+
+/// The second way into an account: a key that the client derives from a printed code.
+enum Recovery {
+    /// How long the session lasts that a recovery opens. It can only set a new credential.
+    static let sessionLifetime = Duration.seconds(900)
+}
+
+/// Why a recovery key was not set.
+enum RecoveryProblem: ProblemConvertible {
+    /// It is the account's password key.
+    case keyReused
+    /// There is a recovery, and the request does not say what becomes of it.
+    case keyringRequired
+    /// The request has a keyring for the recovery and removes it.
+    case keptAndRemoved
+
+    var problem: Problem {
+        switch self {
+        case .keyReused:
+            Problem(
+                .unprocessableContent, "recovery_key_reused",
+                detail: "This is the password key. Derive the recovery key from a code of its own.",
+                field: "recoveryKey")
+        case .keyringRequired:
+            Problem(
+                .preconditionRequired, "recovery_keyring_required",
+                detail: "A recovery code opens the present data keys. Send what it shall open, or removeRecovery.",
+                field: "recoveryKeyring")
+        case .keptAndRemoved:
+            Problem(
+                .unprocessableContent, "conflicting_members",
+                detail: "The recovery either gets another keyring or is removed.", field: "removeRecovery")
+        }
+    }
+}

@@ -1,0 +1,17 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `DELETE /v1/account/recovery`: the recovery key opens nothing any more, and what it has opened ends.
+struct RemoveRecovery: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(request)
+        try await authorization.change(as: proven) { transaction in
+            let removed = try await transaction.execute(DeleteRecovery(accountID: proven.accountID))
+            if removed.isEmpty { throw Problem.notFound }
+            _ = try await transaction.execute(
+                RemoveRestrictedSessions(accountID: proven.accountID),
+                RecordSecurityEvent(accountID: proven.accountID, kind: .recoveryRemoved, now: proven.now))
+        }
+        return .noContent
+    }
+}

@@ -1,0 +1,108 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `PUT /v1/account/recovery`: sets or replaces the recovery key and the keyring that is sealed under it, and in the same
+/// transaction the account's keyring when that remembers how to seal to the recovery.
+///
+/// The request says of which revision of the account's keyring the code shall open the data keys, and the keyring takes
+/// its next revision, also when it stays as it is: so nobody seals old keys to a new code, or new keys to an old one.
+///
+/// Setting what is set already changes nothing, so that a retry after a lost reply is safe. Replacing a key ends the
+/// sessions that the old one opened.
+struct SetRecovery: AccountEndpoint {
+    fileprivate struct Body {
+        let currentKey: PasswordKey
+        let recoveryKey: PasswordKey
+        let keyring: Keyring?
+        let accountKeyring: Keyring?
+        let accountKeyringRevision: Int64?
+
+        init(_ request: Request) throws {
+            self = try JSONBody.read(request) { try Body(&$0) }
+        }
+
+        private init(_ members: inout JSONMembers) throws {
+            currentKey = try members.required("currentPasswordKey", PasswordKey.init(json:))
+            recoveryKey = try members.required("recoveryKey", PasswordKey.init(json:))
+            keyring = try members.optional("keyring", Keyring.init(json:))
+            accountKeyring = try members.optional("accountKeyring", Keyring.init(json:))
+            accountKeyringRevision = try members.optional("accountKeyringRevision") {
+                Int64(try $0.integer(in: 0...Int.max))
+            }
+            if accountKeyring != nil, accountKeyringRevision == nil {
+                throw Problem(
+                    .unprocessableContent, "missing_member", detail: "The keyring needs the revision that it replaces.",
+                    field: "accountKeyringRevision")
+            }
+        }
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let body = try Body(request)
+        let proven = try await authorization.prove(body.currentKey)
+        let verifier = body.recoveryKey.verifier
+        guard verifier != proven.verifier else { throw RecoveryProblem.keyReused }
+        let write = WriteRecovery(
+            accountID: proven.accountID, verifier: verifier, keyring: body.keyring, now: proven.now)
+        let keyringRevision = try await authorization.change(as: proven) { transaction in
+            let findHolders = Owned(accountID: proven.accountID, read: FindKeyHolders())
+            let present = try await transaction.execute(findHolders).first?.keyringRevision
+            let written = try await body.replaceAccountKeyring(transaction, proven.caller)
+            if try await transaction.execute(write).isEmpty { return written?.revision ?? present }
+            _ = try await transaction.execute(
+                RemoveRestrictedSessions(accountID: proven.accountID),
+                RecordSecurityEvent(accountID: proven.accountID, kind: .recoverySet, now: proven.now))
+            if let written, written.outcome != .unchanged { return written.revision }
+            return try await body.moveKeyring(transaction, from: present, of: proven.accountID)
+        }
+        return .json { writer in
+            writer.object { writer in
+                RecoveryChange.write(isSet: true, to: &writer)
+                if let keyringRevision { writer.member("keyringRevision", keyringRevision) }
+            }
+        }
+    }
+}
+
+extension SetRecovery.Body {
+    /// - Returns: What was written; nil when the request has no keyring of the account.
+    /// - Throws: ``CredentialProblem/keyringChanged``, ``Unauthenticated``, or a `PostgresError`.
+    fileprivate func replaceAccountKeyring(
+        _ transaction: Transaction, _ caller: Caller
+    ) async throws -> WriteKeyring.Row? {
+        guard let accountKeyring, let revision = accountKeyringRevision else { return nil }
+        let write = WriteKeyring(
+            precondition: revision == 0 ? .absent : .revision(revision), keyring: accountKeyring, coversRecovery: true)
+        guard let written = try await transaction.execute(Guarded(caller: caller, write: write)).first else {
+            throw Unauthenticated()
+        }
+        if written.outcome == .preconditionFailed { throw Self.keyringChanged }
+        return written
+    }
+
+    /// Gives the keyring that stays as it is its next revision, so that what another device has sealed to the code before
+    /// does not replace what this one opens.
+    /// - Parameter present: The keyring's revision; nil when there is none.
+    /// - Returns: Its new revision; nil when there is none.
+    /// - Throws: ``CredentialProblem/keyringRequired`` when the request has data keys and does not say which,
+    ///   ``CredentialProblem/keyringChanged`` when they are not the present ones, or a `PostgresError`.
+    fileprivate func moveKeyring(
+        _ transaction: Transaction, from present: Int64?, of accountID: AccountID
+    ) async throws -> Int64? {
+        if let said = accountKeyringRevision, said != present ?? 0 { throw Self.keyringChanged }
+        guard let present else { return nil }
+        guard keyring == nil || accountKeyringRevision != nil else {
+            var problem = CredentialProblem.keyringRequired(present: present).problem
+            problem.detail = "The account has a keyring. Say of which revision of it the code shall open the data keys."
+            problem.field = "accountKeyringRevision"
+            throw problem
+        }
+        return try await transaction.execute(MoveKeyringRevision(accountID: accountID)).first
+    }
+
+    private static var keyringChanged: Problem {
+        var problem = CredentialProblem.keyringChanged.problem
+        problem.field = "accountKeyringRevision"
+        return problem
+    }
+}

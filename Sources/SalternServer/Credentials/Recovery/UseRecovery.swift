@@ -1,0 +1,80 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/recoveries`: opens a restricted session for whoever shows the userid's recovery key. It can set a new
+/// credential and nothing else.
+///
+/// Unknown userid, no recovery key, a wrong one and a locked account take the same statements in the same order and get
+/// the same answer, which is also that of a failed log-in. Failures count with those of log-ins.
+struct UseRecovery: OpenEndpoint {
+    private let database: PostgresClient
+    private let sessions: SessionPolicy
+    private let attempts: Attempts
+    private let decoyVerifier = Verifier.decoy()
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        sessions = SessionPolicy(
+            idleTimeout: parts.configuration.sessions.idleTimeout, lifetime: Recovery.sessionLifetime)
+        attempts = parts.attempts
+    }
+
+    private struct Body {
+        let userid: Userid
+        let recoveryKey: PasswordKey
+        let device: DeviceClaim
+
+        init(_ request: Request) throws {
+            self = try JSONBody.read(request) { try Body(&$0) }
+        }
+
+        private init(_ members: inout JSONMembers) throws {
+            userid = try members.required("userid", Userid.init(json:))
+            recoveryKey = try members.required("recoveryKey", PasswordKey.init(json:))
+            device = try DeviceClaim(from: &members)
+        }
+    }
+
+    /// What a right key has opened.
+    private struct Opened: Sendable {
+        let login: FindLogin.Row
+        let session: NewSession
+        let recovery: OpenRecoverySession.Row
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let body = try Body(request)
+        let attempt = attempts.attempt(body.userid, body.device, from: request.client)
+        let opened = try await attempt.run { look in try await open(body, look) }
+        let recovery = opened.recovery
+        return .json(.created, capacity: 512 + (recovery.keyring?.count ?? 0) * 4 / 3) { writer in
+            writer.object { writer in
+                writer.member("accountId", opened.login.accountID.description)
+                opened.session.write(to: &writer)
+                writer.object("kdf") { writer in writer.member("iterations", Int(opened.login.kdfIterations)) }
+                if let keyring = recovery.keyring { writer.member("keyring", base64: keyring) }
+                if let revision = recovery.keyringRevision { writer.member("keyringRevision", revision) }
+            }
+        }
+    }
+
+    private func open(_ body: Body, _ look: Look) async throws -> Finding<Opened> {
+        let accountID = look.login?.accountID ?? .random()
+        let stored = try await database.execute(FindRecovery(accountID: accountID)).first
+        let verifier = body.recoveryKey.verifier
+        let isRightKey = verifier == stored ?? decoyVerifier
+        let isPermitted = isRightKey && stored != nil && look.login != nil
+        let session = NewSession(accountID: accountID, now: look.now, policy: sessions)
+        let rows = try await look.send(
+            LockRecoveringAccount(accountID: accountID, isPermitted: isPermitted),
+            OpenRecoverySession(
+                accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+                deviceName: body.device.name, now: look.now, expiresAt: session.expiresAt, isPermitted: isPermitted,
+                verifier: verifier),
+            isRight: isPermitted, kind: .recoveryKey, of: accountID)
+        guard let login = look.login, isPermitted, let recovery = rows.first else {
+            return .wrong(.recoveryKey, WrongCredentials())
+        }
+        return .right(Opened(login: login, session: session, recovery: recovery))
+    }
+}

@@ -1,0 +1,30 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/account/totp`: makes the secret of one-time passwords and shows it, once. It counts when a code of it has
+/// confirmed that the person's app has it; until then another call makes another one.
+struct BeginSecondFactor: AccountEndpoint {
+    private let masterKey: MasterKey
+    private let issuer: String
+
+    init(_ parts: Dependencies) {
+        masterKey = parts.configuration.masterKey
+        issuer = parts.configuration.name
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(request)
+        let passwords = OneTimePasswords.random()
+        let sealed = try masterKey.seal(passwords.secret, for: .oneTimePasswords(of: proven.accountID))
+        try await authorization.change(as: proven) { transaction in
+            let enrolled = try await transaction.execute(
+                EnrolSecondFactor(accountID: proven.accountID, sealedSecret: sealed, now: proven.now))
+            guard !enrolled.isEmpty else { throw SecondFactorProblem.isEnabled }
+        }
+        return .json(.created) { writer in
+            writer.object { writer in
+                passwords.write(issuer: issuer, userid: proven.userid, to: &writer)
+            }
+        }
+    }
+}

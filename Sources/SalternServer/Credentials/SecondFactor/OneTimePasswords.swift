@@ -1,0 +1,72 @@
+internal import Cryptography
+internal import Postgres
+
+/// Time-based one-time passwords as authenticator apps know them (RFC 6238): HMAC-SHA1, six digits, 30 seconds.
+struct OneTimePasswords: Sendable {
+    static let secretByteCount = 20
+    static let digits = 6
+    /// The length of a time step, in seconds.
+    static let period: Int64 = 30
+    /// How many steps the app's clock may differ from the server's, either way.
+    static let drift: Int64 = 1
+
+    let secret: SecureBytes
+
+    static func random() -> OneTimePasswords {
+        OneTimePasswords(secret: SecureRandom.secureBytes(secretByteCount))
+    }
+
+    /// The number of the step that a moment is in.
+    static func step(at moment: Timestamp) -> Int64 { max(moment.unixSeconds, 0) / period }
+
+    /// The code of a step (RFC 4226 §5.3, with the step as the counter).
+    func code(at step: Int64) -> OneTimeCode {
+        let counter = Swift.withUnsafeBytes(of: step.bigEndian) { [UInt8]($0) }
+        let mac = HMACSHA1.authenticationCode(for: counter, using: secret)
+        let offset = Int(mac[mac.count - 1] & 15)
+        var number: UInt32 = 0
+        for byte in mac[offset..<offset + 4] { number = number << 8 | UInt32(byte) }
+        return OneTimeCode(number: number & 0x7FFF_FFFF)
+    }
+
+    /// The step whose code this is, of those that count now and come after `lastStep`; nil when it is a wrong code or one
+    /// that has been used.
+    ///
+    /// Each step in question is computed and compared, whichever fits.
+    func step(of code: OneTimeCode, at moment: Timestamp, after lastStep: Int64) -> Int64? {
+        let current = Self.step(at: moment)
+        var found: Int64?
+        for step in current - Self.drift...current + Self.drift {
+            let fits = self.code(at: step) == code
+            if fits, step > lastStep, found == nil { found = step }
+        }
+        return found
+    }
+}
+
+/// The digits that an authenticator app shows. Compared in constant time, never printed.
+struct OneTimeCode: Sendable, Equatable {
+    private let digits: SecureBytes
+
+    /// The last six digits of a number.
+    init(number: UInt32) {
+        digits = SecureBytes(count: OneTimePasswords.digits) { buffer in
+            var rest = number
+            for index in buffer.indices.reversed() {
+                buffer[index] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
+            }
+        }
+    }
+
+    /// Takes six ASCII digits; nil for anything else.
+    init?(_ text: some Collection<UInt8>) {
+        guard text.count == OneTimePasswords.digits, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        digits = SecureBytes(count: OneTimePasswords.digits) { digits in
+            for (index, digit) in text.enumerated() { digits[index] = digit }
+        }
+    }
+
+    /// The text, as an app shows it.
+    var text: String { digits.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,19 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/account/totp/recovery-codes`: ten new recovery codes in the place of those that are left.
+struct RenewRecoveryCodes: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let proven = try await authorization.prove(request)
+        let account = proven.accountID
+        let codes = SecondFactorRecoveryCode.randomSet()
+        try await authorization.change(as: proven) { transaction in
+            let (_, stored, _) = try await transaction.execute(
+                RemoveSecondFactorCodes(accountID: account),
+                InsertSecondFactorCodes(accountID: account, codes: codes.map { $0.hash(for: account) }),
+                RecordSecurityEvent(accountID: account, kind: .totpCodesRenewed, now: proven.now))
+            guard !stored.isEmpty else { throw SecondFactorProblem.isNotEnabled }
+        }
+        return .recoveryCodes(codes)
+    }
+}

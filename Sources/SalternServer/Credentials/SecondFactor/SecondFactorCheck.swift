@@ -1,0 +1,49 @@
+internal import Postgres
+
+/// The end of a log-in whose key was right, at an account with a second factor: opens the session with the code that was
+/// shown.
+struct SecondFactorCheck: Sendable {
+    let masterKey: MasterKey
+
+    /// Opens the session, or finds the code to be wrong; in one transaction with the count of it.
+    /// - Returns: Undecided is ``SecondFactorProblem/required``, without a code.
+    /// - Throws: ``SecondFactorUnreadable``, or a `PostgresError`.
+    func open(
+        _ opening: OpenSession, _ factor: StoredSecondFactor, _ code: SecondFactorCode?, _ look: Look
+    ) async throws -> Finding<OpenSession.Row> {
+        guard let code else { return .undecided(SecondFactorProblem.required) }
+        return try await look.transaction(of: opening.accountID) { transaction in
+            var factor = factor
+            while true {
+                if let opened = try await use(code, factor, opening, transaction) { return .right(opened) }
+                // The factor may have been removed, or exchanged, since it was read: then the first statement is asked
+                // again, which opens a session when there is none.
+                guard let account = try await transaction.execute(opening).first else {
+                    return .wrong(.passwordKey, WrongCredentials())
+                }
+                guard let present = account.secondFactor else { return .right(account) }
+                if present.enrolledAt == factor.enrolledAt {
+                    return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
+                }
+                // The account is locked by now: it is exchanged no more.
+                factor = present
+            }
+        }
+    }
+
+    /// Uses up the code; nil when it is wrong, was used, or belongs to another secret.
+    private func use(
+        _ code: SecondFactorCode, _ factor: StoredSecondFactor, _ opening: OpenSession, _ transaction: Transaction
+    ) async throws -> OpenSession.Row? {
+        switch code {
+        case .recovery(let code):
+            let hash = code.hash(for: opening.accountID)
+            return try await transaction.execute(OpenSessionWithRecoveryCode(opening: opening, codeHash: hash)).first
+        case .oneTime(let code):
+            let passwords = try factor.passwords(of: opening.accountID, masterKey)
+            guard let step = passwords.step(of: code, at: opening.now, after: factor.lastStep) else { return nil }
+            let statement = OpenSessionWithOneTimeCode(opening: opening, enrolledAt: factor.enrolledAt, step: step)
+            return try await transaction.execute(statement).first
+        }
+    }
+}

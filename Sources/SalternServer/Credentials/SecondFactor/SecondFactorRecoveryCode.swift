@@ -1,0 +1,85 @@
+internal import Cryptography
+internal import HTTPCore
+internal import Postgres
+
+/// A code on paper that stands in for the authenticator app once: 20 base32 digits, 100 random bits.
+struct SecondFactorRecoveryCode: Sendable {
+    static let digitCount = 20
+    /// How many a person gets.
+    static let setSize = 10
+    private static let groupSize = 4
+
+    /// ASCII, of the base32 alphabet.
+    private let digits: SecureBytes
+
+    static func random() -> SecondFactorRecoveryCode {
+        let random = SecureRandom.secureBytes(digitCount)
+        let digits = SecureBytes(count: digitCount) { digits in
+            // 256 is a multiple of 32, so every digit is as likely as any other.
+            random.withUnsafeBytes { random in
+                for (index, byte) in random.enumerated() { digits[index] = Base32.alphabet[Int(byte & 31)] }
+            }
+        }
+        return SecondFactorRecoveryCode(digits: digits)
+    }
+
+    /// A whole new set.
+    static func randomSet() -> [SecondFactorRecoveryCode] { (0..<setSize).map { _ in random() } }
+
+    private init(digits: SecureBytes) {
+        self.digits = digits
+    }
+
+    /// Takes 20 digits without separators, in either case; 0, 1 and 8, which are no digits, are taken for the letters
+    /// that they look like. Nil for anything else.
+    init?(_ text: some Collection<UInt8>) {
+        guard text.count == Self.digitCount, text.allSatisfy({ Base32.alphabet.contains(Self.digit($0)) }) else {
+            return nil
+        }
+        digits = SecureBytes(count: Self.digitCount) { digits in
+            for (index, typed) in text.enumerated() { digits[index] = Self.digit(typed) }
+        }
+    }
+
+    private static func digit(_ typed: UInt8) -> UInt8 {
+        switch typed {
+        case UInt8(ascii: "0"): UInt8(ascii: "O")
+        case UInt8(ascii: "1"): UInt8(ascii: "I")
+        case UInt8(ascii: "8"): UInt8(ascii: "B")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): typed - 0x20
+        default: typed
+        }
+    }
+
+    /// Writes the code as its owner gets it, once: `ABCD-EFGH-…`.
+    func write(to writer: inout JSONWriter) {
+        writer.string(plainCapacity: Self.digitCount * 2) { target in
+            var count = 0
+            digits.withUnsafeBytes { digits in
+                for (index, digit) in digits.enumerated() {
+                    if index > 0, index % Self.groupSize == 0 {
+                        target[count] = UInt8(ascii: "-")
+                        count += 1
+                    }
+                    target[count] = digit
+                    count += 1
+                }
+            }
+            return count
+        }
+    }
+
+    /// What is stored: SHA-256 of the account's identifier and the digits, so that nobody can look for the codes of many
+    /// accounts at once.
+    func hash(for account: AccountID) -> SecondFactorRecoveryCodeHash {
+        var hash = SHA256.Incremental()
+        hash.update(account.uuid.bytes)
+        hash.update(digits)
+        return SecondFactorRecoveryCodeHash(hash.finalize())
+    }
+}
+
+/// What is stored of a recovery code.
+struct SecondFactorRecoveryCodeHash: StoredDigest, PostgresArrayElement {
+    let digest: SHA256Digest
+}

@@ -1,0 +1,105 @@
+internal import Postgres
+
+/// The account's second factor as it is stored, confirmed or not.
+struct FindSecondFactor: AccountRead {
+    struct Row: Sendable {
+        let factor: StoredSecondFactor
+        let isConfirmed: Bool
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT f.sealed_secret, f.created_at, f.last_step, f.confirmed_at IS NOT NULL
+        FROM saltern.second_factors f WHERE f.account_id = \(.account)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            factor: StoredSecondFactor(
+                sealedSecret: try row.next(), enrolledAt: try row.next(), lastStep: try row.next()),
+            isConfirmed: try row.next())
+    }
+}
+
+/// Stores a secret that waits for its first code, in the place of one that waits; no row when there is a confirmed one.
+struct EnrolSecondFactor: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let sealedSecret: [UInt8]
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.second_factors AS f (account_id, sealed_secret, created_at)
+            VALUES (\(\.accountID), \(\.sealedSecret), \(\.now))
+        ON CONFLICT (account_id) DO UPDATE SET
+            sealed_secret = excluded.sealed_secret, created_at = excluded.created_at, last_step = excluded.last_step
+        WHERE f.account_id = \(\.accountID) AND f.confirmed_at IS NULL
+        RETURNING f.account_id
+        """
+}
+
+/// Makes the secret count that waits, uses up the code that was shown for it, and stores the recovery codes; no row when
+/// it waits no more, or another one does.
+struct ConfirmSecondFactor: AccountWrite {
+    typealias Row = AccountID
+
+    /// When the secret was made whose code was shown.
+    let enrolledAt: Timestamp
+    let step: Int64
+    let codes: [SecondFactorRecoveryCodeHash]
+    let eventID = SecurityEventID.random()
+
+    static let needsLease = true
+    static let sql: CallerSQL<Self> = """
+        WITH confirmed AS (
+            UPDATE saltern.second_factors f SET confirmed_at = \(.now), last_step = \(\.step)
+            WHERE f.account_id = \(.account) AND f.confirmed_at IS NULL AND f.created_at = \(\.enrolledAt)
+                AND \(Caller.hasLiveSession)
+            RETURNING f.account_id
+        ), coded AS (
+            INSERT INTO saltern.second_factor_codes (account_id, code_hash)
+            SELECT c.account_id, h.code_hash FROM confirmed c CROSS JOIN unnest(\(\.codes)::bytea[]) AS h (code_hash)
+        ), \(SecurityEventLimit.noting(
+            .totpEnabled, of: "\(.account)", when: "confirmed", at: "\(.now)", id: "\(\.eventID)"))
+        SELECT c.account_id FROM confirmed c
+        """
+}
+
+/// Removes the account's second factor with its recovery codes. A row says whether it counted; there is none when there
+/// was nothing to remove.
+struct RemoveSecondFactor: Statement {
+    typealias Row = Bool
+
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = """
+        WITH codes AS (
+            DELETE FROM saltern.second_factor_codes c WHERE c.account_id = \(\.accountID)
+        )
+        DELETE FROM saltern.second_factors f WHERE f.account_id = \(\.accountID)
+        RETURNING f.confirmed_at IS NOT NULL
+        """
+}
+
+/// Removes what is left of the account's recovery codes.
+struct RemoveSecondFactorCodes: Statement {
+    let accountID: AccountID
+
+    static let sql: SQL<Self> = "DELETE FROM saltern.second_factor_codes c WHERE c.account_id = \(\.accountID)"
+}
+
+/// Stores recovery codes, unless there is no confirmed second factor; a row for each.
+struct InsertSecondFactorCodes: Statement {
+    typealias Row = AccountID
+
+    let accountID: AccountID
+    let codes: [SecondFactorRecoveryCodeHash]
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.second_factor_codes (account_id, code_hash)
+        SELECT f.account_id, h.code_hash
+        FROM saltern.second_factors f CROSS JOIN unnest(\(\.codes)::bytea[]) AS h (code_hash)
+        WHERE f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL
+        RETURNING account_id
+        """
+}

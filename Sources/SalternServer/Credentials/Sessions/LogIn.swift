@@ -1,0 +1,123 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/sessions`: opens a session for whoever shows the userid's password key.
+///
+/// Unknown userid, wrong key and locked account take the same statements and get the same answer at the same pace. Whether
+/// an account has a second factor is told only to whoever has shown the right key.
+struct LogIn: OpenEndpoint {
+    private let database: PostgresClient
+    private let kdf: KDFPolicy
+    private let sessions: SessionPolicy
+    private let attempts: Attempts
+    private let secondFactor: SecondFactorCheck
+    private let decoyVerifier = Verifier.decoy()
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        kdf = parts.configuration.kdf
+        sessions = parts.configuration.sessions
+        attempts = parts.attempts
+        secondFactor = SecondFactorCheck(masterKey: parts.configuration.masterKey)
+    }
+
+    private struct Body {
+        let userid: Userid
+        let passwordKey: PasswordKey
+        let device: DeviceClaim
+        let code: SecondFactorCode?
+
+        init(_ request: Request) throws {
+            self = try JSONBody.read(request) { try Body(&$0) }
+        }
+
+        private init(_ members: inout JSONMembers) throws {
+            userid = try members.required("userid", Userid.init(json:))
+            passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
+            device = try DeviceClaim(from: &members)
+            code = try members.optional("totp", SecondFactorCode.init(json:))
+        }
+    }
+
+    /// What a right key has opened.
+    private struct Opened: Sendable {
+        let login: FindLogin.Row
+        let session: NewSession
+        let opening: OpenSession
+        let account: OpenSession.Row
+        let device: KnownDevice
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let body = try Body(request)
+        let attempt = attempts.attempt(body.userid, body.device, from: request.client)
+        let opened = try await attempt.run { look in try await open(body, look) }
+        if opened.account.needsTrimming {
+            // The login has succeeded whether this does or not; the next one tries again.
+            try? await trim(opened.opening, to: opened.account.sessionLimit)
+        }
+        return .json(.created, capacity: 512 + (opened.account.keyring?.count ?? 0) * 4 / 3) { writer in
+            writer.object { writer in
+                writer.member("accountId", opened.opening.accountID.description)
+                opened.session.write(to: &writer)
+                attempts.devices.write(opened.device, to: &writer)
+                writer.member("kdfUpgradeRequired", kdf.isOutdated(opened.login.kdfIterations))
+                guard let keyring = opened.account.keyring else { return }
+                writer.member("keyring", base64: keyring)
+                writer.member("keyringRevision", opened.account.keyringRevision)
+            }
+        }
+    }
+
+    private func open(_ body: Body, _ look: Look) async throws -> Finding<Opened> {
+        let isRightKey = body.passwordKey.verifier == look.login?.verifier ?? decoyVerifier
+        let isPermitted = isRightKey && look.login != nil
+        let accountID = look.login?.accountID ?? .random()
+        let session = NewSession(accountID: accountID, now: look.now, policy: sessions)
+        let opening = OpenSession(
+            accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+            deviceName: body.device.name, now: look.now, idleSince: look.now - sessions.idleTimeout,
+            expiresAt: session.expiresAt, isPermitted: isPermitted,
+            credentialRevision: look.login?.credentialRevision ?? 0)
+        let rows = try await look.send(opening, isRight: isPermitted, kind: .passwordKey, of: accountID)
+        guard let login = look.login, isPermitted, var account = rows.first else {
+            return .wrong(.passwordKey, WrongCredentials())
+        }
+        if account.isFull {
+            try await trim(opening, to: account.sessionLimit)
+            guard let again = try await database.execute(opening, key: .account(accountID)).first, !again.isFull else {
+                return .undecided(PostgresError.unavailable(retryAfter: .seconds(1)))
+            }
+            account = again
+        }
+        let device = look.device ?? .new(of: accountID, generation: login.deviceGeneration)
+        func opened(_ account: OpenSession.Row) -> Opened {
+            Opened(login: login, session: session, opening: opening, account: account, device: device)
+        }
+        guard let factor = account.secondFactor else { return .right(opened(account)) }
+        switch try await secondFactor.open(opening, factor, body.code, look) {
+        case .right(let account): return .right(opened(account))
+        case .wrong(let kind, let error): return .wrong(kind, error)
+        case .undecided(let error): return .undecided(error)
+        }
+    }
+
+    /// Ends what is more than the plan allows.
+    private func trim(_ opening: OpenSession, to limit: Int64) async throws(PostgresError) {
+        _ = try await database.execute(
+            LockAccount(accountID: opening.accountID),
+            TrimSessions(
+                accountID: opening.accountID, now: opening.now, idleSince: opening.idleSince,
+                tokenHash: opening.tokenHash, otherSessions: max(limit - 1, 0)),
+            key: .account(opening.accountID))
+    }
+}
+
+/// Unknown userid, wrong key or locked account: nobody is told which.
+struct WrongCredentials: ProblemConvertible {
+    var problem: Problem {
+        Problem(
+            .unauthorized, "wrong_credentials", detail: "Userid and password key do not belong together.",
+            responseFields: ["WWW-Authenticate": "Bearer"])
+    }
+}

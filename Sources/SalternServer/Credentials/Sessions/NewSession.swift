@@ -1,0 +1,24 @@
+internal import HTTPCore
+internal import Postgres
+
+/// A session that is about to be stored, with the token that only this reply will show.
+struct NewSession {
+    let id: SessionID
+    let token: SessionToken
+    let expiresAt: Timestamp
+
+    init(accountID: AccountID, now: Timestamp, policy: SessionPolicy) {
+        id = SessionID.random()
+        token = SessionToken(for: accountID)
+        expiresAt = now + policy.lifetime
+    }
+
+    /// Writes the member `session`.
+    func write(to writer: inout JSONWriter) {
+        writer.object("session") { writer in
+            writer.member("id", id.description)
+            token.write("token", to: &writer)
+            writer.member("expiresAt", expiresAt)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+internal import Postgres
+
+/// Leaves a tombstone in place of an item: takes the account's next revision, puts the content where it can be restored
+/// and lowers the counters, all at once. What is kept beyond the budget of ``DeletedContent`` goes, the oldest first, and
+/// so do tombstones beyond ``TombstoneLimit``.
+struct BuryItem: AccountWrite {
+    let id: ItemID
+    let precondition: Precondition
+
+    struct Row: Sendable {
+        /// What is to be kept has too little room, and nothing was changed.
+        let neededRoom: NeededRoom?
+        /// Until when the content can be restored at the latest; nil when it is not kept.
+        let restorableUntil: Timestamp?
+        let change: ItemChange
+    }
+
+    /// What is kept can be long, and so can the way to make room.
+    static let needsLease = true
+    static let sql: CallerSQL<Self> = """
+        WITH account AS (
+            \(CallersAccount.sql)
+        ), decision AS (
+            SELECT a.account_id, i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations, i.title,
+                i.body, \(SealedSize.bytes(of: "i")) AS bytes,
+                CASE
+                    WHEN i.deleted IS DISTINCT FROM false THEN 'not_found'
+                    WHEN \(\.precondition.parameter) > 0 AND i.revision <> \(\.precondition.parameter)
+                        THEN 'precondition_failed'
+                    ELSE 'deleted'
+                END AS outcome
+            FROM account a LEFT JOIN saltern.items i ON i.account_id = \(.account) AND i.item_id = \(\.id)
+        ), leaving AS (
+            SELECT \(\.id)::uuid AS item_id, d.bytes, 1 AS position FROM decision d WHERE d.outcome = 'deleted'
+        ), \(DeletedContent.makingRoom(dropping: DeletedContent.fewDrops)),
+        \(TombstoneLimit.purging(
+            adding: "1", when: "EXISTS (SELECT FROM ready y, leaving WHERE y.is_ready)",
+            beside: "ARRAY[\(\.id)::uuid]")),
+        counted AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count - 1,
+                item_bytes = a.item_bytes - l.bytes,
+                tombstone_count = greatest(a.tombstone_count + 1 - g.number, 0),
+                purged_revision = greatest(a.purged_revision, g.highest),
+                kept_count = greatest(r.number - y.number, 0), kept_bytes = greatest(r.bytes - y.bytes, 0)
+            FROM leaving l CROSS JOIN room r CROSS JOIN ready y CROSS JOIN purge g CROSS JOIN account o
+            WHERE a.account_id = \(.account) AND y.is_ready
+            RETURNING a.account_id, a.revision, o.deleted_days
+        ), \(DeletedContent.keeping(when: "counted")), buried AS (
+            UPDATE saltern.items i
+            SET revision = n.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
+                updated_at = \(.now)
+            FROM counted n
+            WHERE i.account_id = \(.account) AND i.item_id = \(\.id)
+            RETURNING i.account_id, i.revision, i.updated_at
+        )
+        SELECT NOT y.is_ready, r.number - a.kept_count, r.bytes - a.kept_bytes,
+            (SELECT \(.now) + make_interval(days => a.deleted_days) FROM sized s WHERE s.is_kept),
+            d.outcome, 0::bigint, 0::bigint, d.revision IS NOT NULL,
+            \(\.id)::uuid, coalesce(b.revision, d.revision), d.collection, d.created_at, coalesce(b.updated_at,
+                d.updated_at),
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.format END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.iterations END,
+            \(ItemInParts.sealedColumns("d", when: "d.outcome = 'precondition_failed'"))
+        FROM decision d CROSS JOIN account a CROSS JOIN room r CROSS JOIN ready y
+        LEFT JOIN buried b ON b.account_id = d.account_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            neededRoom: try NeededRoom(row: &row), restorableUntil: try row.next(), change: try ItemChange(row: &row))
+    }
+}
+
+/// How much more is to be kept of deleted items than there is room for after the few drops of one statement.
+struct NeededRoom: Sendable {
+    /// Rows, and their sealed bytes; they can be negative.
+    let items: Int64
+    let bytes: Int64
+
+    init(items: Int64, bytes: Int64) {
+        self.items = items
+        self.bytes = bytes
+    }
+
+    /// Reads whether there is one, and both members.
+    init?(row: inout RowReader) throws(PostgresError) {
+        let isNeeded: Bool = try row.next()
+        items = try row.next()
+        bytes = try row.next()
+        guard isNeeded else { return nil }
+    }
+}
+
+/// Makes room for what a deletion keeps: drops kept contents, the oldest first, at most a slice of them. Returns how many
+/// rows went.
+struct DropContents: AccountWrite {
+    typealias Row = Int64
+
+    let room: NeededRoom
+
+    static let sql: CallerSQL<Self> = """
+        WITH account AS (
+            \(CallersAccount.sql)
+        ), room AS (
+            SELECT greatest(a.kept_count + \(\.room.items) - a.max_items, 0) AS excess_number,
+                greatest(a.kept_bytes + \(\.room.bytes) - a.max_bytes, 0) AS excess_bytes
+            FROM account a
+        ), \(DeletedContent.dropping(DeletedContent.manyDrops, where: "true")), gone AS (
+            DELETE FROM saltern.deleted_contents k
+            WHERE k.account_id = \(.account) AND k.item_id = ANY (ARRAY(SELECT d.item_id FROM dropped d))
+            RETURNING \(SealedSize.bytes(of: "k")) AS bytes
+        ), total AS (
+            SELECT count(*) AS number, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g
+        ), counted AS (
+            UPDATE saltern.accounts a
+            SET kept_count = greatest(a.kept_count - t.number, 0), kept_bytes = greatest(a.kept_bytes - t.bytes, 0)
+            FROM total t WHERE a.account_id = \(.account) AND t.number > 0
+        )
+        SELECT t.number FROM total t CROSS JOIN account
+        """
+}

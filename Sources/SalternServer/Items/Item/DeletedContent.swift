@@ -1,0 +1,109 @@
+internal import Postgres
+
+/// What deleted items held. It is kept as long as the plan says and as long as there is room: it has a budget of its own,
+/// as many items and bytes as the plan allows, and what expires first makes room for what is deleted now.
+enum DeletedContent {
+    /// How many kept contents a deletion drops to make room, beside what it does. When more have to go, ``DropContents``
+    /// goes first, so that no statement takes long.
+    static let fewDrops = 64
+    /// The same of a batch.
+    static let manyDrops = 1_000
+    /// Sealed bytes that go at once; the last row may have more.
+    static let dropBytes = 67_108_864
+
+    /// Parts of a `WITH` that decide what is kept of the items that are deleted, and what goes for it.
+    ///
+    /// `sized` says of each item whether it `is_kept`: the latest, as many as there would be room for if nothing else
+    /// were kept. `room` has one row: what is kept afterwards without drops, how much of that is too much, and how much
+    /// goes. `dropped` names what goes. `ready` says whether that is enough.
+    ///
+    /// The part `account` has ``CallersAccount/columns``; `leaving` has `item_id`, `bytes` and `position`, by which the
+    /// latest is the last.
+    ///
+    /// - Parameter limit: How many may go.
+    static func makingRoom(dropping limit: Int) -> CallerSQL<Never> {
+        """
+        sized AS (
+            SELECT l.item_id, l.bytes,
+                a.deleted_days > 0 AND l.number <= a.max_items AND l.sum <= a.max_bytes AS is_kept
+            FROM (
+                SELECT l.item_id, l.bytes, row_number() OVER latest AS number, sum(l.bytes) OVER latest AS sum
+                FROM leaving l WINDOW latest AS (ORDER BY l.position DESC ROWS UNBOUNDED PRECEDING)
+            ) l CROSS JOIN account a
+        ), room AS (
+            SELECT n.number, n.bytes,
+                CASE WHEN n.leaves THEN greatest(n.number - a.max_items, 0) ELSE 0 END AS excess_number,
+                CASE WHEN n.leaves THEN greatest(n.bytes - a.max_bytes, 0) ELSE 0 END AS excess_bytes
+            FROM account a CROSS JOIN LATERAL (
+                SELECT count(s.item_id) > 0 AS leaves,
+                    a.kept_count + count(*) FILTER (WHERE s.is_kept) - count(k.bytes) AS number,
+                    (a.kept_bytes + coalesce(sum(s.bytes) FILTER (WHERE s.is_kept), 0)
+                        - coalesce(sum(k.bytes), 0))::bigint AS bytes
+                FROM sized s LEFT JOIN LATERAL (
+                    SELECT \(SealedSize.bytes(of: "k")) AS bytes FROM saltern.deleted_contents k
+                    WHERE k.account_id = \(.account) AND k.item_id = s.item_id OFFSET 0
+                ) k ON true
+            ) n
+        ), \(dropping(limit, where: "k.item_id <> ALL (ARRAY(SELECT l.item_id FROM leaving l))")), ready AS (
+            SELECT d.number, d.bytes,
+                (d.number >= r.excess_number AND d.bytes >= r.excess_bytes)
+                    OR (d.number = o.number AND o.number < \(limit)) AS is_ready
+            FROM room r CROSS JOIN (
+                SELECT count(*) AS number, coalesce(sum(d.bytes), 0)::bigint AS bytes FROM dropped d
+            ) d CROSS JOIN (SELECT count(*) AS number FROM oldest) o
+        )
+        """
+    }
+
+    /// The parts `oldest`, what expires first, at most `limit` rows; and of it `dropped`, as much as `room` says is too
+    /// much, and no more than ``dropBytes``.
+    static func dropping(_ limit: Int, where condition: SQLFragment) -> CallerSQL<Never> {
+        """
+        oldest AS (
+            SELECT k.item_id, k.bytes, row_number() OVER in_order AS place,
+                sum(k.bytes) OVER in_order - k.bytes AS before
+            FROM (
+                SELECT k.item_id, k.expires_at, \(SealedSize.bytes(of: "k")) AS bytes
+                FROM saltern.deleted_contents k
+                WHERE k.account_id = \(.account) AND k.expires_at > '-infinity' AND \(condition)
+                    AND (SELECT r.excess_number > 0 OR r.excess_bytes > 0 FROM room r)
+                ORDER BY k.expires_at, k.item_id LIMIT \(limit)
+            ) k
+            WINDOW in_order AS (ORDER BY k.expires_at, k.item_id ROWS UNBOUNDED PRECEDING)
+        ), dropped AS (
+            SELECT o.item_id, o.bytes FROM oldest o CROSS JOIN room r
+            WHERE (o.place <= r.excess_number OR o.before < r.excess_bytes) AND o.before < \(dropBytes)
+        )
+        """
+    }
+
+    /// Parts of a `WITH` that move the content of items away before they become tombstones, and remove what
+    /// ``makingRoom(dropping:beside:)`` has found. What an earlier deletion left is replaced, or removed when nothing is
+    /// kept.
+    ///
+    /// - Parameter source: A part that has one row, with `deleted_days`, when the items are deleted.
+    static func keeping(when source: SQLFragment) -> CallerSQL<Never> {
+        """
+        kept AS (
+            INSERT INTO saltern.deleted_contents
+                (account_id, item_id, collection, format, iterations, title, body, created_at, expires_at)
+            SELECT i.account_id, i.item_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at,
+                \(.now) + make_interval(days => n.deleted_days)
+            FROM \(source) n CROSS JOIN sized s CROSS JOIN LATERAL (
+                SELECT i.* FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = s.item_id OFFSET 0
+            ) i
+            WHERE s.is_kept
+            ON CONFLICT (account_id, item_id) DO UPDATE
+            SET collection = excluded.collection, format = excluded.format, iterations = excluded.iterations,
+                title = excluded.title, body = excluded.body, created_at = excluded.created_at,
+                expires_at = excluded.expires_at
+        ), forgotten AS (
+            DELETE FROM saltern.deleted_contents k
+            WHERE k.account_id = \(.account) AND EXISTS (SELECT FROM \(source)) AND k.item_id = ANY (ARRAY(
+                SELECT s.item_id FROM sized s WHERE NOT s.is_kept
+                UNION ALL
+                SELECT d.item_id FROM dropped d))
+        )
+        """
+    }
+}

@@ -1,0 +1,51 @@
+internal import HTTPCore
+internal import Postgres
+
+/// What the server knows of a live item without its sealed bytes.
+struct ItemHeader: DecodableRow {
+    let id: ItemID
+    let revision: Int64
+    let collection: String
+    let createdAt: Timestamp
+    let updatedAt: Timestamp
+
+    /// The columns that ``init(row:)`` reads, of the table or alias `i`.
+    static let columns: SQLFragment = "i.item_id, i.revision, i.collection, i.created_at, i.updated_at"
+
+    /// Reads ``columns``.
+    init(row: inout RowReader) throws(PostgresError) {
+        id = try row.next()
+        revision = try row.next()
+        collection = try row.next()
+        createdAt = try row.next()
+        updatedAt = try row.next()
+    }
+
+    /// What a short path has written.
+    init(_ write: WriteItem, _ written: WrittenItem) {
+        id = write.id
+        revision = written.revision
+        collection = write.collection.name
+        createdAt = written.createdAt
+        updatedAt = written.updatedAt
+    }
+
+    init(_ item: Item) {
+        id = item.id
+        revision = item.revision
+        collection = item.collection
+        createdAt = item.createdAt
+        updatedAt = item.updatedAt
+    }
+
+    /// Writes the members.
+    /// - Parameter isDeleted: Whether a tombstone is all that is left of the item.
+    func write(isDeleted: Bool = false, to writer: inout JSONWriter) {
+        writer.member("id", id.description)
+        writer.member("revision", revision)
+        writer.member("collection", collection)
+        writer.member("createdAt", createdAt)
+        writer.member("updatedAt", updatedAt)
+        writer.member("deleted", isDeleted)
+    }
+}

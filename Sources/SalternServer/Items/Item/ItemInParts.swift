@@ -1,0 +1,147 @@
+internal import HTTPCore
+internal import Postgres
+
+/// An item as a reading statement finds it: of what is long only the first part, so that nobody who reads slowly, or
+/// never, makes the server hold more of it.
+struct ItemInParts: DecodableRow {
+    /// Its title and body are whole, or their first parts.
+    let item: Item
+    private let titleCount: Int
+    private let bodyCount: Int
+
+    /// Sealed bytes that are fetched at once: a multiple of three, so that parts of base64 need no padding.
+    static let partSize = 98_304
+
+    /// The columns that ``init(row:)`` reads, of the table or alias `i`.
+    static let columns: SQLFragment = """
+        i.item_id, i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations,
+            \(sealedColumns("i"))
+        """
+
+    /// The last of these, of an alias. A part of a value that is stored apart is read without the rest of it.
+    /// - Parameter condition: When they are shown; otherwise they are those of a tombstone.
+    static func sealedColumns(_ alias: SQLFragment, when condition: SQLFragment = "true") -> SQLFragment {
+        let names: [SQLFragment] = ["title", "body"]
+        let parts = names.map { name -> SQLFragment in
+            """
+            CASE WHEN NOT (\(condition)) THEN NULL
+                    WHEN octet_length(\(alias).\(name)) > \(partSize) THEN substring(\(alias).\(name) FROM 1 FOR \(partSize))
+                    ELSE \(alias).\(name) END
+            """
+        }
+        let counts = names.map { name -> SQLFragment in
+            "CASE WHEN \(condition) THEN coalesce(octet_length(\(alias).\(name)), 0) ELSE 0 END"
+        }
+        return (parts + counts).joined(separator: ", ")
+    }
+
+    /// Reads ``columns``.
+    init(row: inout RowReader) throws(PostgresError) {
+        item = try Item(row: &row)
+        titleCount = Int(try row.next(Int32.self))
+        bodyCount = Int(try row.next(Int32.self))
+    }
+
+    /// Sealed bytes in all.
+    var byteCount: Int { titleCount + bodyCount }
+
+    /// Sealed bytes of the body.
+    var bodyByteCount: Int { bodyCount }
+
+    /// Whether nothing is missing.
+    var isWhole: Bool {
+        guard let content = item.content else { return true }
+        return content.body.count == bodyCount && (content.title?.count ?? 0) == titleCount
+    }
+
+    /// Writes the item's members, and fetches what is missing.
+    /// - Throws: `ResponseStreamEnded` when the item has changed meanwhile: the rest belongs to another revision.
+    func write(to output: inout JSONOutput, _ reader: AccountReader) async throws {
+        guard !isWhole, let content = item.content else { return item.write(to: &output.writer) }
+        item.writeHeader(to: &output.writer)
+        content.writeHeader(to: &output.writer)
+        if let title = content.title {
+            try await output.member("title", base64: title, of: titleCount) {
+                try await part(of: .title, at: $0, reader)
+            }
+        }
+        try await output.member("body", base64: content.body, of: bodyCount) {
+            try await part(of: .body, at: $0, reader)
+        }
+    }
+
+    /// Writes the body as it is, and fetches what is missing.
+    func writeBody(to body: any ResponseBodyWriter, _ reader: AccountReader) async throws {
+        var written = 0
+        var next = item.content?.body ?? []
+        while true {
+            try await body.write(next)
+            written += next.count
+            if written >= bodyCount { return }
+            next = try await part(of: .body, at: written, reader)
+        }
+    }
+
+    private func part(of column: FindItemPart.Column, at offset: Int, _ reader: AccountReader) async throws -> [UInt8] {
+        let parts = try await reader.read(
+            FindItemPart(id: item.id, revision: item.revision, column: column, offset: offset))
+        guard let part = parts.first, !part.isEmpty else { throw ResponseStreamEnded() }
+        return part
+    }
+}
+
+/// An item that stands in a reply, with what reads the rest of it when it is long.
+struct ItemInReply: Sendable {
+    let found: ItemInParts
+    let reader: AccountReader
+
+    var item: Item { found.item }
+
+    /// Writes the item as an object.
+    func write(to output: inout JSONOutput) async throws {
+        output.writer.beginObject()
+        try await found.write(to: &output, reader)
+        output.writer.endObject()
+    }
+
+    /// A reply that is the item: at once, or while it is sent.
+    func response(fields: HTTPFields) -> Response {
+        guard !found.isWhole else {
+            return .json(fields: fields, capacity: item.jsonCapacity) { writer in
+                writer.object { writer in item.write(to: &writer) }
+            }
+        }
+        var fields = fields
+        fields.set("Content-Type", "application/json")
+        return Response(
+            status: .ok, fields: fields,
+            body: .stream(
+                ResponseStream(isOpenEnded: false) { body in
+                    var output = JSONOutput(body)
+                    try await write(to: &output)
+                    try await output.flush()
+                }))
+    }
+}
+
+/// A part of an item's title or body, as long as the item has the revision; no row afterwards.
+struct FindItemPart: AccountRead {
+    typealias Row = [UInt8]
+
+    let id: ItemID
+    let revision: Int64
+    let column: Column
+    let offset: Int
+
+    enum Column { case title, body }
+
+    private var isTitle: Bool { column == .title }
+    private var start: Int32 { Int32(offset) }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT substring(CASE WHEN \(\.isTitle) THEN i.title ELSE i.body END
+            FROM \(\.start) + 1 FOR \(ItemInParts.partSize))
+        FROM saltern.items i
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND i.revision = \(\.revision) AND NOT i.deleted
+        """
+}

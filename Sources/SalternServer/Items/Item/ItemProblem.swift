@@ -1,0 +1,47 @@
+internal import HTTPCore
+
+/// Why a change of an item did not happen.
+enum ItemProblem: ProblemConvertible {
+    /// The precondition does not hold; what is there now, if anything ever was.
+    case preconditionFailed(current: ItemInReply?)
+    /// The item is deleted, and what it held is not kept any more.
+    case gone
+    /// The change would exceed a limit of the account's plan.
+    case quotaExceeded(limit: String, allowed: Int64, used: Int64)
+
+    var problem: Problem {
+        switch self {
+        case .preconditionFailed(let current):
+            var problem = Problem(
+                .preconditionFailed, "precondition_failed", detail: "The item is not what the precondition says.")
+            guard let current else {
+                problem.members = [(name: "current", value: .null)]
+                return problem
+            }
+            let item = current.found.item
+            if item.content != nil { problem.responseFields = ["ETag": item.entityTag] }
+            if current.found.isWhole {
+                problem.capacity = item.jsonCapacity
+                problem.writeMembers = { writer in writer.object("current") { item.write(to: &$0) } }
+            } else {
+                problem.streamMembers = { writer, body in
+                    var output = JSONOutput(body, after: writer)
+                    output.writer.name("current")
+                    try await current.write(to: &output)
+                    output.writer.endObject()
+                    try await output.flush()
+                }
+            }
+            return problem
+        case .gone:
+            return Problem(.gone, "gone", detail: "The item is deleted, and what it held is not kept any more.")
+        case .quotaExceeded(let limit, let allowed, let used):
+            return Problem(
+                .forbidden, "quota_exceeded", detail: "The account's plan allows no more.",
+                members: [
+                    (name: "limit", value: .string(limit)), (name: "allowed", value: .integer(allowed)),
+                    (name: "used", value: .integer(used)),
+                ])
+        }
+    }
+}

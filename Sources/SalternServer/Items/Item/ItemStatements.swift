@@ -1,0 +1,106 @@
+internal import Postgres
+
+/// One live item, of what is long the first part.
+struct FindItem: AccountRead {
+    typealias Row = ItemInParts
+
+    let id: ItemID
+
+    static let sql: AccountSQL<Self> = """
+        SELECT \(ItemInParts.columns) FROM saltern.items i
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND NOT i.deleted
+        """
+}
+
+/// What a change of an item works on, when the caller may: the account, its plan, and the item as it is. The account's
+/// row was locked before.
+private func callersAccountAndItem<Root>(_ id: CallerSQL<Root>) -> CallerSQL<Root> {
+    """
+    FROM saltern.accounts a
+    JOIN saltern.plans p ON p.plan = a.plan
+    LEFT JOIN saltern.items i ON i.account_id = a.account_id AND i.account_id = \(.account) AND i.item_id = \(id)
+    WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+    """
+}
+
+/// The sealed bytes of the item as it is.
+private let storedBytes = SealedSize.bytes(of: "i")
+
+/// Creates or replaces an item: decides, takes the account's next revision, writes the item and keeps the counters,
+/// all at once.
+///
+/// Equal content is `unchanged` whatever the precondition says: then this is the retry of a request whose reply was
+/// lost. What is nearly always the case has shorter statements: ``ReplaceItem`` and ``CreateItem``.
+struct WriteItem: AccountWrite {
+    typealias Row = ItemChange
+
+    let id: ItemID
+    let precondition: Precondition
+    let collection: CollectionName
+    let format: SealedFormat
+    let iterations: Int32?
+    let title: SealedBytes?
+    let body: SealedBytes
+
+    var sealedByteCount: Int { body.bytes.count + (title?.bytes.count ?? 0) }
+    var byteCount: Int64 { Int64(sealedByteCount) }
+
+    static let sql: CallerSQL<Self> = """
+        WITH decision AS (
+            SELECT a.account_id, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes,
+                i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations, i.title, i.body,
+                CASE WHEN i.deleted = false THEN 0 ELSE 1 END AS more_items,
+                CASE WHEN i.deleted THEN 1 ELSE 0 END AS fewer_tombstones,
+                \(\.byteCount) - \(storedBytes) AS more_bytes,
+                CASE
+                    WHEN i.deleted = false AND i.collection = \(\.collection.name) AND i.format = \(\.format.rawValue)
+                        AND i.iterations IS NOT DISTINCT FROM \(\.iterations) AND i.title IS NOT DISTINCT
+                            FROM \(\.title?.bytes) AND i.body = \(\.body.bytes)
+                    THEN 'unchanged'
+                    WHEN (\(\.precondition.parameter) = 0 AND i.deleted = false)
+                        OR (\(\.precondition.parameter) = -1 AND i.deleted IS DISTINCT FROM false)
+                        OR (\(\.precondition.parameter) > 0 AND (i.deleted IS DISTINCT
+                            FROM false OR i.revision <> \(\.precondition.parameter)))
+                    THEN 'precondition_failed'
+                    WHEN \(\.byteCount) > p.max_item_bytes THEN 'itemBytes'
+                    WHEN i.deleted IS DISTINCT FROM false AND a.item_count >= p.max_items THEN 'items'
+                    WHEN \(\.byteCount) > \(storedBytes)
+                        AND a.item_bytes + \(\.byteCount) - \(storedBytes) > p.max_bytes THEN 'bytes'
+                    WHEN i.deleted = false THEN 'updated'
+                    ELSE 'created'
+                END AS outcome
+            \(callersAccountAndItem("\(\.id)"))
+        ), counted AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count + d.more_items,
+                item_bytes = a.item_bytes + d.more_bytes,
+                tombstone_count = greatest(a.tombstone_count - d.fewer_tombstones, 0)
+            FROM decision d
+            WHERE a.account_id = \(.account) AND a.account_id = d.account_id AND d.outcome IN ('created', 'updated')
+            RETURNING a.account_id, a.revision
+        ), written AS (
+            INSERT INTO saltern.items AS i
+                (account_id, item_id, revision, deleted, collection, format, iterations, title, body,
+                created_at, updated_at)
+            SELECT n.account_id, \(\.id), n.revision, false, \(\.collection.name), \(\.format.rawValue),
+                \(\.iterations), \(\.title?.bytes), \(\.body.bytes), \(.now), \(.now) FROM counted n
+            ON CONFLICT (account_id, item_id) DO UPDATE
+            SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
+                format = excluded.format, iterations = excluded.iterations, title = excluded.title,
+                body = excluded.body, updated_at = excluded.updated_at,
+                created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
+            RETURNING i.account_id, i.revision, i.created_at, i.updated_at
+        )
+        SELECT d.outcome,
+            CASE d.outcome WHEN 'items' THEN d.max_items WHEN 'itemBytes' THEN d.max_item_bytes ELSE d.max_bytes END,
+            CASE d.outcome WHEN 'items' THEN d.item_count WHEN 'itemBytes' THEN \(\.byteCount) ELSE d.item_bytes END,
+            coalesce(w.revision, d.revision) IS NOT NULL,
+            \(\.id), coalesce(w.revision, d.revision), coalesce(CASE WHEN w.revision IS NULL
+                THEN d.collection END, \(\.collection.name)),
+            coalesce(w.created_at, d.created_at), coalesce(w.updated_at, d.updated_at),
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.format END,
+            CASE WHEN d.outcome = 'precondition_failed' THEN d.iterations END,
+            \(ItemInParts.sealedColumns("d", when: "d.outcome = 'precondition_failed'"))
+        FROM decision d LEFT JOIN written w ON w.account_id = d.account_id
+        """
+}

@@ -1,0 +1,100 @@
+internal import Postgres
+
+/// Which live items a page of a listing may show.
+struct ItemRange: Sendable {
+    let first: ItemID
+    /// Nil for items of every collection.
+    let collection: CollectionName?
+    let limit: Int64
+    /// Where the slice of the account ends that is looked through; nil when it goes to the last item.
+    var sliceEnd: ItemID?
+
+    private var last: ItemID { sliceEnd ?? ItemID(UUID(high: .max, low: .max)) }
+
+    /// One row more than the limit, of the alias `stored`, in the order of the identifiers. The primary key is walked; a
+    /// collection has no index, which would cost every write more than it saves a listing of one account.
+    static let condition: AccountSQL<Self> = """
+        stored.account_id = \(.account) AND stored.item_id >= \(\.first) AND stored.item_id <= \(\.last)
+                AND NOT stored.deleted
+                AND (\(\.collection?.name)::text IS NULL OR stored.collection = \(\.collection?.name))
+            ORDER BY stored.item_id LIMIT \(\.limit) + 1
+        """
+
+    /// Where the next page begins, if there is one.
+    /// - Parameter last: The page's last item, when another one follows it within the range.
+    func nextPage(after last: ItemID?, fields: ItemFields) -> ItemPage? {
+        (last ?? sliceEnd).flatMap { ItemPage(after: $0, collection: collection, fields: fields) }
+    }
+}
+
+/// The end of a slice of an account's items, tombstones among them; no row when fewer follow. A listing of a collection
+/// looks through one slice a page, so that no statement walks everything for the few that it shows.
+struct FindSliceEnd: AccountRead {
+    typealias Row = ItemID
+
+    let first: ItemID
+
+    static let size: Int64 = 5_000
+    static let sql: AccountSQL<Self> = """
+        SELECT i.item_id FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id >= \(\.first)
+        ORDER BY i.item_id OFFSET \(size) - 1 LIMIT 1
+        """
+}
+
+/// Live items in the order of their identifiers, as many as the range and `byteLimit` allow, but at least one.
+struct FindItems: AccountRead {
+    let range: ItemRange
+    /// Sealed bytes in all.
+    let byteLimit: Int64
+
+    struct Row: Sendable {
+        let item: ItemInParts
+        /// Whether another item follows the page's last.
+        let isFollowed: Bool
+    }
+
+    /// The lengths of columns that are stored apart are known without reading them.
+    static let sql: AccountSQL<Self> = """
+        SELECT \(ItemInParts.columns), i.position < i.found
+        FROM (
+            SELECT next.*, row_number() OVER by_id AS position, count(*) OVER () AS found,
+                sum(\(SealedSize.bytes(of: "next"))) OVER by_id AS bytes
+            FROM (SELECT stored.* FROM saltern.items stored WHERE \(ItemRange.condition, of: \.range)) next
+            WINDOW by_id AS (ORDER BY next.item_id ROWS UNBOUNDED PRECEDING)
+        ) i
+        WHERE i.position <= \(\.range.limit) AND (i.bytes <= \(\.byteLimit) OR i.position = 1)
+        ORDER BY i.item_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(item: try ItemInParts(row: &row), isFollowed: try row.next())
+    }
+}
+
+/// Live items in the order of their identifiers without their sealed bytes, which are not read.
+struct FindItemHeaders: AccountRead {
+    let range: ItemRange
+
+    struct Row: Sendable {
+        let header: ItemHeader
+        /// Whether another item follows the page's last.
+        let isFollowed: Bool
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT \(ItemHeader.columns), i.position < i.found
+        FROM (
+            SELECT next.*, row_number() OVER (ORDER BY next.item_id) AS position, count(*) OVER () AS found
+            FROM (
+                SELECT stored.item_id, stored.revision, stored.collection, stored.created_at, stored.updated_at
+                FROM saltern.items stored WHERE \(ItemRange.condition, of: \.range)
+            ) next
+        ) i
+        WHERE i.position <= \(\.range.limit)
+        ORDER BY i.item_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(header: try ItemHeader(row: &row), isFollowed: try row.next())
+    }
+}

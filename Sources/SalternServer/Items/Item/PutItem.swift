@@ -1,0 +1,46 @@
+internal import HTTPCore
+
+/// `PUT /v1/items/{id}`, and with bytes alone `PUT /v1/items/{id}/body`: creates or replaces an item.
+struct PutItem: AccountEndpoint {
+    private let formats: [SealedFormat]
+
+    init(_ policy: ItemPolicy) {
+        formats = policy.formats
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let id: ItemID = try request.parameters.require("id")
+        let precondition = try Precondition(request.head.fields, allowsAbsent: true)
+        let content =
+            switch request.bodyType {
+            case .bytes: try ItemContent(bytes: request, formats: formats)
+            case .json, .none:
+                try await JSONBody.readLarge(request) {
+                    try await ItemContent(&$0, formats: formats, pace: request.pace)
+                }
+            }
+        let write = WriteItem(
+            id: id, precondition: precondition, collection: content.collection, format: content.format,
+            iterations: content.iterations, title: content.title, body: content.body)
+        if let written = try await Self.writeOnShortPath(write, authorization) {
+            return Self.reply(ItemHeader(write, written), isNew: precondition == .absent)
+        }
+        let (reply, outcome) = try ItemChange.accepted(try await authorization.write(write), authorization)
+        return Self.reply(ItemHeader(reply.item), isNew: outcome == .created)
+    }
+
+    private static func writeOnShortPath(
+        _ write: WriteItem, _ authorization: Authorization
+    ) async throws -> WrittenItem? {
+        switch write.precondition {
+        case .absent: try await authorization.writeOnShortPath(CreateItem(write: write)).first
+        case .present, .revision: try await authorization.writeOnShortPath(ReplaceItem(write: write)).first
+        }
+    }
+
+    private static func reply(_ item: ItemHeader, isNew: Bool) -> Response {
+        .json(isNew ? .created : .ok, fields: ["ETag": EntityTag.text(of: item.revision)]) { writer in
+            writer.object { writer in item.write(to: &writer) }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+internal import HTTPCore
+
+/// `POST /v1/items/{id}/restore`: puts back what a deleted item held, while it is kept.
+struct RestoreItem: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let id: ItemID = try request.parameters.require("id")
+        let precondition = try Precondition(request.head.fields, allowsAbsent: false)
+        let changes = try await authorization.write(UnburyItem(id: id, precondition: precondition))
+        let restored = try ItemChange.accepted(changes, authorization).reply
+        return restored.response(fields: ["ETag": restored.item.entityTag])
+    }
+}

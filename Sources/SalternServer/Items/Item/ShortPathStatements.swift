@@ -1,0 +1,162 @@
+internal import Postgres
+
+// The short paths of a write: what is nearly always the case, in as little as PostgreSQL can do. Each is sent after
+// ``AuthenticateForWrite`` and decides everything that the full statement decides, but only for its own case. When the
+// case is another one, it changes nothing and has no row, and the full statement is asked, with the lock taken anew.
+//
+// Most of what a write costs is the machinery of each part of a `WITH` and each join, not the rows. The full statements
+// carry every column through for the answers that are not "done"; these have one part besides what they return.
+
+/// A plan's room, beside the account `a` and its plan `p`: replacing by something as large or smaller is always possible.
+private func hasRoom<Root>(for bytes: CallerSQL<Root>, insteadOf stored: SQLFragment) -> CallerSQL<Root> {
+    "(\(bytes) <= \(stored) OR a.item_bytes + \(bytes) - \(stored) <= p.max_bytes)"
+}
+
+/// Replaces an item that exists by another content, within the plan: ``WriteItem`` for anything but
+/// ``Precondition/absent``.
+///
+/// For 1,000 of 1 KiB, the lock before it included, PostgreSQL takes 0.23 s of CPU and 0.32 with ``WriteItem``: no row is
+/// made of what is only shown when the change is refused, and an UPDATE by key needs no ON CONFLICT. Without the plan it
+/// would cost as much.
+struct ReplaceItem: AccountWrite {
+    typealias Row = WrittenItem
+
+    let write: WriteItem
+
+    var sealedByteCount: Int { write.sealedByteCount }
+
+    static let sql: CallerSQL<Self> = """
+        WITH counted AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")),
+                item_bytes = a.item_bytes + \(\.write.byteCount) - \(storedBytes)
+            FROM saltern.items i, saltern.plans p
+            WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND p.plan = a.plan
+                AND i.account_id = \(.account) AND i.item_id = \(\.write.id) AND NOT i.deleted
+                AND (\(\.write.precondition.parameter) = -1 OR i.revision = \(\.write.precondition.parameter))
+                AND \(\.write.byteCount) <= p.max_item_bytes
+                AND \(hasRoom(for: "\(\.write.byteCount)", insteadOf: storedBytes))
+                AND (i.body <> \(\.write.body.bytes) OR i.title IS DISTINCT FROM \(\.write.title?.bytes)
+                    OR i.format <> \(\.write.format.rawValue) OR i.collection <> \(\.write.collection.name)
+                    OR i.iterations IS DISTINCT FROM \(\.write.iterations))
+                AND \(Caller.hasLiveSession)
+            RETURNING a.revision
+        )
+        UPDATE saltern.items i
+        SET revision = n.revision, collection = \(\.write.collection.name), format = \(\.write.format.rawValue),
+            iterations = \(\.write.iterations), title = \(\.write.title?.bytes), body = \(\.write.body.bytes),
+            updated_at = \(.now)
+        FROM counted n
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.write.id)
+        RETURNING i.revision, i.created_at, i.updated_at
+        """
+
+    private static let storedBytes: SQLFragment = "(octet_length(i.body) + coalesce(octet_length(i.title), 0))"
+}
+
+/// Creates an item of whose identifier nothing is left, not even a tombstone, within the plan: ``WriteItem`` for
+/// ``Precondition/absent``.
+///
+/// Nobody else creates the item meanwhile, for the account is locked: so it needs no ON CONFLICT. For 1,000 of 1 KiB
+/// PostgreSQL takes 0.23 s of CPU, and 0.33 with ``WriteItem``.
+struct CreateItem: AccountWrite {
+    typealias Row = WrittenItem
+
+    let write: WriteItem
+
+    var sealedByteCount: Int { write.sealedByteCount }
+
+    static let sql: CallerSQL<Self> = """
+        WITH counted AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count + 1,
+                item_bytes = a.item_bytes + \(\.write.byteCount)
+            FROM saltern.plans p
+            WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND p.plan = a.plan
+                AND \(\.write.precondition.parameter) = 0
+                AND \(\.write.byteCount) <= p.max_item_bytes AND a.item_count < p.max_items
+                AND a.item_bytes + \(\.write.byteCount) <= p.max_bytes
+                AND NOT EXISTS (
+                    SELECT FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.write.id))
+                AND \(Caller.hasLiveSession)
+            RETURNING a.account_id, a.revision
+        )
+        INSERT INTO saltern.items
+            (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
+            updated_at)
+        SELECT n.account_id, \(\.write.id), n.revision, false, \(\.write.collection.name),
+            \(\.write.format.rawValue), \(\.write.iterations), \(\.write.title?.bytes), \(\.write.body.bytes), \(.now),
+            \(.now)
+        FROM counted n
+        RETURNING revision, created_at, updated_at
+        """
+}
+
+/// An item that was written on a short path: what the client does not know yet.
+struct WrittenItem: DecodableRow {
+    let revision: Int64
+    let createdAt: Timestamp
+    let updatedAt: Timestamp
+
+    init(row: inout RowReader) throws(PostgresError) {
+        revision = try row.next()
+        createdAt = try row.next()
+        updatedAt = try row.next()
+    }
+}
+
+/// Leaves a tombstone in place of an item that exists, and keeps what it held, where there is room for both: ``BuryItem``
+/// unless something has to go for it, it is long, or what an earlier item of this identifier held is kept.
+///
+/// For 1,000 of 1 KiB PostgreSQL takes 0.33 s of CPU, and 0.80 with ``BuryItem``, whose parts that make room are executed
+/// also when there is room.
+struct BuryOneItem: AccountWrite {
+    let burial: BuryItem
+
+    struct Row: Sendable {
+        let header: ItemHeader
+        /// Until when the content can be restored at the latest.
+        let restorableUntil: Timestamp
+    }
+
+    static let sql: CallerSQL<Self> = """
+        WITH counted AS (
+            UPDATE saltern.accounts a
+            SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count - 1,
+                item_bytes = a.item_bytes - \(bytes), tombstone_count = a.tombstone_count + 1,
+                kept_count = a.kept_count + 1, kept_bytes = a.kept_bytes + \(bytes)
+            FROM saltern.items i, saltern.plans p
+            WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND p.plan = a.plan
+                AND i.account_id = \(.account) AND i.item_id = \(\.burial.id) AND NOT i.deleted
+                AND (\(\.burial.precondition.parameter) = -1 OR i.revision = \(\.burial.precondition.parameter))
+                AND \(bytes) <= \(Authorization.sharedByteLimit)
+                AND p.deleted_days > 0 AND a.kept_count < p.max_items
+                AND a.kept_bytes + \(bytes) <= p.max_bytes
+                AND a.tombstone_count < p.max_items + \(TombstoneLimit.allowance)
+                AND NOT EXISTS (
+                    SELECT FROM saltern.deleted_contents k
+                    WHERE k.account_id = \(.account) AND k.item_id = \(\.burial.id))
+                AND \(Caller.hasLiveSession)
+            RETURNING a.account_id, a.revision, \(.now) + make_interval(days => p.deleted_days) AS expires_at
+        ), kept AS (
+            INSERT INTO saltern.deleted_contents
+                (account_id, item_id, collection, format, iterations, title, body, created_at, expires_at)
+            SELECT n.account_id, i.item_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at,
+                n.expires_at
+            FROM counted n, saltern.items i
+            WHERE i.account_id = \(.account) AND i.item_id = \(\.burial.id)
+        )
+        UPDATE saltern.items i
+        SET revision = n.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
+            updated_at = \(.now)
+        FROM counted n
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.burial.id)
+        RETURNING \(ItemHeader.columns), n.expires_at
+        """
+
+    private static let bytes: SQLFragment = "(octet_length(i.body) + coalesce(octet_length(i.title), 0))"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(header: try ItemHeader(row: &row), restorableUntil: try row.next())
+    }
+}

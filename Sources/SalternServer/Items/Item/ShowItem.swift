@@ -1,0 +1,65 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `GET /v1/items/{id}`: one live item, or 304 when the client has its revision. As JSON, or its sealed body as bytes
+/// when the client wants these more. A long one is fetched while the client takes it; when it is replaced meanwhile, the
+/// reply ends before its end.
+///
+/// `GET /v1/items/{id}/body`: the bytes, whatever the client accepts.
+struct ShowItem: AccountEndpoint {
+    private static let bytesType = "application/octet-stream"
+    private let isAlwaysBytes: Bool
+
+    /// - Parameter isAlwaysBytes: Whether there is one form.
+    init(isAlwaysBytes: Bool = false) { self.isAlwaysBytes = isAlwaysBytes }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let id: ItemID = try request.parameters.require("id")
+        let isBytes = try isAlwaysBytes || Self.wantsBytes(request)
+        guard let found = try await authorization.read(FindItem(id: id)).first, let content = found.item.content else {
+            throw Problem.notFound
+        }
+        let item = found.item
+        var fields: HTTPFields = ["ETag": item.entityTag]
+        if !isAlwaysBytes { fields.set("Vary", "Accept") }
+        if let known = request.head.fields["if-none-match"], EntityTagList(known).matches(item.revision) {
+            return Response(status: .notModified, fields: fields)
+        }
+        guard !isBytes else {
+            // What is needed to open the bytes. The title is not: it can be longer than a header may be.
+            fields.set("Content-Type", Self.bytesType)
+            fields.set("Saltern-Format", content.format)
+            fields.set("Saltern-Collection", item.collection)
+            if let iterations = content.iterations { fields.set("Saltern-Iterations", String(iterations)) }
+            guard content.body.count < found.bodyByteCount else {
+                return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(content.body)))
+            }
+            let reader = authorization.reader
+            return Response(
+                status: .ok, fields: fields,
+                body: .stream(
+                    ResponseStream(isOpenEnded: false, length: found.bodyByteCount) { body in
+                        try await found.writeBody(to: body, reader)
+                    }))
+        }
+        return ItemInReply(found: found, reader: authorization.reader).response(fields: fields)
+    }
+}
+
+extension ShowItem {
+    private static func wantsBytes(_ request: Request) throws -> Bool {
+        guard let form = try AcceptList(request.head.fields).best(of: ["application/json", bytesType]) else {
+            throw NotAcceptable()
+        }
+        return form == 1
+    }
+}
+
+/// The client accepts no form that an item has.
+struct NotAcceptable: ProblemConvertible {
+    var problem: Problem {
+        Problem(
+            .notAcceptable, "not_acceptable",
+            detail: "An item can be had as application/json or application/octet-stream.")
+    }
+}

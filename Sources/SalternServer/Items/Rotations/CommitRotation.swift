@@ -1,0 +1,48 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/rotations/{id}/commit`: swaps every item, the credential and the keyring in one transaction, or changes
+/// nothing. The other sessions end.
+///
+/// A commit that has happened answers as it did then when it is sent again with the same new key.
+struct CommitRotation: AccountEndpoint {
+    private let kdf: KDFPolicy
+    private let attempts: Attempts
+
+    init(_ parts: Dependencies) {
+        kdf = parts.configuration.kdf
+        attempts = parts.attempts
+    }
+
+    private struct Body {
+        let currentKey: PasswordKey
+        let new: NewCredential
+
+        init(_ request: Request, _ kdf: KDFPolicy) throws {
+            self = try JSONBody.read(request) { try Body(&$0, kdf) }
+        }
+
+        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
+            currentKey = try members.required("currentPasswordKey", PasswordKey.init(json:))
+            new = try NewCredential(&members, kdf)
+        }
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let id: RotationID = try request.parameters.require("id")
+        let body = try Body(request, kdf)
+        let outcome = try await authorization.replaceKey(
+            body.currentKey, by: body.new, use: authorization.longUse
+        ) { transaction, proven in
+            try await RotationCommit(id: id, by: proven, to: body.new, attempts).apply(transaction)
+        }
+        return .json { writer in
+            writer.object { writer in
+                writer.member("items", outcome.items)
+                writer.member("dropped", outcome.dropped)
+                writer.member("revision", outcome.revision)
+                outcome.credential.write(body.new, endsSession: false, attempts.devices, to: &writer)
+            }
+        }
+    }
+}

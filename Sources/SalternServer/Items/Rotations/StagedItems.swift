@@ -1,0 +1,201 @@
+internal import Postgres
+
+/// What is staged of a rotation, in slices: each is small enough for one statement, well within every time-out.
+enum StagedItems {
+    private static let rowLimit = 5_000
+    /// Sealed bytes; a single item may have more.
+    private static let byteLimit = 33_554_432
+
+    /// A part of a `WITH`, `bound`: the last item of the first slice of what a rotation of an account has staged, by
+    /// id; no row when nothing is staged.
+    ///
+    /// A slice is a range of keys: a statement finds its rows without a join, of which the planner, who thinks that an
+    /// account it knows nothing of has one row, would make a loop in a loop.
+    static func bound<Root, Context>(
+        of rotation: SQLTemplate<Root, Context>, _ account: SQLTemplate<Root, Context>
+    ) -> SQLTemplate<Root, Context> {
+        """
+        bound AS (
+            SELECT b.item_id FROM (
+                SELECT f.item_id, f.position, sum(f.bytes) OVER (ORDER BY f.position) AS bytes
+                FROM (
+                    SELECT s.item_id, row_number() OVER (ORDER BY s.item_id) AS position,
+                        \(SealedSize.bytes(of: "s")) AS bytes
+                    FROM saltern.rotation_items s
+                    WHERE s.account_id = \(account) AND s.rotation_id = \(rotation)
+                    ORDER BY s.item_id LIMIT \(rowLimit)
+                ) f
+            ) b
+            WHERE b.position = 1 OR b.bytes <= \(byteLimit)
+            ORDER BY b.position DESC LIMIT 1
+        )
+        """
+    }
+
+    /// Removes all that a rotation has staged, slice by slice.
+    static func remove(
+        of rotation: RotationID, _ account: AccountID,
+        execute: (RemoveStaged) async throws -> [Int64]
+    ) async throws {
+        while try await execute(RemoveStaged(accountID: account, rotationID: rotation)).first ?? 0 > 0 {}
+    }
+}
+
+/// Removes a slice of what a rotation has staged. Returns how many items that were. The account's row was locked before.
+struct RemoveStaged: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let rotationID: RotationID
+
+    static let sql: SQL<Self> = """
+        WITH \(StagedItems.bound(of: "\(\.rotationID)", "\(\.accountID)")), gone AS (
+            DELETE FROM saltern.rotation_items s
+            WHERE s.account_id = \(\.accountID) AND s.rotation_id = \(\.rotationID) AND s.item_id <= (SELECT b.item_id
+                FROM bound b)
+            RETURNING s.item_id
+        )
+        SELECT count(*) FROM gone
+        """
+}
+
+/// Stages a batch: decides whether the plan allows what is staged then, writes the items and keeps the rotation's
+/// counters. There is no row when the account has no such rotation.
+///
+/// What is no live item is not staged. An account that is over its plan, because that was lowered, can be rotated all the same: as many items and bytes as
+/// it has, and each item as large as it is.
+struct StageBatch: AccountWrite {
+    let id: RotationID
+    /// Each names another item.
+    let items: [StagedItem]
+
+    struct Row: Sendable {
+        let verdict: Verdict
+        /// The limit that was hit, and how much of it is used.
+        let allowed: Int64
+        let used: Int64
+        /// What is staged: items, and their sealed bytes.
+        let items: Int64
+        let bytes: Int64
+        /// Those of the batch whose revision is not, or not any more, the one that was sealed anew.
+        let outdated: [ItemID]
+    }
+
+    enum Verdict: String, Sendable, PostgresValue {
+        case staged
+        case committed
+        case itemQuota = "items"
+        case itemByteQuota = "itemBytes"
+        case byteQuota = "bytes"
+
+        /// Whether less that is staged would make room.
+        var isFull: Bool { self == .itemQuota || self == .byteQuota }
+    }
+
+    private var ids: [ItemID] { items.map(\.id) }
+    private var baseRevisions: [Int64] { items.map(\.baseRevision) }
+    private var formats: [String] { items.map(\.content.format.rawValue) }
+    private var iterations: [Int32?] { items.map(\.content.iterations) }
+    private var byteCounts: [Int64] { items.map { Int64($0.byteCount) } }
+    private var titles: [[UInt8]?] { items.map { $0.content.title?.bytes } }
+    private var bodies: [[UInt8]] { items.map(\.content.body.bytes) }
+
+    static let needsLease = true
+    /// Sealed bytes are taken from their arrays where they are stored, and are in no intermediate row.
+    static let sql: CallerSQL<Self> = """
+        WITH account AS (
+            \(CallersAccount.sql)
+        ), rotation AS (
+            SELECT r.account_id, r.rotation_id, r.committed_at, r.item_count, r.item_bytes, a.max_item_bytes,
+                greatest(a.max_items, a.item_count) AS max_items, greatest(a.max_bytes, a.item_bytes) AS max_bytes
+            FROM account a JOIN saltern.rotations r ON r.account_id = a.account_id
+            WHERE r.account_id = \(.account) AND r.rotation_id = \(\.id) AND r.expires_at > \(.now)
+        ), item AS (
+            SELECT * FROM unnest(\(\.ids)::uuid[], \(\.baseRevisions)::bigint[], \(\.formats)::text[],
+                \(\.iterations)::integer[], \(\.byteCounts)::bigint[]) WITH ORDINALITY
+                AS n(item_id, base_revision, format, iterations, new_bytes, position)
+        ), decided AS (
+            SELECT n.*, s.item_id IS NULL AS is_new,
+                \(SealedSize.bytes(of: "s")) AS staged_bytes,
+                \(SealedSize.bytes(of: "i")) AS live_bytes,
+                i.deleted IS NOT DISTINCT FROM false AS is_live,
+                i.deleted IS DISTINCT FROM false OR i.revision <> n.base_revision AS is_outdated
+            FROM item n CROSS JOIN rotation r LEFT JOIN LATERAL (
+                SELECT t.* FROM saltern.rotation_items t
+                WHERE t.account_id = \(.account) AND t.rotation_id = \(\.id) AND t.item_id = n.item_id OFFSET 0
+            ) s ON true LEFT JOIN LATERAL (
+                SELECT l.* FROM saltern.items l WHERE l.account_id = \(.account) AND l.item_id = n.item_id OFFSET 0
+            ) i ON true
+        ), total AS (
+            SELECT count(*) FILTER (WHERE d.is_new) AS more_items,
+                coalesce(sum(d.new_bytes - d.staged_bytes), 0)::bigint AS more_bytes,
+                coalesce(max(d.new_bytes) FILTER (WHERE d.new_bytes > d.live_bytes), 0) AS largest
+            FROM decided d WHERE d.is_live
+        ), verdict AS (
+            SELECT r.*, t.more_items, t.more_bytes, t.largest,
+                CASE
+                    WHEN r.committed_at IS NOT NULL THEN 'committed'
+                    WHEN t.largest > r.max_item_bytes THEN 'itemBytes'
+                    WHEN t.more_items > 0 AND r.item_count + t.more_items > r.max_items THEN 'items'
+                    WHEN t.more_bytes > 0 AND r.item_bytes + t.more_bytes > r.max_bytes THEN 'bytes'
+                    ELSE 'staged'
+                END AS verdict
+            FROM rotation r CROSS JOIN total t
+        ), counted AS (
+            UPDATE saltern.rotations r
+            SET item_count = r.item_count + v.more_items, item_bytes = r.item_bytes + v.more_bytes
+            FROM verdict v
+            WHERE r.account_id = \(.account) AND r.account_id = v.account_id AND r.rotation_id = v.rotation_id
+                AND v.verdict = 'staged'
+            RETURNING r.account_id, r.rotation_id, r.item_count, r.item_bytes
+        ), written AS (
+            INSERT INTO saltern.rotation_items
+                (account_id, rotation_id, item_id, base_revision, format, iterations, title, body)
+            SELECT c.account_id, c.rotation_id, d.item_id, d.base_revision, d.format, d.iterations,
+                (\(\.titles)::bytea[])[d.position::integer], (\(\.bodies)::bytea[])[d.position::integer]
+            FROM decided d CROSS JOIN counted c
+            WHERE d.is_live
+            ON CONFLICT (account_id, rotation_id, item_id) DO UPDATE
+            SET base_revision = excluded.base_revision, format = excluded.format, iterations = excluded.iterations,
+                title = excluded.title, body = excluded.body
+        )
+        SELECT v.verdict,
+            CASE v.verdict WHEN 'items' THEN v.max_items WHEN 'itemBytes' THEN v.max_item_bytes ELSE v.max_bytes END,
+            CASE v.verdict WHEN 'items' THEN v.item_count WHEN 'itemBytes' THEN v.largest ELSE v.item_bytes END,
+            coalesce(c.item_count, v.item_count), coalesce(c.item_bytes, v.item_bytes),
+            ARRAY(SELECT d.item_id FROM decided d WHERE d.is_outdated ORDER BY d.position)
+        FROM verdict v LEFT JOIN counted c ON c.account_id = v.account_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            verdict: try row.next(), allowed: try row.next(), used: try row.next(), items: try row.next(),
+            bytes: try row.next(), outdated: try row.next([UUID].self).map { ItemID($0) })
+    }
+}
+
+/// Removes what is staged of items that were deleted meanwhile, so that it takes no room from others.
+struct RemoveStrays: AccountWrite {
+    /// How many items that were.
+    typealias Row = Int64
+
+    let id: RotationID
+
+    static let needsLease = true
+    static let sql: CallerSQL<Self> = """
+        WITH gone AS (
+            DELETE FROM saltern.rotation_items s
+            WHERE s.account_id = \(.account) AND s.rotation_id = \(\.id) AND \(Caller.hasLiveSession)
+                AND NOT EXISTS (
+                    SELECT FROM saltern.items i
+                    WHERE i.account_id = \(.account) AND i.item_id = s.item_id AND NOT i.deleted)
+            RETURNING \(SealedSize.bytes(of: "s")) AS bytes
+        ), total AS (
+            SELECT count(*) AS items, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g
+        ), counted AS (
+            UPDATE saltern.rotations r SET item_count = r.item_count - t.items, item_bytes = r.item_bytes - t.bytes
+            FROM total t WHERE r.account_id = \(.account) AND r.rotation_id = \(\.id) AND t.items > 0
+        )
+        SELECT t.items FROM total t
+        """
+}

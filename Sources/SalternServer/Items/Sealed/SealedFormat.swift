@@ -1,0 +1,108 @@
+internal import HTTPCore
+
+/// A registered way to seal bytes. The server checks the structure that it can see from outside.
+enum SealedFormat: String, Sendable, CaseIterable {
+    /// RNCryptor's data format, version 3: version, options, then in key mode IV, ciphertext and HMAC; in password
+    /// mode two salts before the IV.
+    case rncryptorV3 = "rncryptor-v3"
+    /// A 12-byte nonce, the ciphertext and a 16-byte tag.
+    case aes256GCM = "aes-256-gcm"
+    /// A 16-byte IV, the ciphertext and a 16-byte tag.
+    case aes256GCMIV16 = "aes-256-gcm-iv16"
+    /// What this project's client kit seals: version, key id, a 12-byte nonce, the padded ciphertext and a 16-byte tag.
+    case saltern1 = "saltern-1"
+    /// Anything that is not evidently plaintext.
+    case opaque
+
+    /// Where things are in sealed bytes of a format.
+    struct Layout: Equatable {
+        /// Bytes whose value the format prescribes.
+        var header: Int
+        /// What comes before the ciphertext, header included.
+        var beforeCiphertext: Int
+        /// What comes after it.
+        var afterCiphertext: Int
+    }
+
+    /// Checks the structure.
+    /// - Returns: The layout, or nil when the bytes do not have the format's structure.
+    func layout(of sealed: [UInt8]) -> Layout? {
+        switch self {
+        case .rncryptorV3: Self.rncryptorLayout(of: sealed)
+        case .aes256GCM: Self.layout(nonce: 12, of: sealed)
+        case .aes256GCMIV16: Self.layout(nonce: 16, of: sealed)
+        case .saltern1: Self.saltern1Layout(of: sealed)
+        case .opaque: sealed.isEmpty ? nil : Layout(header: 0, beforeCiphertext: 0, afterCiphertext: 0)
+        }
+    }
+
+    private static func layout(nonce: Int, of sealed: [UInt8]) -> Layout? {
+        let tag = 16
+        guard sealed.count >= nonce + tag else { return nil }
+        return Layout(header: 0, beforeCiphertext: nonce, afterCiphertext: tag)
+    }
+
+    /// docs/clients.md, "saltern-1": the ciphertext has a length that hides that of the plaintext: a multiple of 64 up to
+    /// 1 KiB, then one that PADMÉ makes (Nikitin et al., 2019, section 4).
+    private static func saltern1Layout(of sealed: [UInt8]) -> Layout? {
+        let layout = Layout(header: 1, beforeCiphertext: 1 + 4 + 12, afterCiphertext: 16)
+        let count = sealed.count - layout.beforeCiphertext - layout.afterCiphertext
+        guard sealed.first == 1, count >= 64, count % 64 == 0 else { return nil }
+        if count > 1_024 {
+            let exponent = Int.bitWidth - 1 - count.leadingZeroBitCount
+            let kept = Int.bitWidth - exponent.leadingZeroBitCount
+            guard count & ((1 << (exponent - kept)) - 1) == 0 else { return nil }
+        }
+        return layout
+    }
+
+    /// RNCryptor-Spec-v3: CBC with PKCS #7 padding, so the ciphertext is at least one block.
+    private static func rncryptorLayout(of sealed: [UInt8]) -> Layout? {
+        guard sealed.count >= 2, sealed[0] == 3 else { return nil }
+        let salts: Int
+        switch sealed[1] {
+        case 0: salts = 0
+        case 1: salts = 16
+        default: return nil
+        }
+        let layout = Layout(header: 2, beforeCiphertext: 2 + salts + 16, afterCiphertext: 32)
+        let ciphertext = sealed.count - layout.beforeCiphertext - layout.afterCiphertext
+        guard ciphertext >= 16, ciphertext % 16 == 0 else { return nil }
+        return layout
+    }
+}
+
+/// Why bytes are not accepted as sealed.
+enum SealedRefusal: ProblemConvertible, Equatable {
+    /// The name is no registered format, or one that is switched off here.
+    case unknownFormat
+    /// The text is not base64.
+    case notBase64
+    /// The bytes do not have the structure of the format that they name.
+    case malformed(SealedFormat)
+    /// The bytes are evidently plaintext.
+    case notEncrypted
+    /// More bytes than fit.
+    case tooLong(limit: Int)
+
+    var problem: Problem {
+        switch self {
+        case .unknownFormat:
+            Problem(.unprocessableContent, "unknown_format", detail: "There is no such sealed format here.")
+        case .notBase64:
+            Problem(
+                .unprocessableContent, "not_base64",
+                detail: "Sealed bytes are canonical base64; CR LF after every 64 characters is accepted.")
+        case .malformed(let format):
+            Problem(
+                .unprocessableContent, "malformed_sealed_bytes",
+                detail: "The bytes do not have the structure of \(format.rawValue).")
+        case .notEncrypted:
+            Problem(
+                .unprocessableContent, "not_encrypted",
+                detail: "These bytes are evidently not encrypted. The server stores nothing that it could read.")
+        case .tooLong(let limit):
+            Problem(.unprocessableContent, "too_long", detail: "There are too many sealed bytes.", limit: limit)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+internal import HTTPCore
+internal import Postgres
+
+/// One operation of a batch.
+struct BatchOperation: Sendable {
+    let id: ItemID
+    /// The item's revision that the client has seen; 0: there is no such item; nil: whatever is there.
+    let ifRevision: Int64?
+    /// What the item shall be; nil to delete it.
+    let content: ItemContent?
+
+    /// Sealed bytes.
+    var byteCount: Int { content.map { $0.body.bytes.count + ($0.title?.bytes.count ?? 0) } ?? 0 }
+}
+
+extension BatchOperation {
+    private enum Kind: String {
+        case put
+        case delete
+    }
+
+    /// Reads `{op: "put", id, ifRevision?, format, body, …}` or `{op: "delete", id, ifRevision?}`.
+    init(json: JSONValue, formats: [SealedFormat], pace: Pace) async throws {
+        self = try await JSONMembers.read(json, pace: pace) {
+            try await BatchOperation(&$0, formats: formats, pace: pace)
+        }
+    }
+
+    private init(_ members: inout JSONMembers, formats: [SealedFormat], pace: Pace) async throws {
+        let kind = try members.required("op") { json in
+            guard let kind = Kind(rawValue: try json.string()) else { throw BatchProblem.unknownOperation }
+            return kind
+        }
+        id = try members.required("id") { json in
+            guard let id = ItemID(pathParameter: try json.string()) else { throw BatchProblem.invalidIdentifier }
+            return id
+        }
+        // Nothing can be deleted that must not exist.
+        let lowest = kind == .put ? 0 : 1
+        ifRevision = try members.optional("ifRevision") { Int64(try $0.integer(in: lowest...Int.max)) }
+        content = kind == .put ? try await ItemContent(&members, formats: formats, pace: pace) : nil
+    }
+}
+
+/// What became of one operation.
+enum BatchOutcome: String, Sendable, PostgresValue {
+    case created
+    case updated
+    case deleted
+    /// What the client wants is already so.
+    case unchanged
+    case preconditionFailed = "precondition_failed"
+    case notFound = "not_found"
+
+    var isFailure: Bool { self == .preconditionFailed || self == .notFound }
+}
+
+/// Why a batch was not carried out; nothing of it was.
+enum BatchProblem: ProblemConvertible {
+    /// `op` is neither `put` nor `delete`.
+    case unknownOperation
+    /// An `id` is no UUID.
+    case invalidIdentifier
+    /// An item is named twice; the index of the second operation.
+    case duplicateIdentifier(index: Int)
+    /// The items that would be deleted are longer than a batch may delete.
+    case tooMuchDeleted
+    /// Operations that failed.
+    case conflict([Failure])
+
+    /// An operation that could not be carried out.
+    struct Failure: Sendable {
+        let index: Int
+        let id: ItemID
+        let outcome: BatchOutcome
+        /// The item's revision, or its tombstone's; nil when there never was such an item.
+        let revision: Int64?
+    }
+
+    var problem: Problem {
+        switch self {
+        case .unknownOperation:
+            Problem(.unprocessableContent, "unknown_operation", detail: "An operation is put or delete.")
+        case .invalidIdentifier:
+            Problem(.unprocessableContent, "invalid_id", detail: "An item's id is a UUID.")
+        case .duplicateIdentifier(let index):
+            Problem(
+                .unprocessableContent, "duplicate_id", detail: "A batch may name an item once.",
+                field: "operations[\(index)].id")
+        case .tooMuchDeleted:
+            Problem(
+                .unprocessableContent, "batch_too_large",
+                detail: "The items that the batch deletes are too long for one batch. Nothing was changed.",
+                field: "operations", limit: Int(ApplyBatch.deletedByteLimit))
+        case .conflict(let failures):
+            Problem(
+                .conflict, "batch_conflict", detail: "Some operations cannot be carried out. Nothing was changed.",
+                members: [(name: "conflicts", value: .array(failures.map(Self.value(of:))))])
+        }
+    }
+
+    private static func value(of failure: Failure) -> JSONValue {
+        [
+            "index": .integer(Int64(failure.index)), "id": .string(failure.id.description),
+            "code": .string(failure.outcome.rawValue), "revision": failure.revision.map { .integer($0) } ?? .null,
+        ]
+    }
+}

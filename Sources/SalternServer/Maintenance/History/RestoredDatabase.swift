@@ -1,0 +1,87 @@
+public import Postgres
+
+/// What an operator does after a restore that the server cannot notice by itself, such as that of a snapshot of the disk.
+public struct RestoredDatabase: Sendable {
+    private let database: PostgresClient
+
+    /// How many accounts one slice of ``endSessions(by:going:)`` has.
+    private static let sliceSize: Int64 = 500
+
+    /// - Parameter database: Connects as the schema's owner.
+    public init(database: PostgresClient) {
+        self.database = database
+    }
+
+    /// Moves the base, so that no number is given out again and every device lists everything once.
+    /// - Returns: The new base.
+    /// - Throws: ``InstallationError/missing``, ``DatabaseIsStandby``, or a `PostgresError`.
+    public func moveBase(by signature: AuditSignature) async throws -> Int64 {
+        while true {
+            guard let found = try await database.execute(ReadDatabase()).first, let known = found.known else {
+                throw InstallationError.missing
+            }
+            guard let fingerprint = found.fingerprint else { throw DatabaseIsStandby() }
+            let base = try await database.withTransaction { transaction -> Int64? in
+                guard let base = try await RevisionBase.move(from: known, to: fingerprint, in: transaction) else {
+                    return nil
+                }
+                try await transaction.record(
+                    AppendAudit(signature, .databaseRestored, detail: "revision base \(base)"))
+                return base
+            }
+            // A server that has just noticed it too has changed what was known.
+            if let base { return base }
+        }
+    }
+
+    /// Ends all sessions of all accounts, an account at a time.
+    /// - Parameters:
+    ///   - signature: Whose doing it is; one row in the audit log for all.
+    ///   - going: Told how many sessions have ended so far; says whether to go on.
+    /// - Returns: How many sessions have ended.
+    public func endSessions(by signature: AuditSignature, going: (Int) -> Bool) async throws -> Int {
+        var ended = 0
+        var last: AccountID?
+        var isOver = false
+        while !isOver {
+            let slice = try await database.execute(FindAccountsWithSessions(after: last, limit: Self.sliceSize))
+            for account in slice { ended += try await endSessions(of: account, now: signature.now) }
+            last = slice.last
+            isOver = !going(ended) || slice.count < Self.sliceSize
+        }
+        try await database.withTransaction { [ended] transaction in
+            try await transaction.record(
+                AppendAudit(signature, .sessionsEnded, detail: "\(ended) sessions of all accounts"))
+        }
+        return ended
+    }
+
+    private func endSessions(of account: AccountID, now: Timestamp) async throws -> Int {
+        try await database.withTransaction { transaction in
+            // In a statement of its own: what follows the lock sees what was there when it was granted.
+            guard try await transaction.execute(LockAccountWholly(accountID: account)).first != nil else { return 0 }
+            let ended = try await transaction.execute(
+                RemoveAllSessions(accountID: account, exception: nil, now: now)
+            ).count
+            _ = try await transaction.execute(
+                RecordSecurityEvent(accountID: account, kind: .sessionsEnded, now: now, count: Int64(max(ended, 1))))
+            return ended
+        }
+    }
+}
+
+/// Accounts that have sessions, live or not, in the order of their ids, behind `after`.
+struct FindAccountsWithSessions: Statement {
+    typealias Row = AccountID
+
+    let after: AccountID?
+    let limit: Int64
+
+    private var lowest: AccountID { after ?? AccountID(.zero) }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT DISTINCT s.account_id FROM saltern.sessions s WHERE s.account_id > \(\.lowest)
+            ORDER BY s.account_id LIMIT \(\.limit)
+        """
+}

@@ -1,0 +1,191 @@
+internal import HTTPCore
+internal import Postgres
+
+/// Takes the lock of the one node that purges, until the connection is closed; false when another one has it.
+struct TakePurgeLock: Statement {
+    typealias Row = Bool
+
+    /// `saltpurg` in ASCII: advisory locks are numbers.
+    static let sql: SQL<Self> = "SELECT pg_try_advisory_lock(x'73616c7470757267'::bigint)"
+}
+
+/// Lets another node purge.
+struct ReleasePurgeLock: Statement {
+    typealias Row = Bool
+
+    static let sql: SQL<Self> = "SELECT pg_advisory_unlock(x'73616c7470757267'::bigint)"
+}
+
+/// Bounds how long the statements of a transaction wait for a lock.
+struct LimitLockWait: Statement {
+    typealias Row = String
+
+    let milliseconds: Int64
+
+    static let sql: SQL<Self> = "SELECT set_config('lock_timeout', \(\.milliseconds)::bigint::text, true)"
+}
+
+/// Names a row of an account.
+struct OwnedRow: Sendable, OwnedByAccount {
+    let owner: AccountID
+    let itemID: ItemID
+}
+
+/// The oldest tombstones of all accounts that are older than `before`, by the index `tombstones_by_age`.
+struct FindOldTombstones: Statement {
+    let before: Timestamp
+    /// Accounts that are left out.
+    var except: [AccountID] = []
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT i.account_id, i.item_id FROM saltern.items i
+        WHERE i.deleted AND i.updated_at <= \(\.before) AND i.updated_at > '-infinity'
+            AND i.account_id <> ALL(\(\.except)::uuid[])
+        ORDER BY i.updated_at LIMIT \(\.limit)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> OwnedRow { try row.read(OwnedRow.init) }
+}
+
+/// The kept contents of all accounts that expired first, by the index `deleted_contents_by_expiry`.
+struct FindExpiredContents: Statement {
+    let now: Timestamp
+    /// Accounts that are left out.
+    let except: [AccountID]
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT k.account_id, k.item_id FROM saltern.deleted_contents k
+        WHERE k.expires_at <= \(\.now) AND k.created_at > '-infinity' AND k.account_id <> ALL(\(\.except)::uuid[])
+        ORDER BY k.expires_at LIMIT \(\.limit)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> OwnedRow { try row.read(OwnedRow.init) }
+}
+
+/// A slice of all sessions in the order of their keys, behind `after`, with whether each has ended.
+///
+/// An index on the last use would find those without a walk, and cost every request that records one.
+struct FindEndedSessions: Statement {
+    let after: Row?
+    let now: Timestamp
+    let idleSince: Timestamp
+    let limit: Int64
+
+    struct Row: Sendable {
+        let accountID: AccountID
+        let tokenHash: [UInt8]
+        let hasEnded: Bool
+    }
+
+    private var lowest: AccountID { after?.accountID ?? AccountID(.zero) }
+    private var lowestHash: [UInt8] { after?.tokenHash ?? [] }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT s.account_id, s.token_hash, s.expires_at <= \(\.now) OR s.last_used_at <= \(\.idleSince)
+        FROM saltern.sessions s
+        WHERE (s.account_id, s.token_hash) > (\(\.lowest), \(\.lowestHash))
+        ORDER BY s.account_id, s.token_hash LIMIT \(\.limit)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// The rotations of all accounts that expired first, by the index `rotations_by_expiry`.
+struct FindExpiredRotations: Statement {
+    let now: Timestamp
+    /// Accounts that are left out.
+    let except: [AccountID]
+    let limit: Int64
+
+    struct Row: Sendable {
+        let accountID: AccountID
+        let id: RotationID
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT r.account_id, r.rotation_id FROM saltern.rotations r
+        WHERE r.expires_at <= \(\.now) AND r.account_id <> ALL(\(\.except)::uuid[])
+        ORDER BY r.expires_at LIMIT \(\.limit)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Removes an account's tombstones, and notes the highest revision among them, so that a cursor from before expires.
+/// Returns how many there were.
+struct RemoveTombstones: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let before: Timestamp
+    let itemIDs: [ItemID]
+
+    static let sql: SQL<Self> = """
+        WITH gone AS (
+            DELETE FROM saltern.items i
+            WHERE i.account_id = \(\.accountID) AND i.item_id = ANY(\(\.itemIDs)::uuid[]) AND i.deleted
+                AND i.updated_at <= \(\.before)
+            RETURNING i.revision
+        ), summary AS (
+            SELECT max(g.revision) AS highest, count(*) AS number FROM gone g
+        ), marked AS (
+            UPDATE saltern.accounts a
+            SET purged_revision = greatest(a.purged_revision, s.highest),
+                tombstone_count = greatest(a.tombstone_count - s.number, 0)
+            FROM summary s WHERE a.account_id = \(\.accountID) AND s.number > 0
+        )
+        SELECT s.number FROM summary s
+        """
+}
+
+/// Removes what an account's deleted items held. Returns how many there were.
+struct RemoveContents: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let now: Timestamp
+    let itemIDs: [ItemID]
+
+    static let sql: SQL<Self> = """
+        WITH gone AS (
+            DELETE FROM saltern.deleted_contents k
+            WHERE k.account_id = \(\.accountID) AND k.item_id = ANY(\(\.itemIDs)::uuid[]) AND k.expires_at <= \(\.now)
+            RETURNING \(SealedSize.bytes(of: "k")) AS bytes
+        ), summary AS (
+            SELECT count(*) AS number, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g
+        ), counted AS (
+            UPDATE saltern.accounts a
+            SET kept_count = greatest(a.kept_count - s.number, 0), kept_bytes = greatest(a.kept_bytes - s.bytes, 0)
+            FROM summary s WHERE a.account_id = \(\.accountID) AND s.number > 0
+        )
+        SELECT s.number FROM summary s
+        """
+}
+
+/// Removes an account's sessions that have ended, and returns how many. The account's row was locked before; those whose
+/// use is being recorded are left to the next purge.
+struct RemoveSessions: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let now: Timestamp
+    let idleSince: Timestamp
+
+    static let sql: SQL<Self> = """
+        \(SessionEnd.sql(
+            due, of: "\(\.accountID)", at: SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)")))
+        SELECT count(*) FROM ended
+        """
+    private static let due: SQL<Self> = """
+        s.token_hash IN (
+            SELECT o.token_hash FROM saltern.sessions o
+            WHERE o.account_id = \(\.accountID) AND (o.expires_at <= \(\.now) OR o.last_used_at <= \(\.idleSince))
+            FOR UPDATE SKIP LOCKED)
+        """
+}

@@ -1,0 +1,78 @@
+internal import HTTPCore
+
+/// The page that opens shares, and the files that it is made of: all of them constant, so they are written once.
+///
+/// It is the same for every share and knows nothing of any: the browser has the id in its address, fetches the share
+/// from the API and opens it with the key that only the link has.
+struct BrowserPage: Sendable {
+    /// The page in each language.
+    let pages: [PageLanguage: Response]
+    /// What the page loads, by file name.
+    let assets: [String: Response]
+
+    /// - Parameters:
+    ///   - service: What the service calls itself.
+    ///   - banner: The operator's app in the App Store, if there is one.
+    init(service: String, banner: AppStoreID?) {
+        let template = PageTemplate(PackageResources.share_html)
+        let strings = PageStrings(PackageResources.strings_json)
+        pages = Dictionary(
+            uniqueKeysWithValues: PageLanguage.allCases.map { language in
+                var values = strings.page(in: language)
+                values["language"] = HTML(escaping: language.rawValue)
+                values["service"] = HTML(escaping: service)
+                values["banner"] = banner.map(Self.meta) ?? HTML(markup: "")
+                values["strings"] = strings.script(in: language)
+                return (language, Self.response(template.filled(with: values), in: language))
+            })
+        assets = [
+            "share.js": Self.asset(PackageResources.share_js, .javaScript),
+            "link.js": Self.asset(PackageResources.link_js, .javaScript),
+            "envelope.js": Self.asset(PackageResources.envelope_js, .javaScript),
+            "content.js": Self.asset(PackageResources.content_js, .javaScript),
+            "view.js": Self.asset(PackageResources.view_js, .javaScript),
+            "outdated.js": Self.asset(PackageResources.outdated_js, .javaScript),
+            "share.css": Self.asset(PackageResources.share_css, .css),
+            "share.svg": Self.asset(PackageResources.share_svg, .svg),
+        ]
+    }
+
+    /// What the page may do: run and load what this server gives it, talk to this server, and nothing else. Strings
+    /// never become markup, by whatever mistake.
+    static let contentSecurityPolicy = [
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+        "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    ].joined(separator: "; ")
+
+    private static func response(_ page: [UInt8], in language: PageLanguage) -> Response {
+        let fields: HTTPFields = [
+            "Content-Type": "text/html; charset=utf-8", "Content-Language": language.rawValue,
+            "Vary": "Accept-Language", "Content-Security-Policy": contentSecurityPolicy,
+            "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow, noarchive",
+            "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), "
+                + "geolocation=(), microphone=(), payment=(), usb=()",
+        ]
+        return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(page)))
+    }
+
+    private enum AssetType: String {
+        case javaScript = "text/javascript; charset=utf-8"
+        case css = "text/css; charset=utf-8"
+        case svg = "image/svg+xml"
+    }
+
+    private static func asset(_ bytes: [UInt8], _ type: AssetType) -> Response {
+        let fields: HTTPFields = [
+            "Content-Type": type.rawValue, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+            "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex", "Cross-Origin-Resource-Policy": "same-origin",
+        ]
+        return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(bytes)))
+    }
+
+    /// Safari's smart banner. Without `app-argument`, so that the page hands no address over, whose fragment is a key.
+    private static func meta(_ id: AppStoreID) -> HTML {
+        HTML(markup: "<meta name=\"apple-itunes-app\" content=\"app-id=\(id)\">\n")
+    }
+}

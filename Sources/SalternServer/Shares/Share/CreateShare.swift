@@ -1,0 +1,71 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `POST /v1/shares`: puts a sealed payload behind a new link.
+///
+/// Two rows, because links are unique in one table and accounts count their shares in another; the second is written
+/// only if the first was, in the same transaction.
+struct CreateShare: AccountEndpoint, OpenEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let policy: SharePolicy
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+        policy = parts.configuration.shares
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let now = authorization.now
+        let content = try await ShareContent(request, now: now)
+        let id = ShareID.random()
+        let token = ManageToken()
+        let byteCount = content.sealed.bytes.count
+        let note = InsertAccountShare(id: id, expiresAt: content.expiresAt, byteCount: Int64(byteCount))
+        let write = InsertShare(
+            account: authorization.accountID, id: id, manageHash: token.hash, content: content, now: now)
+        var noted = try await authorization.write(note, followedBy: write, of: byteCount)
+        if noted.first?.hasEndedShares == true {
+            try await authorization.transaction { transaction in
+                try await AccountShares.removeEnded(of: authorization.accountID, at: now, in: transaction)
+            }
+            noted = try await authorization.write(note, followedBy: write, of: byteCount)
+        }
+        guard let share = noted.first else { throw Unauthenticated() }
+        if let limit = share.exceededLimit {
+            throw ItemProblem.quotaExceeded(limit: limit, allowed: share.allowed, used: share.used)
+        }
+        return Self.reply(ShareHeader(id: id, content: content, now: now), token)
+    }
+
+    /// Without an account; routed only where the policy allows it.
+    func respond(to request: Request) async throws -> Response {
+        let now = clock.now
+        let content = try await ShareContent(request, now: now)
+        try content.checkAnonymous(now: now)
+        let id = ShareID.random()
+        let token = ManageToken()
+        let note = InsertAnonymousShare(
+            id: id, now: now, expiresAt: content.expiresAt, limit: Int64(policy.anonymousLimit))
+        let write = InsertShare(account: .nobody, id: id, manageHash: token.hash, content: content, now: now)
+        var (noted, _) = try await database.execute(note, write, key: .share(id))
+        if noted.isEmpty {
+            try await database.withTransaction(key: .account(.nobody)) { transaction in
+                try await AccountShares.removeEnded(of: .nobody, at: now, in: transaction)
+            }
+            (noted, _) = try await database.execute(note, write, key: .share(id))
+        }
+        guard !noted.isEmpty else { throw ShareProblem.anonymousClosed }
+        return Self.reply(ShareHeader(id: id, content: content, now: now), token)
+    }
+
+    private static func reply(_ header: ShareHeader, _ token: ManageToken) -> Response {
+        .json(.created, capacity: 512) { writer in
+            writer.object { writer in
+                header.write(to: &writer)
+                token.write("manageToken", to: &writer)
+            }
+        }
+    }
+}

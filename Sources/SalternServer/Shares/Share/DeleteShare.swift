@@ -1,0 +1,60 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `DELETE /v1/shares/{id}`: takes a link back, for whoever has the share's manage token or a session of the account
+/// that owns it.
+struct DeleteShare: AccountEndpoint, OpenEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let misses: ShareMisses
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+        misses = ShareMisses(parts.throttle)
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        guard let id = ShareID(text: request.parameters["id"]) else { throw Problem.notFound }
+        let owner = authorization.accountID
+        let now = authorization.now
+        let wasOpen = try await authorization.transaction { transaction in
+            try await Self.remove(RemoveShare(id: id, now: now, manager: .owner(owner)), in: transaction)
+        }
+        guard wasOpen else { throw Problem.notFound }
+        return .noContent
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
+        let now = clock.now
+        // Looked for first, so that a wrong token takes no connection for itself.
+        let (id, owner) = try await misses.find(request) { id in
+            try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
+                (id, $0)
+            }
+        }
+        let remove = RemoveShare(id: id, now: now, manager: .token(token.hash))
+        let wasOpen = try await database.withTransaction(key: .share(id, of: owner)) { transaction in
+            try await Self.remove(remove, lockingFirst: owner ?? .nobody, in: transaction)
+        }
+        guard wasOpen else { throw Problem.notFound }
+        return .noContent
+    }
+
+    private static func remove(
+        _ remove: RemoveShare, lockingFirst owner: AccountID, in transaction: Transaction
+    ) async throws -> Bool {
+        _ = try await transaction.execute(LockAccount(accountID: owner))
+        return try await self.remove(remove, in: transaction)
+    }
+
+    /// Removes both rows. The owner's account was locked before.
+    /// - Returns: Whether the share was still open.
+    private static func remove(_ remove: RemoveShare, in transaction: Transaction) async throws -> Bool {
+        guard let removed = try await transaction.execute(remove).first else { return false }
+        _ = try await transaction.execute(
+            RemoveAccountShares(accountID: removed.owner ?? .nobody, ids: [remove.id]))
+        return removed.wasOpen
+    }
+}

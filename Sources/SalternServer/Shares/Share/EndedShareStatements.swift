@@ -1,0 +1,60 @@
+internal import Postgres
+
+/// The shares that ended first, by the index `shares_by_expiry`. Those that are used up have ended too.
+struct FindEndedShares: Statement {
+    let now: Timestamp
+    /// Accounts that are left out.
+    let except: [AccountID]
+    let limit: Int64
+
+    struct Row: Sendable, OwnedByAccount {
+        let id: ShareID
+        /// ``AccountID/nobody`` for a share without an account.
+        let owner: AccountID
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT s.share_id, s.owner_account FROM saltern.shares s
+        WHERE s.expires_at <= \(\.now)
+            AND coalesce(s.owner_account, '00000000-0000-0000-0000-000000000000') <> ALL(\(\.except)::uuid[])
+        ORDER BY s.expires_at LIMIT \(\.limit)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(id: try row.next(), owner: try row.next() ?? .nobody)
+    }
+}
+
+/// The shares of an account, or nobody's, that have ended and are still stored: some of them.
+struct FindEndedAccountShares: Statement {
+    typealias Row = ShareID
+
+    let accountID: AccountID
+    let now: Timestamp
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT h.share_id FROM saltern.account_shares h
+        WHERE h.account_id = \(\.accountID) AND h.expires_at <= \(\.now)
+        LIMIT 1000
+        """
+}
+
+/// Removes shares that have ended, and returns which. One that somebody has locked at this moment stays for the next purge.
+struct RemoveEndedShares: Statement {
+    typealias Row = ShareID
+
+    let ids: [ShareID]
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        WITH idle AS (
+            SELECT s.share_id FROM saltern.shares s
+            WHERE s.share_id = ANY(\(\.ids)::bytea[]) AND s.expires_at <= \(\.now)
+            FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM saltern.shares d USING idle i WHERE d.share_id = ANY(\(\.ids)::bytea[]) AND d.share_id = i.share_id
+        RETURNING d.share_id
+        """
+}

@@ -1,0 +1,35 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `GET /v1/shares`: the caller's open shares, the newest first, a page at a time.
+struct ListShares: AccountEndpoint {
+    private let database: PostgresClient
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let limit = try PageSize.limit(of: request)
+        let position: SharePosition = try request.query.optional("page") ?? .first
+        var rows = try await authorization.read(
+            FindAccountShares(position: position, now: authorization.now, limit: Int64(limit + 1)))
+        let isFollowed = rows.count > limit
+        if isFollowed { rows.removeLast() }
+        let headers =
+            rows.isEmpty
+            ? []
+            : try await database.execute(
+                FindShareHeaders(ids: rows.map(\.id), now: authorization.now, owner: authorization.accountID))
+        return .json(capacity: 64 + headers.count * 288) { writer in
+            writer.object { writer in
+                writer.array("shares") { writer in
+                    for header in headers { writer.object { writer in header.write(to: &writer) } }
+                }
+                if isFollowed, let last = rows.last {
+                    writer.member("nextPage", SharePosition(createdAt: last.createdAt, id: last.id).text)
+                }
+            }
+        }
+    }
+}

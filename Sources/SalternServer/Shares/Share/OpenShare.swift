@@ -1,0 +1,51 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `GET /v1/shares/{id}`: what a link leads to, for anybody, at the cost of a view.
+///
+/// Unknown, malformed, expired, used up, suspended and deleted are the same 404.
+struct OpenShare: OpenEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let misses: ShareMisses
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+        misses = ShareMisses(parts.throttle)
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        guard !Prefetch.isAsked(by: request.head.fields) else { throw ShareProblem.prefetch }
+        let now = clock.now
+        let (id, share) = try await misses.find(request) { id in
+            try await database.execute(TakeView(id: id, now: now), key: .share(id)).first.map { (id, $0) }
+        }
+        if share.viewsLeft == 0 {
+            // The view has been taken whether this succeeds or not; a purge removes what stays.
+            let owner = share.owner ?? .nobody
+            _ = try? await database.execute(
+                LockAccount(accountID: owner), RemoveEndedShares(ids: [id], now: now),
+                RemoveAccountShares(accountID: owner, ids: [id]), key: .share(id, of: owner))
+        }
+        return .json(capacity: 320 + share.sealed.count * 4 / 3) { writer in
+            writer.object { writer in
+                writer.member("format", share.format)
+                writer.member("salt", base64: share.salt)
+                writer.member("iterations", Int(share.iterations))
+                writer.member("sealed", base64: share.sealed)
+                if let expiresAt = share.expiresAt, share.viewsLeft != 0 { writer.member("expiresAt", expiresAt) }
+                if let viewsLeft = share.viewsLeft { writer.member("viewsLeft", viewsLeft) }
+            }
+        }
+    }
+}
+
+/// Requests that nobody has made: a browser's guess at what its user will look at next.
+enum Prefetch {
+    /// Whether the request says that it is one. The first field is the Fetch standard's; browsers before it and some
+    /// proxies send one of the others.
+    static func isAsked(by fields: RequestFields) -> Bool {
+        ["sec-purpose", "purpose", "x-purpose", "x-moz"].contains { fields.contains($0) }
+    }
+}

@@ -1,0 +1,88 @@
+internal import HTTPCore
+internal import Postgres
+
+/// `PUT /v1/shares/{id}`: puts another payload behind a link, for whoever has the share's manage token or a session of
+/// the account that owns it.
+///
+/// A wrong token, like somebody else's session, finds nothing: the same 404 as when there is no such share.
+struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
+    private let database: PostgresClient
+    private let clock: any WallClock
+    private let misses: ShareMisses
+    private let policy: SharePolicy
+
+    init(_ parts: Dependencies) {
+        database = parts.database
+        clock = parts.clock
+        misses = ShareMisses(parts.throttle)
+        policy = parts.configuration.shares
+    }
+
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let now = authorization.now
+        let content = try await ShareContent(request, now: now)
+        guard let id = ShareID(text: request.parameters["id"]) else { throw Problem.notFound }
+        let owner = authorization.accountID
+        return try await authorization.transaction { transaction in
+            try await Self.replace(
+                UpdateShare(id: id, now: now, manager: .owner(owner), content: content), of: owner, in: transaction)
+        }
+    }
+
+    func identify(_ request: Request) async throws -> MemoryBudget.Party {
+        try await managed(request, now: clock.now).owner?.memoryParty ?? .address(request.client.ip.network)
+    }
+
+    func respond(to request: Request) async throws -> Response {
+        let now = clock.now
+        let (id, token, owner) = try await managed(request, now: now)
+        // Whoever has a wrong token is told so before the server takes trouble with the body.
+        let content = try await ShareContent(request, now: now)
+        let update = UpdateShare(id: id, now: now, manager: .token(token.hash), content: content)
+        if let owner {
+            return try await database.withTransaction(key: .account(owner)) {
+                try await Self.replace(update, of: owner, in: $0)
+            }
+        }
+        guard policy.acceptsAnonymous else { throw ShareProblem.anonymousClosed }
+        try content.checkAnonymous(now: now)
+        return try await database.withTransaction(key: .share(id)) {
+            try await Self.write(update, of: .nobody, in: $0)
+        }
+    }
+
+    /// The share whose manage token the request shows.
+    private func managed(
+        _ request: Request, now: Timestamp
+    ) async throws -> (id: ShareID, token: PresentedManageToken, owner: AccountID?) {
+        guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
+        return try await misses.find(request) { id in
+            try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
+                (id, token, $0)
+            }
+        }
+    }
+
+    /// Replaces a share of an account within its plan, with the account's row locked.
+    private static func replace(
+        _ update: UpdateShare, of owner: AccountID, in transaction: Transaction
+    ) async throws -> Response {
+        guard let allowed = try await transaction.execute(LockShareOwner(accountID: owner)).first else {
+            throw Problem.notFound
+        }
+        let used = Int64(update.content.sealed.bytes.count)
+        guard used <= allowed else {
+            throw ItemProblem.quotaExceeded(limit: "itemBytes", allowed: allowed, used: used)
+        }
+        return try await write(update, of: owner, in: transaction)
+    }
+
+    private static func write(
+        _ update: UpdateShare, of account: AccountID, in transaction: Transaction
+    ) async throws -> Response {
+        guard let header = try await transaction.execute(update).first else { throw Problem.notFound }
+        _ = try await transaction.execute(
+            UpdateAccountShare(accountID: account, id: update.id, expiresAt: header.expiresAt))
+        return .json(capacity: 384) { writer in writer.object { writer in header.write(to: &writer) } }
+    }
+}

@@ -1,0 +1,42 @@
+import SalternServer
+
+struct TellRestored: Command {
+    static let words = ["restored"]
+    static let summary = "tell that the database was restored to a time before"
+    static let help = """
+          --end-sessions   ends all sessions of all accounts, also those that had ended since the backup
+        \(AdminActor.help)
+
+        From then on no revision is given out again that a client has seen, and every device lists everything once. Servers
+        notice a restored dump, a recovery to a point in time and the promotion of a standby by themselves; they cannot
+        notice a copy of the data folder or of the disk, nor, with SALTERN_FAILOVER=synchronous, a recovery to a point in
+        time. Call it before the servers start. To call it once too often costs every device one full listing.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let actor: AdminActor
+    private let endsSessions: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        endsSessions = arguments.flag("--end-sessions")
+        actor = try AdminActor(&arguments)
+    }
+
+    func run(_ console: Console) async throws {
+        let actor = actor.actor(console)
+        let base = try await DatabaseCommand.asOwner(console) { database in
+            let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
+            return try await RestoredDatabase(database: database).moveBase(by: signature)
+        }
+        console.print("revisions go on above \(base)")
+        guard endsSessions else { return }
+        let interruption = Interruption()
+        let ended = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
+            let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
+            return try await RestoredDatabase(database: database).endSessions(by: signature) { _ in !wish.isThere }
+        }
+        console.print("\(ended) sessions have ended")
+        if interruption.wish.isThere { throw CommandFailure("ended by a signal before all sessions had ended") }
+    }
+}

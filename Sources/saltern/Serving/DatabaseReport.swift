@@ -1,0 +1,57 @@
+import Postgres
+import SalternServer
+import Synchronization
+
+/// Writes what the loops' clients of the database have to say into the log, once for each change.
+final class DatabaseReport: Sendable {
+    private let log: Log
+    private let state = Mutex(State())
+
+    private struct State {
+        var failure: ConnectionFailure?
+        var stalledLoops = 0
+        var refusals: Set<SQLState> = []
+    }
+
+    init(log: Log) { self.log = log }
+
+    /// Takes what one client says. Each says it once; several say the same.
+    func take(_ event: PostgresEvent) {
+        switch event {
+        case .cannotConnect(let failure):
+            let isNew = state.withLock { state in
+                defer { state.failure = failure }
+                return state.failure != failure
+            }
+            if isNew { log.write(.error, "database_not_connected", ["reason": failure]) }
+        case .connected:
+            if state.withLock({ $0.failure.take() }) != nil { log.write(.info, "database_connected") }
+        case .commitsStalled:
+            let isNew = state.withLock { state in
+                state.stalledLoops += 1
+                return state.stalledLoops == 1
+            }
+            if isNew { log.write(.error, "database_commits_stalled") }
+        case .commitsResumed:
+            let isLast = state.withLock { state in
+                state.stalledLoops -= 1
+                return state.stalledLoops == 0
+            }
+            if isLast { log.write(.info, "database_commits_resumed") }
+        case .laterStatementRefused(let code):
+            if state.withLock({ $0.refusals.insert(code).inserted }) {
+                log.write(.warning, "database_note_refused", ["sqlstate": code])
+            }
+        }
+    }
+}
+
+/// Why a database is not served.
+struct UnsafeDatabase: Error, CustomStringConvertible {
+    let settings: [UnsafeSetting]
+
+    var description: String {
+        settings.map { "the database's \($0)" }.joined(separator: "; ")
+            + " (SALTERN_ALLOW_UNSAFE_DATABASE=on serves it all the same, for tests)"
+    }
+}

@@ -1,0 +1,86 @@
+import HTTPCore
+import Testing
+
+@Suite struct MemoryBudgetTests {
+    private let budget = MemoryBudget(total: 800, loan: 700)
+    private let ada = MemoryBudget.Party.account(0, 1)
+    private let bob = MemoryBudget.Party.account(0, 2)
+
+    @Test func `a party has an eighth in several bodies, and no more`() {
+        let first = budget.open(for: ada)
+        let second = budget.open(for: ada)
+        #expect(first.resize(to: 60))
+        #expect(second.resize(to: 40))
+        #expect(!second.resize(to: 41))
+        #expect(second.count == 40)
+        #expect(budget.used == 100)
+        #expect(budget.open(for: bob).resize(to: 100))
+    }
+
+    @Test func `a body beyond the part is the party's only one, and takes nothing of the others' parts`() {
+        let large = budget.open(for: ada)
+        #expect(large.resize(to: 100))
+        #expect(!large.isLent)
+        #expect(large.resize(to: 700))
+        #expect(large.isLent)
+        #expect(!large.resize(to: 701))
+        #expect(!budget.open(for: ada).resize(to: 1))
+        #expect(!budget.open(for: bob).resize(to: 101))
+        let others = (0..<9).map { budget.open(for: .address(UInt64($0))) }
+        for other in others[..<8] { #expect(other.resize(to: 100)) }
+        #expect(!others[8].resize(to: 1))
+        #expect(budget.used == 1_500)
+        #expect(large.resize(to: 100) == true)
+        #expect(budget.open(for: bob).resize(to: 700))
+    }
+
+    @Test func `what was charged is given back when it is let go`() {
+        do {
+            let charge = budget.open(for: ada)
+            #expect(charge.resize(to: 90))
+            #expect(budget.used(by: ada) == 90)
+        }
+        #expect(budget.used == 0)
+        #expect(budget.used(by: ada) == 0)
+    }
+
+    @Test func `a charge moves from the address to the account, unless that has no room`() {
+        let address = MemoryBudget.Party.address(7)
+        let held = budget.open(for: ada)
+        #expect(held.resize(to: 80))
+        let charge = budget.open(for: address)
+        #expect(charge.resize(to: 30))
+        #expect(!charge.move(to: ada))
+        #expect(budget.used(by: address) == 30)
+        #expect(charge.resize(to: 20))
+        #expect(charge.move(to: ada))
+        #expect(budget.used(by: address) == 0)
+        #expect(budget.used(by: ada) == 100)
+        #expect(charge.move(to: ada))
+        #expect(budget.used == 100)
+    }
+
+    @Test func `random charges always add up and never exceed a bound`() {
+        var charges: [MemoryCharge] = []
+        for _ in 0..<20_000 {
+            let party = MemoryBudget.Party.account(0, UInt64.random(in: 0..<6))
+            switch Int.random(in: 0..<4) {
+            case 0: charges.append(budget.open(for: party))
+            case 1: if !charges.isEmpty { charges.remove(at: .random(in: charges.indices)) }
+            case 2: _ = charges.randomElement()?.move(to: party)
+            default: charges.randomElement()?.resize(to: .random(in: 0...(Bool.random() ? 100 : 800)))
+            }
+            #expect(budget.used == charges.reduce(0) { $0 + $1.count })
+            #expect(budget.used <= budget.total + budget.loan)
+        }
+        charges = []
+        #expect(budget.used == 0)
+    }
+
+    @Test func `the largest body of every route fits at its peak`() {
+        #expect(MemoryFactor.json.peak(of: 24 * 1_048_576) <= ServerBudgets().bodies.loan)
+        #expect(MemoryFactor.bytes.peak(of: 16 * 1_048_576) <= ServerBudgets().bodies.loan)
+        #expect(MemoryFactor.json.peak(of: 1_000) == 2_250)
+        #expect(MemoryFactor.bytes.peak(of: 3) == 9)
+    }
+}

@@ -1,0 +1,102 @@
+import HTTPCore
+import HTTPServer
+import SalternTesting
+import Testing
+
+/// Long bodies are read from those only who are known.
+@Suite struct IdentificationTests {
+    private static func head(_ length: Int, party: String, _ fields: String = "") -> String {
+        "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(party)\r\nContent-Length: \(length)\r\n\(fields)\r\n"
+    }
+
+    @Test func `a long body of nobody is refused before it is sent`() async throws {
+        try await withServer { server in
+            let client = try await server.connect()
+            try await client.send(Self.head(98_305, party: "nobody", "Expect: 100-continue\r\n"))
+            let reply = try await client.reply()
+            #expect(reply.status == 401)
+            #expect(reply.field("Connection") == "close")
+            let chunked = try await server.connect()
+            try await chunked.send(
+                "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: nobody\r\nTransfer-Encoding: chunked\r\n"
+                    + "Expect: 100-continue\r\n\r\n")
+            #expect(try await chunked.reply().status == 401)
+            #expect(server.responder.identified == 2)
+        }
+    }
+
+    @Test func `a short body is read without asking who sends it`() async throws {
+        try await withServer { server in
+            let client = try await server.connect()
+            try await client.send(Self.head(98_304, party: "nobody"))
+            try await client.send([UInt8](repeating: 65, count: 98_304))
+            #expect(try await client.reply().text.hasPrefix("98304 "))
+            #expect(server.responder.identified == 0)
+        }
+    }
+
+    @Test func `a body that is sent along waits until its sender is known`() async throws {
+        try await withServer { server in
+            let client = try await server.connect()
+            try await client.send(Self.head(1_000_000, party: "waiting"))
+            let body = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 >> 2) }
+            async let sent = client.send(body + Array("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+            try await eventually { server.responder.started == 1 }
+            server.responder.release()
+            #expect(try await sent)
+            #expect(try await client.reply().text == "1000000 \(TestResponder.checksum(of: body))")
+            #expect(try await client.reply().text == "/next")
+        }
+    }
+
+    @Test func `strangers of one address fill their own part of the memory, and nobody else's`() async throws {
+        var configuration = HTTPServerConfiguration.patient
+        // An eighth, the part of one address, holds two and a half bodies.
+        configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 2_000_000, loan: 0))
+        try await withServer(configuration) { server in
+            var strangers: [RawConnection] = []
+            for _ in 0..<4 {
+                let stranger = try await server.connect(from: "127.0.0.2")
+                try await stranger.send(Self.head(98_000, party: "nobody"))
+                try await stranger.send([UInt8](repeating: 65, count: 97_999))
+                strangers.append(stranger)
+            }
+            try await eventually { server.responder.identified > 0 }
+            #expect(configuration.budgets.unidentifiedBodies.used <= 250_000)
+            for stranger in strangers.dropFirst(2) { #expect(try await stranger.reply().status == 401) }
+
+            // Somebody who is known is served at the same address, and anybody at another.
+            for (address, party) in [("127.0.0.2", "7"), ("127.0.0.3", "nobody")] {
+                let client = try await server.connect(from: address)
+                try await client.send(Self.head(98_000, party: party))
+                try await client.send([UInt8](repeating: 65, count: 98_000))
+                #expect(try await client.reply().text.hasPrefix("98000 "))
+                client.close()
+            }
+            for stranger in strangers { stranger.close() }
+            try await server.expectNothingHeld(configuration)
+        }
+    }
+
+    @Test func `somebody who is known fills a part of the memory and has one large body besides`() async throws {
+        var configuration = HTTPServerConfiguration.patient
+        configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 8_000_000, loan: 7_000_000))
+        try await withServer(configuration) { server in
+            var clients: [RawConnection] = []
+            for _ in 0..<3 {
+                let client = try await server.connect()
+                try await client.send(Self.head(900_000, party: "1"))
+                try await client.send([UInt8](repeating: 65, count: 899_999))
+                clients.append(client)
+            }
+            for client in clients.dropFirst() { #expect(try await client.reply().status == 503) }
+            #expect(configuration.budgets.bodies.used(by: .account(0, 1)) <= 1_000_000)
+            let other = try await server.connect()
+            try await other.send(Self.head(900_000, party: "2"))
+            try await other.send([UInt8](repeating: 65, count: 900_000))
+            #expect(try await other.reply().status == 200)
+            for client in clients + [other] { client.close() }
+            try await server.expectNothingHeld(configuration)
+        }
+    }
+}

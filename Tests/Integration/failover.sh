@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# A standby that has not everything yet is promoted: nobody has to tell the server, and no number is given out again. With
+# standbys that lose nothing, nothing expires.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/postgres.sh
+source "$repository/scripts/lib/postgres.sh"
+
+clusters=$(mktemp --directory /tmp/saltern-clusters-XXXXXX)
+# PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
+chmod 0711 -- "$clusters"
+postgres_authentication=trust
+primary_pid=
+primary_sockets=
+
+# shellcheck disable=SC2317  # the trap calls it
+end() {
+    local result=$?
+    stop_own_server || result=1
+    postgres_stop
+    postgres_pid=$primary_pid postgres_sockets=$primary_sockets
+    postgres_stop
+    rm -rf -- "$clusters"
+    (exit "$result")
+    finish
+}
+trap end EXIT
+
+make_primary() {
+    postgres_open "$clusters/primary"
+    postgres_start "$clusters/primary.log"
+    as_postgres_owner tee --append "$postgres_data/pg_hba.conf" >/dev/null <<<'local replication all trust'
+    psql_as_superuser --output /dev/null --command 'SELECT pg_reload_conf()'
+    postgres_create_roles
+    primary_pid=$postgres_pid primary_sockets=$postgres_sockets
+}
+
+# From here on postgres_pid, postgres_sockets and psql_as_superuser are the standby's.
+make_standby() {
+    mkdir --mode 0700 -- "$clusters/standby"
+    chown -- "$postgres_owner:$(id -g "$postgres_owner")" "$clusters/standby"
+    as_postgres_owner "$(postgres_tool pg_basebackup)" --host "$primary_sockets" --username postgres \
+        --pgdata "$clusters/standby" --write-recovery-conf --checkpoint fast --no-sync
+    postgres_data=$clusters/standby
+    # It came along, and names the primary's.
+    as_postgres_owner rm -- "$postgres_data/saltern-sockets"
+    postgres_sockets='' postgres_pid=''
+    postgres_start "$clusters/standby.log"
+}
+
+on_primary() { psql --no-psqlrc --tuples-only --no-align --host "$primary_sockets" --username postgres --dbname saltern --command "$1"; }
+
+standby_has_all() {
+    [[ $(psql_as_superuser --tuples-only --no-align --command "SELECT pg_last_wal_replay_lsn() >= '$position'") == t ]]
+}
+
+receives_nothing() { [[ -z $(psql_as_superuser --tuples-only --no-align --command 'SELECT pid FROM pg_stat_wal_receiver') ]]; }
+
+promote() { psql_as_superuser --output /dev/null --command 'SELECT pg_promote()'; }
+
+# database_url ROLE: both servers, whichever of them writes.
+database_url() {
+    printf 'postgresql://%s@%s,%s/saltern?target_session_attrs=read-write\n' \
+        "$1" "${primary_sockets//\//%2F}" "${postgres_sockets//\//%2F}"
+}
+
+answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
+
+put() {
+    request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header "If-Match: $1"
+}
+
+make_primary
+make_standby
+start_own_server "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
+
+scenario "a phone has everything, and so has the standby"
+register ada
+id=$(uuid)
+content=$(random_base64 100)
+request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
+expect_status 201
+request GET /v1/changes
+phone_cursor=$(json .cursor)
+position=$(on_primary 'SELECT pg_current_wal_lsn()')
+wait_until 30 standby_has_all || fail "the standby to have $position"
+
+scenario "the standby falls behind, and what a laptop writes is acknowledged by the primary alone"
+psql_as_superuser --command "ALTER SYSTEM SET primary_conninfo = ''"
+psql_as_superuser --output /dev/null --command 'SELECT pg_reload_conf()'
+wait_until 30 receives_nothing || fail "the standby to receive nothing any more"
+put '"1"'
+expect_status 200
+expect_header etag '"2"'
+request GET /v1/changes
+laptop_cursor=$(json .cursor)
+
+scenario "the primary is gone and the standby promoted: what is lost is lost, and nothing of it is given out again"
+kill -QUIT "$primary_pid"
+wait_until 30 is_gone "$primary_pid" || fail "the primary to have ended"
+promote
+wait_until 60 answered || fail "the item to be read"
+expect_json .body "$content"
+grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
+for cursor in "$phone_cursor" "$laptop_cursor"; do
+    request GET "/v1/changes?since=$cursor"
+    expect_problem 410 cursor_expired
+done
+request GET "/v1/items/$id" '' --header 'If-None-Match: "2"'
+expect_status 200
+put '"2"'
+expect_problem 412 precondition_failed
+put '"1"'
+expect_status 200
+(($(json .revision) > 1 << 50)) || fail "a revision above the base"
+request GET /v1/changes
+cursor=$(json .cursor)
+
+scenario "with SALTERN_FAILOVER=synchronous a new timeline expires nothing"
+stop_own_server
+postgres_sockets_before=$postgres_sockets
+end_process "$postgres_pid" INT 60
+wait "$postgres_pid" 2>/dev/null || true
+postgres_pid=
+as_postgres_owner touch "$clusters/standby/standby.signal"
+postgres_start "$clusters/standby.log"
+rm -rf -- "$postgres_sockets_before"
+promote
+start_own_server SALTERN_FAILOVER=synchronous "SALTERN_DATABASE_URL=$(database_url saltern_app)" \
+    "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
+grep --quiet '"event":"failover_without_loss"' "$own_home/run.log" || fail "the log to tell of the failover"
+request GET "/v1/changes?since=$cursor"
+expect_status 200
+expect_json '.changes | length' 0

@@ -1,0 +1,190 @@
+import EventLoop
+import Glibc
+import Postgres
+import SalternTesting
+import Testing
+
+/// Commits that do not end, on clusters of their own.
+@Suite(.timeLimit(.minutes(10)), .serialized) struct CommitTests {
+    private struct WaitingCommits: Statement {
+        typealias Row = Int32
+        static let isReadOnly = true
+        static let sql: SQL<Self> = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    }
+
+    private struct Cancel: Statement {
+        typealias Row = Bool
+        static let isReadOnly = true
+        static let sql: SQL<Self> = "SELECT pg_cancel_backend(\(\.pid))"
+        let pid: Int32
+    }
+
+    private struct ReadNotes: Statement {
+        typealias Row = Int32
+        static let isReadOnly = true
+        static let sql: SQL<Self> = "SELECT id FROM public.notes ORDER BY id"
+    }
+
+    private struct CountBackends: Statement {
+        typealias Row = Int64
+        static let isReadOnly = true
+        static let sql: SQL<Self> = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'under test'"
+    }
+
+    /// Runs `body` with a client of a cluster of its own that has the table of notes, and a way to run scripts there.
+    private static func with(
+        _ recorder: EventRecorder, _ configure: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in },
+        _ body:
+            @escaping @Sendable (PostgresClient, @escaping @Sendable (String) async throws -> Void) async throws -> Void
+    ) async throws {
+        try await TemporaryCluster.with { cluster in
+            let url = cluster.url
+            let scripts = try EventLoop(name: "scripts")
+            try scripts.start()
+            defer { scripts.stop() }
+            let run: @Sendable (String) async throws -> Void = { script in
+                try await PostgresScript.run([script], configuration: .patient(url), loop: scripts)
+            }
+            try await run(AddNote.schema)
+            try await withClient(
+                {
+                    $0.readConnections = 1
+                    $0.commitConnections = 2
+                    $0.commitPatience = .milliseconds(300)
+                    $0.backOff = .milliseconds(10)...(.milliseconds(50))
+                    $0.applicationName = "under test"
+                    $0.observer = { recorder.record($0) }
+                    configure(&$0)
+                }, url: url
+            ) { client in try await body(client, run) }
+        }
+    }
+
+    private static func add(_ client: PostgresClient, _ id: Int32) -> Task<Void, any Error> {
+        Task(executorPreference: client.loop) { _ = try await client.execute(AddNote(id: id)) }
+    }
+
+    private static func isUnavailable(_ client: PostgresClient, _ id: Int32) async -> Bool {
+        do throws(PostgresError) {
+            _ = try await client.execute(AddNote(id: id))
+        } catch {
+            if case .unavailable = error { return true }
+        }
+        return false
+    }
+
+    @Test func `while no commit ends writes are refused at once and reads go on, until one ends`() async throws {
+        let recorder = EventRecorder()
+        try await Self.with(recorder) { client, run in
+            _ = try await client.execute(AddNote(id: 1))
+            try await run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            try await run("SELECT pg_reload_conf()")
+            // The first of these may be committed before the server has read its configuration.
+            var waiting: [Task<Void, any Error>] = []
+            var id: Int32 = 1
+            while recorder.events.isEmpty {
+                id += 1
+                if try await client.execute(WaitingCommits()).isEmpty { waiting.append(Self.add(client, id)) }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(recorder.events == [.commitsStalled])
+            for _ in 0..<20 {
+                #expect(await Self.isUnavailable(client, 1_000))
+                #expect(try await client.execute(ReadNotes()).contains(1))
+            }
+            await #expect(throws: PostgresError.self) {
+                try await client.withTransaction { _ = try await $0.execute(AddNote(id: 1_001)) }
+            }
+            try await run("ALTER SYSTEM RESET synchronous_standby_names")
+            try await run("SELECT pg_reload_conf()")
+            for task in waiting { try await task.value }
+            try await eventually { await !Self.isUnavailable(client, 2_000) }
+            #expect(recorder.events == [.commitsStalled, .commitsResumed])
+            let ids = try await client.execute(ReadNotes())
+            #expect(ids.contains(2_000) && !ids.contains(1_000) && !ids.contains(1_001))
+        }
+    }
+
+    @Test func `a commit that was cancelled while it waited for a standby is in doubt`() async throws {
+        try await Self.with(EventRecorder(), { $0.commitPatience = .seconds(100) }) { client, run in
+            _ = try await client.execute(AddNote(id: 1))
+            try await run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            try await run("SELECT pg_reload_conf()")
+            var errors: [PostgresError] = []
+            var id: Int32 = 1
+            // A single request, then a transaction; as long as the server has not read its configuration they succeed.
+            while errors.count < 2 {
+                id += 1
+                let (isSingle, number) = (errors.isEmpty, id)
+                let task = Task(executorPreference: client.loop) {
+                    if isSingle {
+                        _ = try await client.execute(AddNote(id: number))
+                    } else {
+                        try await client.withTransaction { _ = try await $0.execute(AddNote(id: number)) }
+                    }
+                }
+                let canceller = Task(executorPreference: client.loop) {
+                    while !Task.isCancelled {
+                        for pid in try await client.execute(WaitingCommits()) {
+                            _ = try await client.execute(Cancel(pid: pid))
+                        }
+                        try await Task.sleep(for: .milliseconds(10))
+                    }
+                }
+                do { try await task.value } catch let error as PostgresError { errors.append(error) }
+                canceller.cancel()
+            }
+            for error in errors {
+                guard case .commitInDoubt = error else {
+                    Issue.record("\(error)")
+                    continue
+                }
+                #expect(error.isTransient)
+            }
+            try await run("ALTER SYSTEM RESET synchronous_standby_names")
+            try await run("SELECT pg_reload_conf()")
+        }
+    }
+
+    @Test func `a server process that is stuck holds up nobody, and counts until it is gone`() async throws {
+        let recorder = EventRecorder()
+        try await Self.with(
+            recorder,
+            {
+                $0.commitPatience = .seconds(1)
+                $0.silenceTimeout = .seconds(4)
+            }
+        ) { client, _ in
+            let pid = try await client.execute(BackendID())[0]
+            #expect(kill(pid, SIGSTOP) == 0)
+            defer { _ = kill(pid, SIGCONT) }
+            let earlier = recorder.events.count
+            var id: Int32 = 0
+            var lost: [Task<Void, any Error>] = []
+            while !recorder.events.dropFirst(earlier).contains(.commitsStalled) {
+                // Two at once, one for each connection that commits, whichever of them is the stuck one.
+                for _ in 0..<2 {
+                    id += 1
+                    lost.append(Self.add(client, id))
+                }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+            try await eventually { recorder.events.dropFirst(earlier).contains(.commitsResumed) }
+            for number in 0..<50 { _ = try await client.execute(AddNote(id: 10_000 + Int32(number))) }
+            var timedOut = 0
+            for task in lost {
+                do { try await task.value } catch PostgresError.timedOut { timedOut += 1 }
+            }
+            #expect(timedOut > 0, "those on the stuck connection are told when it is given up")
+            // Not replaced while its process is there: one connection that reads, one that writes, and the stuck one.
+            try await Task.sleep(for: .milliseconds(500))
+            for number in 50..<60 { _ = try await client.execute(AddNote(id: 10_000 + Int32(number))) }
+            #expect(try await client.execute(CountBackends()) == [3])
+            #expect(kill(pid, SIGCONT) == 0)
+            try await eventually {
+                let pids = try await client.execute(BackendID(), BackendID()).0
+                return try await client.execute(CountBackends()) == [3] && pids != [pid] && kill(pid, 0) != 0
+            }
+        }
+    }
+}

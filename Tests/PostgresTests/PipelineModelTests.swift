@@ -1,0 +1,222 @@
+import Testing
+
+@testable import Postgres
+
+/// The pipeline's machine against a model of the server, with everything that can go wrong in random order.
+@Suite struct PipelineModelTests {
+    /// What a server does with messages, as far as pipelines and prepared statements go.
+    private struct Server {
+        enum Message {
+            case parse(statement: Int, name: String)
+            case execute(statement: Int, name: String, request: Int, isReadOnly: Bool)
+            case deallocateAll
+            case sync
+        }
+
+        struct Prepared {
+            var statement: Int
+            var schema: Int
+        }
+
+        var messages: [Message] = []
+        var prepared: [String: Prepared] = [:]
+        /// How many statements of a request took effect, or were answered to one that only reads.
+        var committed: [Int: Int] = [:]
+        var read: [Int: Int] = [:]
+        private var schema = 0
+        private var written: [Int] = []
+        private var skips = false
+
+        mutating func changeSchema() { schema += 1 }
+
+        /// Answers one message.
+        mutating func answer(_ random: inout SeededGenerator, errors: Double) -> PipelineStateMachine<Int>.Answer {
+            let message = messages.removeFirst()
+            if case .sync = message {
+                skips = false
+                defer { written = [] }
+                if !written.isEmpty, random.chance(errors / 4) {
+                    messages.insert(.sync, at: 0)
+                    skips = true
+                    return .failure(.ordinary)
+                }
+                for request in written { committed[request, default: 0] += 1 }
+                return .sync
+            }
+            if skips { return .aborted }
+            if random.chance(errors) { return fail(.ordinary) }
+            switch message {
+            case .parse(let statement, let name):
+                if prepared[name] != nil { return fail(.duplicateStatement) }
+                prepared[name] = Prepared(statement: statement, schema: schema)
+            case .execute(let statement, let name, let request, let isReadOnly):
+                guard let plan = prepared[name] else { return fail(.unknownStatement) }
+                if plan.schema < schema { return fail(.stalePlan) }
+                #expect(plan.statement == statement, "another statement was executed than the one that was meant")
+                if isReadOnly { read[request, default: 0] += 1 } else { written.append(request) }
+            case .deallocateAll: prepared = [:]
+            case .sync: break
+            }
+            return .success
+        }
+
+        private mutating func fail(
+            _ failure: PipelineStateMachine<Int>.Failure
+        ) -> PipelineStateMachine<Int>.Answer {
+            skips = true
+            written = []
+            return .failure(failure)
+        }
+    }
+
+    /// A connection around the machine, as far as it decides what is sent.
+    private struct Connection {
+        var machine = PipelineStateMachine<Int>()
+        var server = Server()
+        var verdicts: [Int: PipelineStateMachine<Int>.Verdict] = [:]
+        private var openBatch = Batch.none
+
+        enum Batch { case none, readOnly, single }
+
+        func name(_ statement: Int) -> String { "\(statement)_\(machine.epoch)" }
+
+        mutating func send(_ request: Int, _ statements: [Int], isReadOnly: Bool) {
+            if openBatch == .single || openBatch == .readOnly && !isReadOnly { sync() }
+            if machine.owesCleanUp {
+                sync()
+                machine.sentCleanUp()
+                server.messages.append(.deallocateAll)
+                openBatch = .single
+                sync()
+            }
+            openBatch = isReadOnly ? .readOnly : .single
+            for (index, statement) in statements.enumerated() {
+                if machine.needsPreparation(statement) {
+                    machine.sentPreparation(statement: statement)
+                    server.messages.append(.parse(statement: statement, name: name(statement)))
+                }
+                machine.sentStatement(statement, of: request, isFirst: index == 0)
+                server.messages.append(
+                    .execute(statement: statement, name: name(statement), request: request, isReadOnly: isReadOnly))
+            }
+        }
+
+        mutating func sync() {
+            if openBatch == .none { return }
+            openBatch = .none
+            machine.sentSync()
+            server.messages.append(.sync)
+        }
+
+        mutating func receive(_ random: inout SeededGenerator, errors: Double) {
+            switch machine.received(server.answer(&random, errors: errors)) {
+            case .violation: Issue.record("the machine did not expect the answer")
+            case .settle:
+                while let (request, verdict) = machine.nextVerdict() { record(request, verdict) }
+            default: break
+            }
+        }
+
+        mutating func record(_ request: Int, _ verdict: PipelineStateMachine<Int>.Verdict) {
+            #expect(verdicts[request] == nil, "one verdict for each request")
+            verdicts[request] = verdict
+        }
+    }
+
+    private static let statementCount = 6
+
+    @Test(arguments: 0..<300 as Range<UInt64>)
+    func `whatever happens, verdicts are true and every statement can be executed afterwards`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var connection = Connection()
+        var sizes: [Int: Int] = [:]
+        for request in 0..<200 {
+            let statements = (0..<Int.random(in: 1...4, using: &random)).map { _ in
+                Int.random(in: 0..<Self.statementCount, using: &random)
+            }
+            sizes[request] = statements.count
+            connection.send(request, statements, isReadOnly: random.chance(0.3))
+            if random.chance(0.6) { connection.sync() }
+            if random.chance(0.03) { connection.server.changeSchema() }
+            if random.chance(0.03) { connection.server.prepared = [:] }
+            if random.chance(0.02) {
+                connection.server.prepared[connection.name(0)] = .init(statement: 0, schema: 1_000)
+            }
+            let answers = Int.random(in: 0...8, using: &random)
+            // What comes behind the last sync is not answered yet.
+            for _ in 0..<answers
+            where connection.server.messages.contains(where: { if case .sync = $0 { true } else { false } }) {
+                connection.receive(&random, errors: 0.08)
+            }
+        }
+        if random.chance(0.3) {
+            checkLoss(&connection, sizes)
+            return
+        }
+        connection.sync()
+        while !connection.server.messages.isEmpty { connection.receive(&random, errors: 0.08) }
+        #expect(connection.machine.isIdle)
+        checkVerdicts(connection, sizes)
+        checkRecovery(&connection, &random)
+    }
+
+    private func checkVerdicts(_ connection: Connection, _ sizes: [Int: Int]) {
+        for (request, size) in sizes {
+            let effects = connection.server.committed[request, default: 0]
+            let verdict = connection.verdicts[request]
+            if let read = connection.server.read[request] {
+                #expect(verdict != .succeeded || read == size)
+            } else {
+                #expect(effects == (verdict == .succeeded ? size : 0), "request \(request)")
+            }
+            #expect(verdict != nil && verdict != .lost)
+        }
+    }
+
+    /// The connection ends: what is said to be safe to repeat has had no effect.
+    private func checkLoss(_ connection: inout Connection, _ sizes: [Int: Int]) {
+        for (request, verdict) in connection.machine.end() { connection.record(request, verdict) }
+        for (request, size) in sizes {
+            let effects = connection.server.committed[request, default: 0]
+            switch connection.verdicts[request] {
+            case .succeeded: #expect(effects == size || connection.server.read[request] == size)
+            case .failed, .again: #expect(effects == 0)
+            case .lost: break
+            case nil: Issue.record("request \(request) has no verdict")
+            }
+        }
+    }
+
+    /// When nothing goes wrong any more, each statement succeeds within the attempts that a client makes.
+    private func checkRecovery(_ connection: inout Connection, _ random: inout SeededGenerator) {
+        var next = 1_000
+        for statement in 0..<Self.statementCount {
+            var hasSucceeded = false
+            for _ in 0..<3 where !hasSucceeded {
+                next += 1
+                connection.send(next, [statement], isReadOnly: false)
+                connection.sync()
+                while !connection.server.messages.isEmpty { connection.receive(&random, errors: 0) }
+                hasSucceeded = connection.verdicts[next] == .succeeded
+            }
+            #expect(hasSucceeded, "statement \(statement) is broken for good")
+        }
+        #expect(connection.server.prepared.count <= Self.statementCount + 1, "statements are left behind")
+    }
+}
+
+/// Random numbers that are the same for the same seed (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    mutating func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &self) < probability }
+}

@@ -1,0 +1,66 @@
+import Cryptography
+import Testing
+
+@testable import SalternClient
+
+struct KeyringTests {
+    private func stretched() -> StretchedPassword { StretchedPassword(SecureRandom.secureBytes(64)) }
+
+    @Test func `a keyring opens with its password and no other`() throws {
+        let password = stretched()
+        let keyring = Keyring.new().changed { $0.dataKeys.append(.random()) }
+        let sealed = try keyring.sealed(under: password)
+        let opened = try Keyring(sealed: sealed, openedBy: password)
+        #expect(opened.encoded() == keyring.encoded())
+        #expect(opened.counter == 2)
+        #expect(throws: Keyring.Failure.notAuthentic) { try Keyring(sealed: sealed, openedBy: stretched()) }
+        #expect(throws: Keyring.Failure.self) { try Keyring(sealed: [1, 2, 3], openedBy: password) }
+    }
+
+    @Test func `a truncated or longer encoding is refused`() throws {
+        let encoded = Keyring.new().encoded().withUnsafeBytes { [UInt8]($0) }
+        _ = try Keyring(encoded: SecureBytes(copying: encoded))
+        for count in 0..<encoded.count {
+            #expect(throws: Keyring.Failure.malformed) { try Keyring(encoded: SecureBytes(copying: encoded[..<count])) }
+        }
+        #expect(throws: Keyring.Failure.malformed) { try Keyring(encoded: SecureBytes(copying: encoded + [0])) }
+    }
+
+    @Test func `the printed code opens the data keys, also those that were made without it`() throws {
+        let account = AccountID.random()
+        let code = stretched()
+        let password = stretched()
+        let recovery = try RecoveryKeys.new(for: code, account: account)
+        let keyring = Keyring.new().changed { $0.recovery = recovery }
+        _ = try recovery.sealedKeyring(keyring, account: account)
+
+        // Another device knows the account's keyring only.
+        let elsewhere = try Keyring(sealed: keyring.sealed(under: password), openedBy: password)
+        let rotated = elsewhere.changed { $0.dataKeys.append(.random()) }
+        let sealed = try #require(rotated.recovery).sealedKeyring(rotated, account: account)
+        let opened = try RecoveryKeys.open(sealed, with: code, account: account)
+        #expect(opened.encoded() == rotated.encoded())
+
+        #expect(throws: Keyring.Failure.notAuthentic) {
+            try RecoveryKeys.open(sealed, with: stretched(), account: account)
+        }
+        #expect(throws: Keyring.Failure.notAuthentic) { try RecoveryKeys.open(sealed, with: code, account: .random()) }
+        for index in sealed.indices {
+            var changed = sealed
+            changed[index] ^= 1
+            #expect(throws: Keyring.Failure.self) { try RecoveryKeys.open(changed, with: code, account: account) }
+        }
+    }
+
+    @Test func `a server that seals to the public key itself is not believed`() throws {
+        let account = AccountID.random()
+        let code = stretched()
+        let recovery = try RecoveryKeys.new(for: code, account: account)
+        // It knows the public key, say, but not the authentication key.
+        let forged = RecoveryKeys(
+            publicKey: recovery.publicKey, authenticationKey: SecureRandom.secureBytes(32),
+            sealedPrivateKey: recovery.sealedPrivateKey)
+        let sealed = try forged.sealedKeyring(.new(), account: account)
+        #expect(throws: Keyring.Failure.notAuthentic) { try RecoveryKeys.open(sealed, with: code, account: account) }
+    }
+}

@@ -1,0 +1,134 @@
+import Cryptography
+import Foundation
+import Testing
+
+@testable import SalternClient
+
+/// docs/vectors.json: every step of a client with its inputs. What has no randomness the kit makes again, byte for byte;
+/// what has, it opens. Tests/Integration/vectors.sh does the same with Python.
+///
+/// With `SALTERN_WRITE_VECTORS=1` the kit writes the file anew.
+struct DocumentVectorTests {
+    private static let file = URL(filePath: #filePath)
+        .deletingLastPathComponent().appending(path: "../../../docs/vectors.json").standardized
+
+    private static let account = "11111111-2222-3333-4444-555555555555"
+    private static let item = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee"
+    private static let code = "ABCDE-FGH12-34567-89JKM-NPQR"
+
+    private static func bytes(_ range: Range<UInt8>) -> [UInt8] { Array(range) }
+
+    private static func key(_ range: Range<UInt8>) throws -> DataKey {
+        try #require(DataKey(SecureBytes(copying: bytes(range))))
+    }
+
+    /// The recovery code whose last character fits the others.
+    private static func recoveryCode() throws -> RecoveryCode {
+        let codes = "0123456789ABCDEFGHJKMNPQRSTVWXYZ".compactMap { RecoveryCode(code + String($0)) }
+        return try #require(codes.first)
+    }
+
+    /// The keyring of the vectors: two data keys, and the recovery if there is one.
+    private static func keyring(_ recovery: RecoveryKeys?) throws -> Keyring {
+        var writer = SecretWriter()
+        writer.write([1])
+        writer.write(UInt64(7).bigEndianBytes)
+        writer.write(bytes(64..<96))
+        writer.write(UInt16(2).bigEndianBytes)
+        writer.write(bytes(0..<32))
+        writer.write(bytes(32..<64))
+        writer.write([0])
+        var keyring = try Keyring(encoded: writer.bytes)
+        keyring.recovery = recovery
+        return keyring
+    }
+
+    /// What follows from constants alone.
+    private static func fixed() async throws -> [String: [String: String]] {
+        let account = try #require(AccountID(account))
+        let item = try #require(ItemID(item))
+        let rule = StretchingRule(saltPrefix: "com.example.MyGreatSite:", minimumIterations: 10_000)
+        let stretched = try await rule.stretch(Password("S3kr3t!"), userid: "robnapier@gmail.com", iterations: 10_000)
+        let printed = try recoveryCode()
+        let code = await printed.stretched(saltPrefix: "com.example.MyGreatSite:")
+        let dataKey = try key(0..<32)
+        let place = SealedBox.Place(.body, account: account, item: item, collection: "notes")
+        let body = try SealedBox.seal(
+            Array("Buy salt.".utf8), .first, at: place, with: dataKey, nonce: bytes(0..<12))
+        let ring = try keyring(nil)
+        let keyringKey = HKDF.deriveKey(from: stretched.unlockKey, info: SealingLabels.keyringKey.utf8)
+        let sealedRing = try SealedBox.seal(
+            ring.encoded(), SealedBox.Edit(number: 7, previous: SealedBox.Edit.first.previous),
+            at: SealedBox.Place(.keyring, account: .none, item: .none, collection: ""),
+            with: try #require(DataKey(keyringKey)), nonce: bytes(12..<24))
+        let salt = bytes(100..<116)
+        let shareKey = try PBKDF2.deriveKey(
+            from: "0123456789abcdefABCDEF".utf8, salt: salt, unsafeUncheckedIterations: 10_000)
+        return [
+            "stretch": [
+                "password": "S3kr3t!", "salt": "com.example.MyGreatSite:robnapier@gmail.com", "iterations": "10000",
+                "passwordKey": Hex.encode(stretched.passwordKey.bytes),
+                "unlockKey": Hex.encode(stretched.unlockKey),
+            ],
+            "item": [
+                "dataKey": Hex.encode(bytes(0..<32)), "keyId": Hex.encode(Array(body[1..<5])), "account": Self.account,
+                "item": Self.item, "collection": "notes", "part": "2", "edit": "1", "content": "Buy salt.",
+                "sealed": Hex.encode(body),
+            ],
+            "keyring": [
+                "key": Hex.encode(keyringKey), "plaintext": Hex.encode(ring.encoded()), "counter": "7",
+                "sealed": Hex.encode(sealedRing),
+            ],
+            "recoveryCode": [
+                "code": printed.text, "salt": "com.example.MyGreatSite:recovery", "iterations": "100000",
+                "recoveryKey": Hex.encode(code.passwordKey.bytes),
+                "unlockKey": Hex.encode(code.unlockKey),
+                "codeKey": Hex.encode(HKDF.deriveKey(from: code.unlockKey, info: SealingLabels.recoveryKey.utf8)),
+            ],
+            "share": [
+                "passphrase": "0123456789abcdefABCDEF", "salt": Hex.encode(salt), "iterations": "10000",
+                "key": Hex.encode(shareKey), "content": "{\"user\":\"guests\"}",
+            ],
+        ]
+    }
+
+    /// Opens what was made with random numbers.
+    private static func check(_ random: [String: String]) async throws {
+        let account = try #require(AccountID(account))
+        let code = await (try recoveryCode()).stretched(saltPrefix: "com.example.MyGreatSite:")
+        let sealed = try #require(random["recoveryKeyring"].flatMap { Hex.decode($0) })
+        let opened = try RecoveryKeys.open(sealed, with: code, account: account)
+        #expect(opened.counter == 7)
+        #expect(
+            opened.dataKeys.map { Hex.encode($0.bytes) } == [Hex.encode(bytes(0..<32)), Hex.encode(bytes(32..<64))])
+        let share = try #require(random["share"].flatMap { Hex.decode($0) })
+        let key = try PBKDF2.deriveKey(
+            from: "0123456789abcdefABCDEF".utf8, salt: bytes(100..<116), unsafeUncheckedIterations: 10_000)
+        let text = try AESGCM.open(share, using: key, nonceLength: .twelve)
+        #expect(text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } == "{\"user\":\"guests\"}")
+    }
+
+    private static func write(_ fixed: [String: [String: String]]) async throws {
+        let account = try #require(AccountID(account))
+        let code = await (try recoveryCode()).stretched(saltPrefix: "com.example.MyGreatSite:")
+        let recovery = try RecoveryKeys.new(for: code, account: account)
+        let key = try PBKDF2.deriveKey(
+            from: "0123456789abcdefABCDEF".utf8, salt: bytes(100..<116), unsafeUncheckedIterations: 10_000)
+        var document = fixed
+        document["random"] = [
+            "recoveryKeyring": Hex.encode(try recovery.sealedKeyring(try keyring(recovery), account: account)),
+            "share": Hex.encode(try AESGCM.seal(Array("{\"user\":\"guests\"}".utf8), using: key)),
+        ]
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        try (try encoder.encode(document) + Data("\n".utf8)).write(to: file)
+    }
+
+    @Test func `the kit makes and opens the vectors of the documents`() async throws {
+        let fixed = try await Self.fixed()
+        if ProcessInfo.processInfo.environment["SALTERN_WRITE_VECTORS"] != nil { try await Self.write(fixed) }
+        var document = try JSONDecoder().decode([String: [String: String]].self, from: Data(contentsOf: Self.file))
+        try await Self.check(try #require(document.removeValue(forKey: "random")))
+        #expect(document == fixed)
+    }
+}

@@ -1,0 +1,110 @@
+import Cryptography
+import Foundation
+import SalternTesting
+import Testing
+
+@testable import SalternClient
+
+struct StoreTests {
+    private func content(_ byte: UInt8, collection: String = "notes") -> ItemContent {
+        ItemContent(collection: collection, format: "saltern-1", title: [byte, byte], body: [byte])
+    }
+
+    @Test func `what was written is there when the store is opened again`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path + "/store.sqlite"
+        let id = ItemID.random()
+        do {
+            let store = try Store(path: path)
+            try store.put(StoredItem(id: id, revision: Revision(7), content: content(1), edit: 3), listing: 0)
+            try store.record(id, content: content(2), edit: 4)
+            try store.set(.cursor, Array("abc".utf8))
+        }
+        let store = try Store(path: path)
+        #expect(try store.item(id)?.content == content(1))
+        #expect(try store.current(id) == content(2))
+        let change = try #require(try store.change(id))
+        #expect(change.base == Revision(7) && change.edit == 4 && change.sent == nil)
+        #expect(change.baseContent?.body == [1])
+        #expect(try store.text(.cursor) == "abc")
+    }
+
+    @Test func `a second process is refused, and a file that others can read`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path + "/store.sqlite"
+        let store = try Store(path: path)
+        #expect(throws: StoreError.inUse) { try Store(path: path) }
+        #expect(try store.changeCount() == 0)
+        let open = folder.path + "/open.sqlite"
+        #expect(FileManager.default.createFile(atPath: open, contents: nil, attributes: [.posixPermissions: 0o644]))
+        #expect(throws: StoreError.unusable) { try Store(path: open) }
+    }
+
+    @Test func `a transaction that throws changes nothing`() throws {
+        struct Stop: Error {}
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let id = ItemID.random()
+        #expect(throws: Stop.self) {
+            try store.transaction {
+                try store.record(id, content: content(1), edit: 1)
+                throw Stop()
+            }
+        }
+        #expect(try store.change(id) == nil)
+    }
+
+    @Test func `a later change keeps the base of the first, and what was sent`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let id = ItemID.random()
+        try store.put(StoredItem(id: id, revision: Revision(7), content: content(1), edit: 1), listing: 0)
+        try store.record(id, content: content(2), edit: 2)
+        try store.markSent(store.changes(limit: 10, byteLimit: .max))
+        try store.record(id, content: content(3), edit: 3)
+        let change = try #require(try store.change(id))
+        #expect(change.base == Revision(7))
+        #expect(change.baseContent?.body == [1])
+        #expect(change.sent == .content(digest: content(2).digest))
+        #expect(try store.changes(limit: 10, byteLimit: .max).map(\.id) == [id])
+    }
+
+    @Test func `a batch ends where the bytes end, but has one change at least`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        for _ in 0..<5 {
+            try store.record(
+                .random(), content: ItemContent(collection: "a", format: "saltern-1", body: SecureRandom.bytes(900)),
+                edit: 1)
+        }
+        #expect(try store.changes(limit: 10, byteLimit: 10).count == 1)
+        #expect(try store.changes(limit: 10, byteLimit: 3_200).count == 2)
+        #expect(try store.changes(limit: 3, byteLimit: .max).count == 3)
+        #expect(try store.changeCount() == 5)
+    }
+
+    @Test func `notices are said once and forgotten when they were read`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let id = ItemID.random()
+        for _ in 0..<3 { try store.note(.conflict, id, other: id) }
+        try store.note(.massDeletion)
+        let notices = try store.notices()
+        #expect(notices.map(\.kind) == [.conflict, .massDeletion])
+        for notice in notices { try store.forgetNotice(notice.number) }
+        #expect(try store.notices().isEmpty)
+    }
+
+    @Test func `the device's key is a file of its owner alone`() throws {
+        let folder = try TemporaryDirectory()
+        let keys = FileKeyStore(path: folder.path + "/device.key")
+        #expect(try keys.load() == nil)
+        let key = SecureRandom.secureBytes(32)
+        try keys.save(key)
+        #expect(try keys.load() == key)
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: folder.path + "/device.key")
+        #expect(throws: StoreError.unusable) { try keys.load() }
+        try keys.remove()
+        #expect(try keys.load() == nil)
+    }
+}

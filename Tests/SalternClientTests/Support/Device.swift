@@ -1,0 +1,38 @@
+import Foundation
+import SalternTesting
+
+@testable import SalternClient
+
+/// One device of a person: a folder, and a way to the server that can be disturbed.
+struct Device {
+    let name: String
+    let folder: TemporaryDirectory
+    var settings: VaultSettings
+    let link: LossyTransport
+
+    init(_ name: String, _ server: LiveServer, merge: MergeRule? = nil) throws {
+        self.name = name
+        folder = try TemporaryDirectory()
+        link = LossyTransport(try CurlTransport(server.address()))
+        settings = .forTests(folder: folder.path, link, name: name, merge: merge)
+    }
+}
+
+extension VaultSettings {
+    /// With a cheap stretching and short waits.
+    static func forTests(
+        folder: String, _ transport: any HTTPTransport, name: String, merge: MergeRule? = nil
+    ) -> VaultSettings {
+        var settings = VaultSettings(
+            folder: URL(filePath: folder), transport: transport,
+            stretching: StretchingRule(saltPrefix: LiveServer.saltPrefix, minimumIterations: 10_000), deviceName: name,
+            merge: merge)
+        settings.retries = Retries(attempts: 2, waits: .milliseconds(1)...(.milliseconds(5)))
+        return settings
+    }
+}
+
+/// A note of a person.
+struct Note: Codable, Sendable, Equatable {
+    var text: String
+}

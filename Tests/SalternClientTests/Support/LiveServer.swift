@@ -1,0 +1,91 @@
+import Foundation
+import HTTPCore
+import HTTPServer
+import Postgres
+import SalternClient
+import SalternServer
+import SalternTesting
+import Synchronization
+import Testing
+import TransportSecurity
+
+@testable import saltern
+
+/// A whole server, as `saltern serve` composes it, that clients of a test talk to.
+final class LiveServer: Sendable {
+    let certificates: CertificateDirectory
+    private let directory: TemporaryDirectory
+    private let environment: [String: String]
+    private let running: Mutex<RunningServer>
+
+    static let saltPrefix = "com.example.test:"
+
+    private init(
+        _ environment: [String: String], _ directory: TemporaryDirectory, _ certificates: CertificateDirectory
+    ) async throws {
+        let server = try await Self.start(environment)
+        self.certificates = certificates
+        self.directory = directory
+        self.environment = environment
+        running = Mutex(server)
+    }
+
+    static func with(_ changes: [String: String] = [:], _ body: (LiveServer) async throws -> Void) async throws {
+        let directory = try TemporaryDirectory()
+        let certificates = CertificateDirectory(path: directory.path + "/tls")
+        _ = try certificates.create(hosts: [Host("localhost")])
+        let masterKey = MasterKeyFile(path: directory.path + "/master.key")
+        _ = try masterKey.create()
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let environment = [
+                "SALTERN_DATABASE_URL": database.serverURL, "SALTERN_TLS_DIRECTORY": certificates.path,
+                "SALTERN_MASTER_KEY_FILE": masterKey.path, "SALTERN_LISTEN": "127.0.0.1:0",
+                "SALTERN_METRICS_LISTEN": "127.0.0.1:0", "SALTERN_SALT_PREFIX": saltPrefix,
+                "SALTERN_REGISTRATION": "open", "SALTERN_ALLOW_UNSAFE_DATABASE": "on", "SALTERN_LOOPS": "1",
+                "SALTERN_RATE_LIMITS": "off",
+                "SALTERN_KDF_MINIMUM_ITERATIONS": "10000", "SALTERN_KDF_DEFAULT_ITERATIONS": "10000",
+            ]
+            let server = try await LiveServer(environment.merging(changes) { $1 }, directory, certificates)
+            do {
+                try await body(server)
+            } catch {
+                await server.server.stop(timeout: .milliseconds(1))
+                throw error
+            }
+            await server.server.stop(timeout: .seconds(10))
+        }
+    }
+
+    private static func start(_ environment: [String: String]) async throws -> RunningServer {
+        let configuration = try ServeConfiguration(environment, coreCount: 1)
+        let log = Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
+        return try await RunningServer.start(configuration, log: log)
+    }
+
+    var server: RunningServer { running.withLock { $0 } }
+
+    /// Ends the server and starts it again, at another port: somebody may have taken the old one meanwhile. What is under
+    /// way longer than `timeout` is cut off.
+    func restart(timeout: Duration) async throws {
+        await server.stop(timeout: timeout)
+        let next = try await Self.start(environment)
+        running.withLock { $0 = next }
+    }
+
+    /// The pin of the key that the server shows, and that of the key that it would show next.
+    func pins() throws -> (active: String, backup: String?) {
+        let pins = try certificates.pins()
+        return (pins.active.description, pins.backup?.description)
+    }
+
+    var base: String { "https://localhost:\(server.address.port)" }
+
+    /// What a client has to know to trust the server.
+    func address(pins: [String]? = nil) throws -> CurlTransport.Server {
+        let anchor = try Data(contentsOf: URL(filePath: certificates.path + "/certificate.pem"))
+        return CurlTransport.Server(
+            base: base, pins: try pins ?? [self.pins().active], anchor: [UInt8](anchor))
+    }
+
+    func api() throws -> SalternAPI { SalternAPI(try CurlTransport(address())) }
+}

@@ -1,0 +1,138 @@
+import SalternClient
+import Synchronization
+
+/// Loses requests and replies, repeats requests, holds them back, and lets a test change what a server says and do
+/// something at an exact point of an exchange.
+final class LossyTransport: HTTPTransport {
+    /// What happens to an exchange.
+    enum Fate: Sendable {
+        case passes, losesRequest, losesReply, repeats
+        /// The sender hears that the connection is lost; the server gets the request with ``deliverLate()``.
+        case arrivesLate
+    }
+
+    /// A point of an exchange.
+    enum Moment: Sendable, CaseIterable {
+        case beforeRequest, beforeReply
+    }
+
+    /// What is done at one point of one exchange.
+    struct Interruption: Sendable {
+        /// How many exchanges come before.
+        var exchange: Int
+        var moment: Moment
+        var body: @Sendable () async -> Void
+    }
+
+    private struct State {
+        var inner: any HTTPTransport
+        var late: [HTTPRequest] = []
+        var exchanges = 0
+        var interruption: Interruption?
+    }
+
+    private let fate = Mutex<@Sendable () -> Fate>({ .passes })
+    private let rewrite = Mutex<@Sendable (HTTPRequest, HTTPReply) -> HTTPReply>({ $1 })
+    private let answer = Mutex<@Sendable (HTTPRequest) -> HTTPReply?>({ _ in nil })
+    private let state: Mutex<State>
+
+    init(_ inner: any HTTPTransport) { state = Mutex(State(inner: inner)) }
+
+    private var inner: any HTTPTransport { state.withLock { $0.inner } }
+
+    /// What passes is carried by another one from now on.
+    func change(to inner: any HTTPTransport) { state.withLock { $0.inner = inner } }
+
+    func setFate(_ next: @escaping @Sendable () -> Fate) { fate.withLock { $0 = next } }
+
+    /// The next exchange passes; every later one has this fate.
+    func setFateFromSecond(_ fate: Fate) {
+        let isFirst = Mutex(true)
+        setFate {
+            isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst ? .passes : fate
+            }
+        }
+    }
+
+    func setRewrite(_ next: @escaping @Sendable (HTTPRequest, HTTPReply) -> HTTPReply) {
+        rewrite.withLock { $0 = next }
+    }
+
+    /// What is answered in the place of the server; nil lets a request through.
+    func setAnswer(_ next: @escaping @Sendable (HTTPRequest) -> HTTPReply?) { answer.withLock { $0 = next } }
+
+    /// The next cursor that is shown to the server has expired.
+    func expireCursor() {
+        let hasExpired = Mutex(false)
+        setRewrite { request, reply in
+            guard request.target.contains("since="),
+                hasExpired.withLock({ hasExpired in
+                    defer { hasExpired = true }
+                    return !hasExpired
+                })
+            else { return reply }
+            let body = #"{"type":"about:blank","title":"Gone","status":410,"code":"cursor_expired"}"#
+            return HTTPReply(head: HTTPReplyHead(status: 410, fields: []), body: Array(body.utf8))
+        }
+    }
+
+    /// Exchanges are counted from here on.
+    func interrupt(_ interruption: Interruption) {
+        state.withLock {
+            $0.exchanges = 0
+            $0.interruption = interruption
+        }
+    }
+
+    /// - Returns: What was not reached.
+    func endInterruption() -> Interruption? { state.withLock { $0.interruption.take() } }
+
+    /// The server gets what was held back; nobody hears what it answers.
+    /// - Returns: How many requests it has got.
+    @discardableResult
+    func deliverLate() async -> Int {
+        let requests = state.withLock { state in
+            let requests = state.late
+            state.late = []
+            return requests
+        }
+        for request in requests { _ = try? await inner.send(request) }
+        return requests.count
+    }
+
+    func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
+        let exchange = state.withLock { state in
+            state.exchanges += 1
+            return state.exchanges - 1
+        }
+        let fate = self.fate.withLock { $0 }()
+        await interrupt(exchange, .beforeRequest)
+        switch fate {
+        case .losesRequest: throw .connectionLost
+        case .arrivesLate:
+            state.withLock { $0.late.append(request) }
+            throw .connectionLost
+        default: break
+        }
+        if let reply = answer.withLock({ $0 })(request) { return reply }
+        var reply = try await inner.send(request)
+        if case .repeats = fate { reply = try await inner.send(request) }
+        await interrupt(exchange, .beforeReply)
+        if case .losesReply = fate { throw .connectionLost }
+        return rewrite.withLock { $0 }(request, reply)
+    }
+
+    private func interrupt(_ exchange: Int, _ moment: Moment) async {
+        let interruption = state.withLock { state -> Interruption? in
+            guard let next = state.interruption, next.exchange == exchange, next.moment == moment else { return nil }
+            return state.interruption.take()
+        }
+        await interruption?.body()
+    }
+
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
+        try await inner.stream(request)
+    }
+}

@@ -1,0 +1,195 @@
+import Cryptography
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+/// The short paths of a write decide what the full statements decide, or leave it to them.
+@Suite struct ShortPathTests {
+    @Test func `what is nearly always the case takes one statement after the lock, and all else the full one`()
+        async throws
+    {
+        try await TestApplication.with(connections: 1) { app in
+            let ada = try await app.register()
+            let path = "/v1/items/\(Fixtures.uuid())"
+            let item = ItemTests.item()
+            func executed(_ status: Int, _ request: () async throws -> TestResponse) async throws -> [String: Int64] {
+                let before = try await app.executions()
+                #expect(try await request().status == status)
+                return try await app.executions().difference(from: before).filter { $0.key != "TouchSession" }
+            }
+            func short(_ name: String) -> [String: Int64] { ["AuthenticateForWrite": 1, name: 1] }
+            func both(_ name: String, _ full: String) -> [String: Int64] {
+                ["AuthenticateForWrite": 2, name: 1, full: 1]
+            }
+            let absent = ["If-None-Match": "*"]
+            let present = ["If-Match": "*"]
+
+            #expect(try await executed(201) { try await ada.client.put(path, item, absent) } == short("CreateItem>"))
+            #expect(
+                try await executed(200) { try await ada.client.put(path, item, absent) }
+                    == both("CreateItem>", "WriteItem>"), "the same again is unchanged")
+            #expect(
+                try await executed(200) { try await ada.client.put(path, item, present) }
+                    == both("ReplaceItem>", "WriteItem>"), "the same again is unchanged")
+            #expect(try await ada.client.get(path).integer("revision") == 1)
+            #expect(
+                try await executed(200) { try await ada.client.put(path, ItemTests.item(), present) }
+                    == short("ReplaceItem>"))
+            #expect(
+                try await executed(412) { try await ada.client.put(path, item, ["If-Match": "\"1\""]) }
+                    == both("ReplaceItem>", "WriteItem>"))
+            #expect(
+                try await executed(200) { try await ada.client.delete(path, ["If-Match": "\"2\""]) }
+                    == short("BuryOneItem>"))
+            #expect(
+                try await executed(404) { try await ada.client.delete(path, present) }
+                    == short("BuryOneItem>"), "the full statement has a connection of its own")
+            #expect(
+                try await executed(201) { try await ada.client.put(path, item, absent) }
+                    == both("CreateItem>", "WriteItem>"), "over a tombstone")
+            #expect(
+                try await executed(200) { try await ada.client.delete(path, present) }
+                    == short("BuryOneItem>"), "of what it held before something is kept")
+            #expect(
+                try await executed(412) { try await ada.client.put(path, item, present) }
+                    == both("ReplaceItem>", "WriteItem>"))
+        }
+    }
+
+    /// What one of two accounts does by whichever path there is, and the other by the full statements.
+    private enum Change: CaseIterable {
+        case create, recreate, replace, replaceRevision, again, delete, deleteRevision
+    }
+
+    @Test(arguments: ["max_items = 4", "deleted_days = 0", "max_items = 2", "max_bytes = 100"])
+    func `whichever path a change takes, the same becomes of it`(_ limit: String) async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET max_items = 4, max_item_bytes = 70, max_bytes = 200")
+            try await app.administer("UPDATE saltern.plans SET \(limit)")
+            let short = try await app.register()
+            let full = try await app.register()
+            let caller = try app.caller(of: full.client)
+            let ids = (0..<6).map { _ in ItemID.random() }
+            let bodies = (0..<8).map { number in
+                [UInt8](repeating: 0xFF, count: 3) + SecureRandom.bytes(20 + 9 * number)
+            }
+            for step in 0..<250 {
+                let id = ids.randomElement() ?? ids[0]
+                let bytes = bodies.randomElement() ?? bodies[0]
+                let change = Change.allCases.randomElement() ?? .create
+                let revision = try await short.client.get("/v1/items/\(id)").integer("revision") ?? 1
+                let precondition: Precondition =
+                    switch change {
+                    case .create, .recreate: .absent
+                    case .replace, .again, .delete: .present
+                    case .replaceRevision, .deleteRevision: .revision(Int64(max(1, revision - Int.random(in: 0...1))))
+                    }
+                let fields =
+                    switch precondition {
+                    case .absent: ["If-None-Match": "*"]
+                    case .present: ["If-Match": "*"]
+                    case .revision(let revision): ["If-Match": EntityTag.text(of: revision)]
+                    }
+                let status: Int
+                let outcome: ItemOutcome
+                if change == .delete || change == .deleteRevision {
+                    let burial = BuryItem(id: id, precondition: precondition)
+                    status = try await short.client.delete("/v1/items/\(id)", fields).status
+                    outcome = try #require(try await Self.write(burial, caller, app)).change.outcome
+                } else {
+                    let body = try SealedBytes(bytes, format: .opaque)
+                    let json: JSONValue = ["format": "opaque", "body": .string(Base64.encodeToString(bytes))]
+                    status = try await short.client.put("/v1/items/\(id)", json, fields).status
+                    let write = WriteItem(
+                        id: id, precondition: precondition, collection: .standard, format: .opaque, iterations: nil,
+                        title: nil, body: body)
+                    outcome = try #require(try await Self.write(write, caller, app)).outcome
+                }
+                #expect(status == Self.status(of: outcome), "step \(step), \(change): \(outcome)")
+            }
+            #expect(try await app.execute(FindDifferences()) == [])
+            for account in [short, full] {
+                let id = try #require(AccountID(pathParameter: account.id))
+                let counters = try #require(try await app.execute(CompareCounters(accountID: id)).first)
+                #expect(counters.counted == counters.actual)
+            }
+        }
+    }
+
+    private static func write<Write: AccountWrite>(
+        _ write: Write, _ caller: Caller, _ app: TestApplication
+    ) async throws -> Write.Row? {
+        let postgres = app.postgres
+        return try await app.run {
+            try await postgres.execute(
+                AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)),
+                Guarded(caller: caller, write: write)
+            ).1.first
+        }
+    }
+
+    private static func status(of outcome: ItemOutcome) -> Int {
+        switch outcome {
+        case .created: 201
+        case .updated, .deleted, .restored, .unchanged: 200
+        case .notFound, .gone: 404
+        case .preconditionFailed: 412
+        case .itemQuota, .itemByteQuota, .byteQuota: 403
+        }
+    }
+
+    /// What two accounts have that is not the same.
+    private struct FindDifferences: Statement {
+        typealias Row = String
+        static let isReadOnly = true
+        static let sql: SQL<Self> = """
+            SELECT d.what FROM (
+                SELECT format('item %s %s %s %s %s %s', i.item_id, i.revision, i.deleted, i.format, i.body,
+                    i.updated_at) AS what
+                FROM saltern.items i
+                UNION ALL
+                SELECT format('kept %s %s %s', k.item_id, k.body, k.expires_at) FROM saltern.deleted_contents k
+                UNION ALL
+                SELECT format('counts %s %s %s %s %s %s %s', a.revision, a.item_count, a.item_bytes,
+                    a.tombstone_count, a.kept_count, a.kept_bytes, a.purged_revision)
+                FROM saltern.accounts a
+            ) d GROUP BY d.what HAVING count(*) <> 2
+            """
+    }
+
+    @Test(arguments: [
+        "UPDATE saltern.accounts SET locked_at = now()",
+        "DELETE FROM saltern.sessions",
+        "UPDATE saltern.sessions SET restricted = true",
+        "UPDATE saltern.plans SET max_items = 1, max_bytes = 0",
+        "UPDATE saltern.accounts SET tombstone_count = 2000, kept_count = 1000000, item_count = 1000000",
+        "UPDATE saltern.plans SET deleted_days = 0, max_item_bytes = 1",
+    ])
+    func `a short path changes nothing when what it asks for has changed since its lock was asked for`(
+        _ change: String
+    ) async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem(ItemTests.item(plaintext: 10))
+            let item = try #require(ItemID(pathParameter: String(path.dropFirst("/v1/items/".count))))
+            let caller = try app.caller(of: ada.client)
+            let body = try SealedBytes([UInt8](repeating: 0xFF, count: 3) + SecureRandom.bytes(57), format: .opaque)
+            func put(_ id: ItemID, _ precondition: Precondition) -> WriteItem {
+                WriteItem(
+                    id: id, precondition: precondition, collection: .standard, format: .opaque, iterations: nil,
+                    title: nil, body: body)
+            }
+            try await app.administer("UPDATE saltern.plans SET max_items = 1000")
+            try await app.administer(change)
+            let replacement = Guarded(caller: caller, write: ReplaceItem(write: put(item, .present)))
+            let creation = Guarded(caller: caller, write: CreateItem(write: put(.random(), .absent)))
+            let burial = Guarded(caller: caller, write: BuryOneItem(burial: BuryItem(id: item, precondition: .present)))
+            if !change.contains("item_count") { #expect(try await app.execute(replacement).isEmpty) }
+            #expect(try await app.execute(creation).isEmpty)
+            #expect(try await app.execute(burial).isEmpty)
+        }
+    }
+}

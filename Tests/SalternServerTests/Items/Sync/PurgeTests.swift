@@ -1,0 +1,128 @@
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct PurgeTests {
+    private func purge(_ app: TestApplication, biteSize: Int = 500) async throws -> Purge.Report? {
+        let sessions = SessionPolicy(idleTimeout: .seconds(200 * 86_400), lifetime: .seconds(365 * 86_400))
+        return try await app.run { [postgres = app.postgres, now = app.clock.now] in
+            try await Purge(
+                database: postgres, sessions: sessions, policy: PurgePolicy(biteSize: biteSize), now: now
+            ).run()
+        }
+    }
+
+    private static let day = Duration.seconds(86_400)
+
+    @Test func `tombstones, contents and sessions go when they are due, in small bites, and cursors expire`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let kept = try await ada.createItem()
+            for _ in 0..<7 {
+                _ = try await ada.client.delete(try await ada.createItem(), ["If-Match": "*"])
+            }
+            let bob = try await app.register()
+            _ = try await bob.client.delete(try await bob.createItem(), ["If-Match": "*"])
+            let old = try #require(try await ada.client.get("/v1/changes?limit=1").string("cursor"))
+            let behind = SyncCursor(revision: 5, floor: 5).text
+
+            #expect(try await purge(app) == Purge.Report())
+            app.clock.advance(by: .seconds(30 * 86_400))
+            #expect(try await purge(app, biteSize: 3) == Purge.Report(contents: 8))
+            app.clock.advance(by: .seconds(60 * 86_400 - 1))
+            #expect(try await purge(app) == Purge.Report())
+            let client = try await app.logIn(ada)
+            #expect(try await client.get("/v1/changes?since=\(behind)").array("changes")?.count == 5)
+            app.clock.advance(by: .seconds(1))
+            #expect(try await purge(app, biteSize: 3) == Purge.Report(tombstones: 8))
+            #expect(try await purge(app) == Purge.Report())
+
+            #expect(try await client.get("/v1/changes?since=\(behind)").code == "cursor_expired")
+            #expect(try await client.get("/v1/changes?since=\(old)").status == 200)
+            let all = try await client.get("/v1/changes")
+            #expect(all.array("changes")?.count == 1)
+            #expect(try await client.get(kept).status == 200)
+            #expect(try await client.get("/v1/account").integer("usage.items") == 1)
+
+            app.clock.advance(by: .seconds(200 * 86_400))
+            // The first login of each; Ada's second one removed hers, because for the service it was idle.
+            let report = try await purge(app, biteSize: 1)
+            #expect(report?.sessions == 2)
+        }
+    }
+
+    @Test func `what was purged stays purged when an older tombstone follows`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            for _ in 0..<2 { _ = try await ada.client.delete(try await ada.createItem(), ["If-Match": "*"]) }
+            // Nodes' clocks differ: the later tombstone says that it is the older one.
+            try await app.administer(
+                "UPDATE saltern.items SET updated_at = updated_at - interval '50 days' WHERE revision = 4")
+            let between = SyncCursor(revision: 3, floor: 3).text
+            app.clock.advance(by: .seconds(60 * 86_400))
+            #expect(try await purge(app)?.tombstones == 1)
+            app.clock.advance(by: .seconds(40 * 86_400))
+            #expect(try await purge(app)?.tombstones == 1)
+            let client = try await app.logIn(ada)
+            #expect(try await client.get("/v1/changes?since=\(between)").code == "cursor_expired")
+        }
+    }
+
+    @Test func `an item that lives again is not purged`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem()
+            _ = try await ada.client.delete(path, ["If-Match": "*"])
+            _ = try await ada.client.send(.post, path + "/restore", fields: ["If-Match": "*"])
+            app.clock.advance(by: .seconds(91 * 86_400))
+            #expect(try await purge(app)?.tombstones == 0)
+            let account = try await app.logIn(ada)
+            #expect(try await account.get(path).status == 200)
+        }
+    }
+
+    @Test func `one node purges at a time`() async throws {
+        try await TestApplication.with { app in
+            let report = try await app.run { [postgres = app.postgres, now = app.clock.now] in
+                try await postgres.withConnection { connection in
+                    let isTaken = try await connection.execute(TakePurgeLock()).first
+                    #expect(isTaken == true)
+                    return try await Purge(
+                        database: postgres, sessions: SessionPolicy(), policy: PurgePolicy(), now: now
+                    ).run()
+                }
+            }
+            #expect(report == nil)
+        }
+    }
+
+    @Test func `what is due is found by its index`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            try await app.administer(
+                """
+                INSERT INTO saltern.items
+                    (account_id, item_id, revision, deleted, collection, format, body, created_at, updated_at)
+                SELECT '\(ada.id)', gen_random_uuid(), n, n % 50 = 0, 'default', CASE WHEN n % 50 > 0 THEN 'opaque' END,
+                    CASE WHEN n % 50 > 0 THEN '\\x00'::bytea END, now(), now() - n * interval '1 minute'
+                FROM generate_series(1, 20000) n;
+                ANALYZE saltern.items
+                """)
+            let plan = try await app.execute(ExplainOldTombstones())
+            #expect(
+                plan.contains { $0.contains("Index Scan using tombstones_by_age") }, "\(plan.joined(separator: "\n"))")
+        }
+    }
+
+    private struct ExplainOldTombstones: Statement {
+        typealias Row = String
+        static let isReadOnly = true
+        static let sql: SQL<Self> = "EXPLAIN \(FindOldTombstones.sql, of: \.explained)"
+        let explained = FindOldTombstones(before: Timestamp(unixSeconds: 0), limit: 500)
+    }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+@Suite struct StatementTests {
+    @Test func `the list of statements is complete`() throws {
+        var declared: Set<String> = []
+        for source in try Self.sources() {
+            for match in source.matches(of: /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite) \{/) {
+                switch match.2 {
+                case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
+                case "AccountWrite": declared.insert("Guarded<\(match.1)>")
+                default: declared.insert(String(match.1))
+                }
+            }
+        }
+        #expect(declared.count > 15)
+        #expect(Set(Application.statements.map(\.name)) == declared)
+    }
+
+    @Test func `the server's role can prepare every statement`() async throws {
+        try await TestApplication.with { app in
+            for (index, statement) in Application.statements.enumerated() {
+                // SQL's own PREPARE takes no LOCK.
+                let sql =
+                    statement.name == "KeepChangesOut"
+                    ? "BEGIN; \(statement.sql); ROLLBACK" : "PREPARE s\(index) AS \(statement.sql)"
+                await #expect(throws: Never.self, "\(statement.name)") {
+                    try await app.script(sql, url: app.database.serverURL)
+                }
+            }
+        }
+    }
+
+    /// Statements that look into many accounts, or into none, and why they may. They change nothing that is spread.
+    private static let acrossAccounts: Set<String> = [
+        // What is due for purging is looked for everywhere.
+        "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
+        "FindOldAttempts", "FindExpiredRotations",
+        // Master keys are counted and exchanged everywhere.
+        "CountSealedSecrets", "FindOutdatedSecrets",
+        // An advisory lock belongs to no table, nor does a setting; the base is moved while nobody changes anything.
+        "TakePurgeLock", "ReleasePurgeLock", "JoinWholeSets", "LimitLockWait", "KeepChangesOut",
+        // After a restore the sessions of all accounts end.
+        "FindAccountsWithSessions",
+        // The invitation that an account came with, when the account is exported.
+        "Owned<ExportInvites>",
+        // The quantiles of all accounts, once a day.
+        "RedrawDecoys",
+        // An operator's questions, asked by hand.
+        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts",
+        "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
+    ]
+
+    /// Statements that are about the database's own time.
+    private static let tellingTheTime: Set<String> = ["ReadDatabase", "MoveRevisionBase"]
+
+    @Test(arguments: Application.statements.map(\.name))
+    func `a statement names the key of every table, and obeys the rules of distribution`(_ name: String) throws {
+        let sql = try #require(Application.statements.first { $0.name == name }?.sql)
+        let flat = sql.replacing(/\s+/, with: " ")
+        #expect(!flat.contains(/VALUES \([^)]*SELECT/), "no scalar subquery in VALUES")
+        #expect(!flat.contains(/ON CONFLICT .* SET .*(now\(\)|CURRENT_TIMESTAMP|random\(\))/))
+        if !Self.tellingTheTime.contains(name) {
+            #expect(
+                !flat.contains(/\b(now|clock_timestamp|random|gen_random_uuid|nextval)\(/),
+                "the time and randomness are parameters")
+        }
+        if name.hasPrefix("Guarded<") {
+            let guardian = Caller.hasLiveSession.text.replacing(/\$\d+/, with: "$")
+            #expect(sql.replacing(/\$\d+/, with: "$").contains(guardian), "a write must guard itself")
+        }
+        if Self.acrossAccounts.contains(name) {
+            #expect(!flat.contains("FOR UPDATE"))
+            for table in flat.matches(of: /(?:INTO|DELETE FROM|UPDATE) saltern\.(\w+)/) {
+                #expect(SchemaTests.distributionColumn(of: String(table.1)) == nil, "\(table.0)")
+            }
+            return
+        }
+        var tables: Set<String> = []
+        for table in flat.matches(
+            of: /(?:FROM|JOIN|UPDATE) saltern\.(\w+)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT|ORDER|LIMIT)(\w+))?/)
+        {
+            tables.insert(String(table.1))
+            guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
+            let owner = table.2.map { "\($0)." } ?? ""
+            // The one question for many accounts: every row is still found by its account.
+            let named = [" = $", " = ANY($"] + (name == "FindMovedRevisions" ? [" = w.account_id"] : [])
+            #expect(named.contains { flat.contains(owner + column + $0) }, "\(name): \(table.0)")
+        }
+        for table in flat.matches(of: /INTO saltern\.(\w+)(?: AS \w+)? \(([^)]*)\)/) {
+            tables.insert(String(table.1))
+            guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
+            #expect(table.2.hasPrefix(column), "\(name): an insert begins with the key")
+        }
+        #expect(!tables.isEmpty)
+    }
+
+    @Test func `a write without a live session changes nothing by itself`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem()
+            let account = try #require(AccountID(pathParameter: ada.id))
+            let item = try #require(ItemID(pathParameter: String(path.dropFirst("/v1/items/".count))))
+            // The right account with a token that nobody has.
+            let stranger = try Caller(
+                PresentedToken(RequestFieldsFixture.bearer(SessionToken(for: account).text)), now: app.clock.now,
+                policy: SessionPolicy())
+            let session = try #require(SessionID(pathParameter: ada.sessionID))
+            let sealed = try SealedBytes([UInt8](repeating: 0xFF, count: 3), format: .opaque)
+            let write = WriteItem(
+                id: item, precondition: .present, collection: .standard, format: .opaque, iterations: nil, title: nil,
+                body: sealed)
+            #expect(try await app.execute(Guarded(caller: stranger, write: write)).isEmpty)
+            #expect(try await app.execute(Guarded(caller: stranger, write: ReplaceItem(write: write))).isEmpty)
+            let creation = CreateItem(
+                write: WriteItem(
+                    id: .random(), precondition: .absent, collection: .standard, format: .opaque, iterations: nil,
+                    title: nil, body: sealed))
+            #expect(try await app.execute(Guarded(caller: stranger, write: creation)).isEmpty)
+            let burial = BuryItem(id: item, precondition: .present)
+            #expect(try await app.execute(Guarded(caller: stranger, write: burial)).isEmpty)
+            #expect(try await app.execute(Guarded(caller: stranger, write: BuryOneItem(burial: burial))).isEmpty)
+            #expect(try await app.execute(Guarded(caller: stranger, write: RemoveSession(id: session))).isEmpty)
+            #expect(try await app.execute(Guarded(caller: stranger, write: RemoveOtherSessions())).isEmpty)
+            #expect(try await app.execute(Guarded(caller: stranger, write: RemoveCurrentSession())).isEmpty)
+            #expect(try await ada.client.get(path).integer("revision") == 1)
+            #expect(try await ada.client.get("/v1/account").integer("usage.sessions") == 1)
+        }
+    }
+
+    private static func sources() throws -> [String] {
+        let folder = SchemaTests.folder("Sources/SalternServer")
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { $0.hasSuffix(".swift") }
+        return try files.map { try String(contentsOfFile: folder + "/" + $0, encoding: .utf8) }
+    }
+}

@@ -1,0 +1,220 @@
+import Cryptography
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+/// The statements that requests send, for one account of a ``SkewedDatabase``, each with how many rows it may touch.
+struct HotStatements {
+    /// A statement, and its bound.
+    struct Probe {
+        let name: String
+        let rows: Int
+        private let make: (Bool) -> Explain
+
+        init<S: Statement>(_ statement: S, rows: Int) {
+            name = String(describing: S.self)
+            self.rows = rows
+            make = { Explain(statement, isGeneric: $0) }
+        }
+
+        func explain(isGeneric: Bool) -> Explain { make(isGeneric) }
+    }
+
+    /// A day after everything was made.
+    static let now = Timestamp(unixSeconds: 1_767_312_000)
+
+    private let owner: SkewedDatabase.Owner
+    private let caller: Caller
+
+    init(_ owner: SkewedDatabase.Owner) throws {
+        self.owner = owner
+        caller = Caller(
+            SessionKey(accountID: owner.account, tokenHash: owner.tokenHash), now: Self.now, policy: SessionPolicy())
+    }
+
+    var probes: [Probe] {
+        get async throws { try await items + sync + sessions + shares + rest }
+    }
+
+    private func read<Read: AccountRead>(_ read: Read, rows: Int) -> Probe {
+        Probe(Owned(accountID: owner.account, read: read), rows: rows)
+    }
+
+    private func write<Write: AccountWrite>(_ write: Write, rows: Int) -> Probe {
+        Probe(Guarded(caller: caller, write: write), rows: rows)
+    }
+
+    private func put(_ id: ItemID, _ precondition: Precondition) throws -> WriteItem {
+        WriteItem(
+            id: id, precondition: precondition, collection: .standard, format: .opaque, iterations: nil, title: nil,
+            body: try Self.sealed)
+    }
+
+    private static var sealed: SealedBytes {
+        get throws { try SealedBytes(SecureRandom.bytes(64), format: .opaque) }
+    }
+
+    private var items: [Probe] {
+        get throws {
+            let first = try owner.item(1)
+            let range = ItemRange(first: ItemPage.lowest, collection: nil, limit: 100)
+            return [
+                Probe(Authenticate(caller: caller, touchInterval: .seconds(60)), rows: 2),
+                Probe(AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)), rows: 2),
+                Probe(TouchSession(caller: caller, touchInterval: .seconds(60)), rows: 2),
+                read(FindItem(id: first), rows: 1),
+                read(FindItems(range: range, byteLimit: 1 << 22), rows: 101 * 2),
+                read(FindItemHeaders(range: range), rows: 101 * 2),
+                read(FindSliceEnd(first: ItemPage.lowest), rows: Int(FindSliceEnd.size) + 1),
+                write(try put(first, .present), rows: 6),
+                write(try put(ItemID.random(), .absent), rows: 6),
+                write(try put(owner.item(10), .absent), rows: 6),
+                write(ReplaceItem(write: try put(first, .present)), rows: 4),
+                write(ReplaceItem(write: try put(first, .revision(1))), rows: 4),
+                write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 4),
+                write(BuryOneItem(burial: BuryItem(id: first, precondition: .present)), rows: 6),
+                write(BuryItem(id: first, precondition: .present), rows: 12),
+                write(UnburyItem(id: try owner.item(10), precondition: .present), rows: 10),
+            ]
+        }
+    }
+
+    private var sync: [Probe] {
+        get async throws {
+            let operations = try [1, 2, 3, 11, 12].map { number in
+                BatchOperation(
+                    id: try owner.item(number), ifRevision: nil,
+                    content: number % 2 == 0
+                        ? nil
+                        : ItemContent(
+                            format: .opaque, collection: .standard, iterations: nil, title: nil, body: try Self.sealed))
+            }
+            var staged: [StagedItem] = []
+            for number in [21, 22, 23] {
+                staged.append(
+                    try await StagedItem(
+                        json: RotationClient.staged(
+                            "\(try owner.item(number))", Int64(number), Fixtures.passwordKey("sealed")),
+                        formats: SealedFormat.allCases, pace: .yielding))
+            }
+            var question = FindMovedRevisions.Question()
+            question.append(SessionKey(accountID: owner.account, tokenHash: owner.tokenHash), revision: 0)
+            return [
+                write(ApplyBatch(operations: operations), rows: 40),
+                read(
+                    FindChanges(
+                        range: ChangeRange(
+                            since: SyncCursor(revision: 0, floor: 0), limit: 100, listsAllTombstones: true),
+                        byteLimit: 1 << 22), rows: 102),
+                read(
+                    FindChanges(
+                        range: ChangeRange(since: nil, limit: 100, listsAllTombstones: true), byteLimit: 1 << 22),
+                    rows: 102),
+                read(
+                    FindChanges(
+                        range: ChangeRange(
+                            since: SyncCursor(revision: 19_990, floor: 19_990), limit: 100, listsAllTombstones: true),
+                        byteLimit: 1 << 22), rows: 102),
+                read(
+                    FindChangeHeaders(range: ChangeRange(since: nil, limit: 100, listsAllTombstones: true)),
+                    rows: 102),
+                read(FindRevision(), rows: 1),
+                Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 2),
+                write(StageBatch(id: try owner.rotation(), items: staged), rows: 20),
+                read(FindRotation(id: try owner.rotation(), now: Self.now), rows: 2),
+                Probe(FindRotations(accountID: owner.account), rows: 1),
+            ]
+        }
+    }
+
+    /// The plan bounds an account's sessions: here they are 100. Of each kind of event there are a hundred, too.
+    private var sessions: [Probe] {
+        get throws {
+            let subject = AttemptSubject(SHA256.hash(Array("subject \(owner.account)".utf8)))
+            let counter = AttemptCounter(
+                subject: subject, place: AttemptPlace(SHA256.hash(Array("1".utf8))))
+            let session = NewSession(accountID: owner.account, now: Self.now, policy: SessionPolicy())
+            return [
+                Probe(FindLogin(userid: owner.userid), rows: 1),
+                Probe(FindKDFParameters(userid: owner.userid, slot: 1), rows: 2),
+                // A userid has eighteen counters at most.
+                Probe(FindFailedAttempts(subject: subject, places: [counter.place, .stranger]), rows: 18),
+                Probe(ReserveAttempt(counter: counter, now: Self.now), rows: 1),
+                Probe(
+                    RecordFailedAttempt(counter: counter, kind: .passwordKey, now: Self.now, isReserved: false),
+                    rows: 1),
+                Probe(RemoveFailedAttempts(counter: counter), rows: 1),
+                Probe(
+                    OpenSession(
+                        accountID: owner.account, tokenHash: session.token.hash, sessionID: session.id, deviceName: nil,
+                        now: Self.now, idleSince: caller.idleSince, expiresAt: session.expiresAt, isPermitted: true,
+                        credentialRevision: 1), rows: 110),
+                Probe(
+                    TrimSessions(
+                        accountID: owner.account, now: Self.now, idleSince: caller.idleSince,
+                        tokenHash: owner.tokenHash, otherSessions: 99), rows: 410),
+                read(
+                    FindSessions(tokenHash: owner.tokenHash, now: Self.now, idleSince: caller.idleSince), rows: 100),
+                write(RemoveSession(id: SessionID.random()), rows: 310),
+                write(RemoveCurrentSession(), rows: 210),
+                read(FindAccount(now: Self.now, idleSince: caller.idleSince), rows: 220),
+                read(FindUserid(), rows: 1),
+                Probe(FindAnySession(caller: caller), rows: 2),
+                Probe(FindCredentialRevision(caller: caller), rows: 2),
+                Probe(LockAccountWholly(accountID: owner.account), rows: 1),
+            ]
+        }
+    }
+
+    private var shares: [Probe] {
+        get async throws {
+            let id = try owner.share()
+            let content = try await JSONMembers.read(ShareFixtures.content(), pace: .yielding) {
+                try await ShareContent(&$0, now: Self.now, pace: .yielding)
+            }
+            return [
+                Probe(TakeView(id: id, now: Self.now), rows: 1),
+                Probe(CountViewsLeft(id: id, now: Self.now), rows: 1),
+                Probe(FindManagedShare(id: id, now: Self.now, manageHash: owner.tokenHash), rows: 1),
+                Probe(UpdateShare(id: id, now: Self.now, manager: .owner(owner.account), content: content), rows: 1),
+                Probe(RemoveShare(id: id, now: Self.now, manager: .owner(owner.account)), rows: 1),
+                write(InsertAccountShare(id: ShareID.random(), expiresAt: nil, byteCount: 10), rows: 210),
+                Probe(
+                    InsertShare(
+                        account: owner.account, id: try owner.share(0), manageHash: owner.tokenHash, content: content,
+                        now: Self.now),
+                    rows: 1),
+                read(FindAccountShares(position: .first, now: Self.now, limit: 101), rows: 101),
+                Probe(FindShareHeaders(ids: [id], now: Self.now, owner: owner.account), rows: 1),
+                Probe(LockShareOwner(accountID: owner.account), rows: 2),
+                Probe(UpdateAccountShare(accountID: owner.account, id: id, expiresAt: Self.now), rows: 1),
+                Probe(RemoveAccountShares(accountID: owner.account, ids: [id]), rows: 101),
+            ]
+        }
+    }
+
+    private var rest: [Probe] {
+        get throws {
+            [
+                read(FindKeyring(), rows: 1),
+                write(
+                    WriteKeyring(
+                        precondition: .absent, keyring: try Keyring(json: .string(Fixtures.sealed())),
+                        coversRecovery: true), rows: 5),
+                write(WriteReceipt(receipt: try Receipt(json: "receipt")), rows: 204),
+                read(FindSecurityLog(position: .newest, limit: 51), rows: 151),
+                Probe(RecordSecurityEvent(accountID: owner.account, kind: .exported, now: Self.now), rows: 202),
+                Probe(LockAccount(accountID: owner.account), rows: 1),
+                Probe(FindOldTombstones(before: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindExpiredContents(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindExpiredRotations(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindEndedShares(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(
+                    FindEndedSessions(after: nil, now: Self.now, idleSince: caller.idleSince, limit: 100), rows: 100),
+            ]
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+/// What a statement of a request costs does not depend on other accounts, nor on how many items its own account has
+/// beside the one it is about, whatever the planner knows or believes.
+@Suite struct QueryPlanTests {
+    /// What the planner knows.
+    enum Statistics: String, CaseIterable {
+        /// The statistics are of the time when every account had one item.
+        case stale
+        case fresh
+        case absent
+    }
+
+    @Test func `hot statements touch the rows that they are about, whatever the statistics say`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer(Explain.function)
+            let database = try SkewedDatabase(app)
+            try await database.fillSmall()
+            try await database.analyze()
+            try await database.fillLarge()
+            for statistics in Statistics.allCases {
+                switch statistics {
+                case .stale: break
+                case .fresh: try await database.analyze()
+                case .absent: try await database.forgetStatistics()
+                }
+                for owner in [database.large, database.small] {
+                    for probe in try await HotStatements(owner).probes {
+                        for isGeneric in [true, false] {
+                            let plan = try await app.execute(probe.explain(isGeneric: isGeneric)).first
+                            let executed = try ExecutedPlan(json: try #require(plan))
+                            let why: Comment = """
+                                \(probe.name), \(isGeneric ? "generic" : "custom"), \(statistics) statistics, \
+                                \(owner.name): \(executed)
+                                """
+                            #expect(executed.rows <= probe.rows, why)
+                            #expect(executed.buffers <= 60 + 12 * probe.rows, why)
+                            #expect(executed.sequentialScans.isEmpty, why)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+}
+
+/// Executes a statement with its parameters, tells how, and undoes it.
+struct Explain: Statement {
+    typealias Row = String
+
+    let types: String
+    let arguments: String
+    let text: String
+    let isGeneric: Bool
+
+    private var mode: String { isGeneric ? "force_generic_plan" : "force_custom_plan" }
+
+    /// An exception undoes what the block has done, and leaves variables as they are.
+    static let function = """
+        CREATE FUNCTION public.explained(types text, arguments text, body text, mode text) RETURNS text
+        LANGUAGE plpgsql AS $$
+        DECLARE plan json;
+        BEGIN
+            EXECUTE 'PREPARE explained ' || types || ' AS ' || body;
+            BEGIN
+                PERFORM set_config('plan_cache_mode', mode, true);
+                EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json) EXECUTE explained ' || arguments INTO plan;
+                RAISE EXCEPTION SQLSTATE 'UNDO1';
+            EXCEPTION WHEN SQLSTATE 'UNDO1' THEN NULL;
+            END;
+            DEALLOCATE explained;
+            RETURN plan::text;
+        END $$
+        """
+
+    static let sql: SQL<Self> = "SELECT public.explained(\(\.types), \(\.arguments), \(\.text), \(\.mode))"
+
+    init<S: Statement>(_ statement: S, isGeneric: Bool) {
+        types = SQLLiteral.types(of: statement)
+        arguments = SQLLiteral.arguments(of: statement)
+        text = S.sql.text
+        self.isGeneric = isGeneric
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import Glibc
+import SalternServer
+import Testing
+
+@testable import saltern
+
+@Suite struct LogWriterTests {
+    private static func pipe() throws -> (read: CInt, write: CInt) {
+        var ends: [CInt] = [0, 0]
+        try #require(Glibc.pipe(&ends) == 0)
+        return (ends[0], ends[1])
+    }
+
+    private static func line(_ number: Int) -> [UInt8] {
+        Array("\(number) \(String(repeating: "x", count: 60_000))\n".utf8)
+    }
+
+    @Test(arguments: [false, true])
+    func `a reader that has stopped holds up neither requests nor the end, and misses nothing when it goes on`(
+        isNonBlocking: Bool
+    ) async throws {
+        let ends = try Self.pipe()
+        if isNonBlocking { #expect(fcntl(ends.write, F_SETFL, O_NONBLOCK) == 0) }
+        let writer = LogWriter(descriptor: ends.write)
+        let lines = (0..<40).map(Self.line)
+        for line in lines { writer.write(line, level: .info) }
+        #expect(!writer.flush(within: .milliseconds(300)))
+
+        let expected = lines.flatMap { $0 }
+        let reader = Task.detached {
+            var bytes: [UInt8] = []
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while bytes.count < expected.count {
+                let count = Glibc.read(ends.read, &buffer, buffer.count)
+                guard count > 0 else { break }
+                bytes += buffer[..<count]
+            }
+            return bytes
+        }
+        #expect(await reader.value == expected)
+        #expect(writer.flush(within: .seconds(60)))
+    }
+
+    @Test func `beyond four megabytes lines are dropped and counted`() async throws {
+        let ends = try Self.pipe()
+        let writer = LogWriter(descriptor: ends.write)
+        for number in 0..<200 { writer.write(Self.line(number), level: .info) }
+        let reader = Task.detached {
+            var text = ""
+            var buffer = [UInt8](repeating: 0, count: 65_536)
+            while !text.contains("log_lines_dropped") {
+                let count = Glibc.read(ends.read, &buffer, buffer.count)
+                guard count > 0 else { break }
+                text = String(text.suffix(200)) + String(decoding: buffer[..<count], as: UTF8.self)
+            }
+            return text
+        }
+        #expect(await reader.value.contains(#""level":"error","event":"log_lines_dropped","count":"#))
+    }
+}
+
+@Suite struct SignalStateMachineTests {
+    @Test func `a signal to stop ends a server that has not begun, and lets one that serves finish`() {
+        var starting = SignalStateMachine()
+        #expect(starting.received(.reload) == .tell(.reload))
+        #expect(starting.received(.stop) == .exit)
+        var serving = SignalStateMachine()
+        serving.started()
+        #expect(serving.received(.reload) == .tell(.reload))
+        #expect(serving.received(.stop) == .tell(.stop))
+    }
+
+    @Test func `a second signal to stop ends the process at once`() {
+        var machine = SignalStateMachine()
+        machine.started()
+        _ = machine.received(.stop)
+        #expect(machine.received(.reload) == SignalStateMachine.Action.none)
+        #expect(machine.received(.stop) == .die)
+    }
+}
+
+@Suite struct TrimPolicyTests {
+    private static let mebibyte = 1_048_576
+
+    @Test func `free memory is given back when much has become free since the last time, and again only then`() {
+        var policy = TrimPolicy()
+        for free in [10, 12, 18] { #expect(policy.isDue(free: free * Self.mebibyte) == false) }
+        #expect(policy.isDue(free: 19 * Self.mebibyte) == true)
+        // What was given back still counts as free.
+        #expect(policy.isDue(free: 19 * Self.mebibyte) == false)
+    }
+
+    @Test func `what was in use at every look and is free at the end is given back`() {
+        var policy = TrimPolicy()
+        for free in [5, 1, 3, 2] { #expect(policy.isDue(free: free * Self.mebibyte) == false) }
+        #expect(policy.isDue(free: 120 * Self.mebibyte) == true)
+        #expect(policy.isDue(free: 4 * Self.mebibyte) == false)
+        #expect(policy.isDue(free: 119 * Self.mebibyte) == true)
+    }
+}
+
+@Suite struct ProcessLimitsTests {
+    @Test func `the limit of descriptors is raised as far as it goes`() {
+        var limit = rlimit()
+        #expect(getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0)
+        #expect(ProcessLimits.raiseDescriptors() == Int(clamping: limit.rlim_max))
+    }
+}

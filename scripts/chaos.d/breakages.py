@@ -1,0 +1,164 @@
+"""The ways in which things break. Each breaks something, and heals what only an operator, or time, would heal."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from processes import Supervised, family, limit_descriptors, signal_all
+
+from traffic.database import Database
+from traffic.wire import Target
+
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+
+
+@dataclass
+class World:
+    """What there is to break."""
+
+    server: Supervised
+    postgres: Supervised
+    superuser: Database
+    target: Target
+    #: A folder on the small disk of the database; empty when the disk is not one of ours.
+    disk: str
+    work: str
+    frozen_seconds: float
+
+
+class Breakage(ABC):
+    name: ClassVar[str]
+    says: ClassVar[str]
+
+    def prepare(self, world: World) -> None:
+        """Before anybody writes."""
+
+    @abstractmethod
+    def happen(self, world: World, dice: random.Random) -> None:
+        """Breaks it, for as long as it takes, and heals it."""
+
+    def tidy(self, world: World) -> None:
+        """After everybody has looked."""
+
+
+class Kill(Breakage):
+    name = "kill"
+    says = "kill -9 of the server"
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        for _ in range(dice.randint(1, 2)):
+            starts = world.server.starts
+            world.server.send(signal.SIGKILL)
+            world.server.wait_for_start(starts)
+            time.sleep(dice.uniform(0, 1))
+
+
+class Crash(Breakage):
+    name = "crash"
+    says = "pg_ctl stop -m immediate"
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        # SIGQUIT is what pg_ctl sends for it: no checkpoint, recovery from the log at the next start.
+        starts = world.postgres.starts
+        world.postgres.send(signal.SIGQUIT)
+        world.postgres.wait_for_start(starts)
+
+
+class Freeze(Breakage):
+    name = "freeze"
+    says = "SIGSTOP of PostgreSQL"
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        stopped = family(world.postgres.pid)
+        signal_all(stopped, signal.SIGSTOP)
+        try:
+            time.sleep(world.frozen_seconds)
+        finally:
+            signal_all(stopped, signal.SIGCONT)
+
+
+class FullDisk(Breakage):
+    name = "full"
+    says = "no room on PostgreSQL's disk"
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        filler = os.path.join(world.disk, "filler")
+        try:
+            until = time.monotonic() + dice.uniform(3, 5)
+            with open(filler, "wb", buffering=0) as file:
+                while time.monotonic() < until:
+                    # Again and again: PostgreSQL frees some when it removes old log files.
+                    with contextlib.suppress(OSError):
+                        while True:
+                            file.write(bytes(1 << 16))
+                    with contextlib.suppress(RuntimeError):
+                        world.superuser.run("CHECKPOINT")
+                    time.sleep(0.2)
+        finally:
+            os.unlink(filler)
+
+
+class FewDescriptors(Breakage):
+    name = "descriptors"
+    says = "too few descriptors for the server, with clients and PostgreSQL asking for more"
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        server = world.server.pid
+        # Fewer than are open: those stay, and there is not one more.
+        before = limit_descriptors(server, dice.randint(8, 16))
+        guests: list[socket.socket] = []
+        try:
+            for _ in range(60):
+                with contextlib.suppress(OSError):
+                    guests.append(socket.create_connection(("127.0.0.1", world.target.port), 1))
+            world.superuser.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'")
+            time.sleep(dice.uniform(2, 4))
+        finally:
+            for guest in guests:
+                guest.close()
+            limit_descriptors(server, before)
+
+
+class Clock(Breakage):
+    name = "clock"
+    says = "the server's clock jumps, by up to six hours"
+
+    def prepare(self, world: World) -> None:
+        self.turn(world, 0)
+        world.server.restart(
+            {
+                "LD_PRELOAD": FAKETIME,
+                "FAKETIME_TIMESTAMP_FILE": self.file(world),
+                "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "DONT_FAKE_MONOTONIC": "1",
+            }
+        )
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        for _ in range(4):
+            self.turn(world, dice.choice([-1, 1]) * dice.choice([20, 120, 900, 3_600, 21_600]))
+            time.sleep(dice.uniform(0.5, 1.2))
+        self.turn(world, 0)
+
+    def tidy(self, world: World) -> None:
+        world.server.restart({})
+
+    def turn(self, world: World, seconds: int) -> None:
+        """In one step: the file is read at each look at the clock."""
+        with open(self.file(world) + ".new", "w", encoding="ascii") as file:
+            file.write(f"{seconds:+d}\n")
+        os.rename(self.file(world) + ".new", self.file(world))
+
+    def file(self, world: World) -> str:
+        return os.path.join(world.work, "clock")
+
+
+def every_breakage() -> list[Breakage]:
+    return [Kill(), Crash(), FewDescriptors(), FullDisk(), Clock(), Freeze()]

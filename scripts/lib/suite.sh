@@ -1,0 +1,62 @@
+# shellcheck shell=bash disable=SC2154
+# What scripts/hostile and scripts/soak have in common: a built server, a throw-away instance, a program in Python.
+
+suite_executable=
+suite_arguments=()
+
+# suite_begin ARGUMENT…: takes --help and --executable out of the arguments, and builds the server when none is named.
+suite_begin() {
+    while (($# > 0)); do
+        case $1 in
+            --help | -h) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" && exit 0 ;;
+            --executable)
+                suite_executable=$(absolute_path "${2:?--executable needs a path}")
+                [[ -x $suite_executable ]] || die "cannot execute $suite_executable"
+                shift 2
+                ;;
+            *) suite_arguments+=("$1") && shift ;;
+        esac
+    done
+    trap suite_end EXIT
+    trap 'exit 130' INT TERM HUP
+    ensure_packages "${suite_packages[@]}"
+    suite_build
+}
+
+suite_build() {
+    [[ -z $suite_executable ]] || return 0
+    require_swift
+    swift build --package-path "$repository" "${release_options[@]}" --product saltern >&2
+    suite_executable=$repository/.build/release/saltern
+}
+
+# shellcheck disable=SC2317  # the traps call it
+suite_end() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    stop_throwaway || status=1
+    exit "$status"
+}
+
+raise_file_limit() {
+    (($1 <= $(ulimit -n))) || ulimit -n "$1" || die "cannot have $1 open files; see ulimit -n"
+}
+
+# suite_variable NAME: a variable of the server's instance.
+suite_variable() (
+    # shellcheck source=/dev/null
+    source "$throwaway_home/run.env"
+    printf '%s\n' "${!1}"
+)
+
+# suite_run NAME ARGUMENT…: scripts/NAME.d/NAME.py against the throw-away server. In the background, so that a signal ends
+# it and not only us.
+suite_run() {
+    local name=$1 url=$throwaway_url home=$throwaway_home
+    shift
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$scripts/lib setpriv --pdeathsig TERM \
+        /usr/bin/python3 "$scripts/$name.d/$name.py" --url "$url" --home "$home" \
+        --owner-database "$(suite_variable SALTERN_OWNER_DATABASE_URL)" "$@" &
+    wait $!
+}
