@@ -41,7 +41,7 @@ metrics_port=$(free_port)
 start_own_server "SALTERN_METRICS_LISTEN=127.0.0.1:$metrics_port"
 
 scenario "it says so, in the log and in a metric"
-grep --quiet '"event":"clock_far_off"' "$own_home/run.log" || fail "the log to tell of the clock"
+wait_until 30 grep --quiet '"event":"clock_far_off"' "$own_home/run.log" || fail "the log to tell of the clock"
 difference=$(curl --silent --noproxy '*' "http://127.0.0.1:$metrics_port/metrics" |
     sed -n 's/^saltern_clock_difference_seconds \([0-9]*\)\..*/\1/p')
 ((difference >= 295 && difference <= 305)) || fail "about 300 seconds of difference, not $difference"

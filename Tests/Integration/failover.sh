@@ -101,7 +101,7 @@ wait_until 30 is_gone "$primary_pid" || fail "the primary to have ended"
 promote
 wait_until 60 answered || fail "the item to be read"
 expect_json .body "$content"
-grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
+wait_until 30 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
 for cursor in "$phone_cursor" "$laptop_cursor"; do
     request GET "/v1/changes?since=$cursor"
     expect_problem 410 cursor_expired
@@ -128,7 +128,7 @@ rm -rf -- "$postgres_sockets_before"
 promote
 start_own_server SALTERN_FAILOVER=synchronous "SALTERN_DATABASE_URL=$(database_url saltern_app)" \
     "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
-grep --quiet '"event":"failover_without_loss"' "$own_home/run.log" || fail "the log to tell of the failover"
+wait_until 30 grep --quiet '"event":"failover_without_loss"' "$own_home/run.log" || fail "the log to tell of the failover"
 request GET "/v1/changes?since=$cursor"
 expect_status 200
 expect_json '.changes | length' 0

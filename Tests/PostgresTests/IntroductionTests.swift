@@ -41,11 +41,14 @@ import Testing
             $0.onConnected = { _ in if welcomes.value == 0 { throw NotWelcome() } }
         }) { client in
             await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
+            // The request may give up before a first connection has been tried.
+            try await eventually { !recorder.events.isEmpty }
             let reason = ConnectionFailure.unsuitable("nobody is welcome")
             #expect(recorder.events == [.cannotConnect(reason)])
             #expect(reason.description.contains("nobody is welcome"))
             welcomes.add()
             try await eventually { (try? await client.execute(Echo(value: true))) == [true] }
+            try await eventually { recorder.events.count > 1 }
             #expect(recorder.events == [.cannotConnect(reason), .connected])
         }
     }

@@ -1,4 +1,5 @@
 internal import Dispatch
+internal import EventLoop
 internal import Glibc
 public import TransportSecurity
 
@@ -40,9 +41,10 @@ public final class RawConnection: @unchecked Sendable {
 
     private let queue = DispatchQueue(label: "connection")
     private let descriptor: CInt
+    /// Owns `descriptor`; nil once it is closed.
+    private var socket: OwnedDescriptor?
     private let tls: TLSConnection?
     private var received: [UInt8] = []
-    private var isOpen = true
     private var isToldOfTheEnd = false
 
     /// Connects to a port of 127.0.0.1; speaks TLS when `context` is given.
@@ -71,8 +73,12 @@ public final class RawConnection: @unchecked Sendable {
         port: UInt16, context: TLSClientContext?, source: String?, receiveBuffer: Int32?, sendTimeout: Duration
     ) throws {
         // A child process that another test starts must not keep the connection open.
-        let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        let socket = try OwnedDescriptor(
+            takingOwnershipOf: Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0),
+            from: "socket")
+        let descriptor = socket.rawValue
         self.descriptor = descriptor
+        self.socket = consume socket
         var timeout = timeval(tv_sec: 60, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         timeout.tv_sec = Int(sendTimeout.components.seconds)
@@ -82,18 +88,9 @@ public final class RawConnection: @unchecked Sendable {
         }
         let isBound = source.map { Self.with($0, port: 0) { bind(descriptor, $0, $1) } == 0 } ?? true
         let connected = Self.with("127.0.0.1", port: port) { connect(descriptor, $0, $1) }
-        guard isBound, connected == 0 else {
-            let code = errno
-            Glibc.close(descriptor)
-            throw Failure.cannotConnect(errno: code)
-        }
-        do {
-            tls = try context.map { try TLSConnection(context: $0, descriptor: descriptor, hostName: "localhost") }
-            if let tls, try tls.handshake() != .finished { throw Failure.timedOut }
-        } catch {
-            Glibc.close(descriptor)
-            throw error
-        }
+        guard isBound, connected == 0 else { throw Failure.cannotConnect(errno: errno) }
+        tls = try context.map { try TLSConnection(context: $0, descriptor: descriptor, hostName: "localhost") }
+        if let tls, try tls.handshake() != .finished { throw Failure.timedOut }
     }
 
     private static func with<Result>(
@@ -110,18 +107,16 @@ public final class RawConnection: @unchecked Sendable {
         }
     }
 
-    deinit { if isOpen { Glibc.close(descriptor) } }
-
     /// Says that nothing more will be sent, and goes on reading.
     public func endSending() { queue.sync { _ = shutdown(descriptor, CInt(SHUT_WR)) } }
 
     /// Closes the socket so that the server is told of an error.
     public func reset() {
         queue.sync {
+            guard socket != nil else { return }
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
-            if isOpen { Glibc.close(descriptor) }
-            isOpen = false
+            socket = nil
         }
     }
 
@@ -140,10 +135,7 @@ public final class RawConnection: @unchecked Sendable {
 
     /// Closes the socket, in TLS without a word.
     public func close() {
-        queue.sync {
-            if isOpen { Glibc.close(descriptor) }
-            isOpen = false
-        }
+        queue.sync { socket = nil }
     }
 
     /// Sends everything, or returns false when the server has closed.

@@ -79,7 +79,7 @@ extension HTTPServerConfiguration {
         configuration.bodyWindow = .seconds(300)
         configuration.drainGrace = .seconds(300)
         configuration.writeDeadline = .seconds(300)
-        configuration.lingerDeadline = .seconds(60)
+        configuration.lingerDeadline = .seconds(300)
         return configuration
     }
 }
