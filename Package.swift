@@ -55,6 +55,7 @@ let package = Package(
                 "SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
                 "CPlatform",
             ],
+            resources: [.embedInCode("VERSION")],
             swiftSettings: settings),
         .target(
             name: "SalternTesting",

@@ -34,7 +34,8 @@ import Testing
         #expect(overview.status == 0)
         let commands = [
             "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
-            "certificate export", "certificate rotate", "certificate check", "health", "statements",
+            "certificate export", "certificate rotate", "certificate renew", "certificate check", "health", "doctor",
+            "statements", "version",
             "master-key create",
             "master-key list", "master-key rotate", "master-key reseal", "master-key prune",
             "account remove-second-factor", "plan list", "plan set", "account set-plan", "purge",

@@ -121,6 +121,31 @@ struct CertificateDirectoryTests {
         #expect(directory.check().allSatisfy { $0.severity == .fine })
     }
 
+    @Test func `a renewed certificate has the key and the hosts of the one before, and another number`() throws {
+        let before = try directory.create(hosts: [Host("localhost"), Host("127.0.0.1")])
+        let old = try directory.certificate()
+        let keys = try [contents(directory.keyFile), contents(directory.backupKeyFile)]
+        #expect(try directory.renew() == before)
+        let new = try directory.certificate()
+        #expect(new.der != old.der)
+        #expect(new.hosts == old.hosts)
+        #expect(new.notAfter >= old.notAfter)
+        #expect(try [contents(directory.keyFile), contents(directory.backupKeyFile)] == keys)
+        #expect(try TemporaryDirectory.mode(directory.certificateFile) == 0o644)
+        #expect(directory.check().allSatisfy { $0.severity == .fine })
+    }
+
+    @Test func `in the middle of a rotation the certificate that is served is renewed`() throws {
+        let before = try directory.create(hosts: [Host("localhost")])
+        let (oldKey, oldBackup) = (try contents(directory.keyFile), try contents(directory.backupKeyFile))
+        try directory.rotate()
+        try oldKey.write(to: URL(filePath: directory.keyFile))
+        try oldBackup.write(to: URL(filePath: directory.backupKeyFile))
+        try directory.renew()
+        #expect(try directory.identity().key.pin() == before.backup)
+        #expect(try directory.rotate().active == before.backup)
+    }
+
     @Test func `without a backup key there is nothing to rotate to`() throws {
         let before = try directory.create(hosts: [Host("localhost")])
         try FileManager.default.removeItem(atPath: directory.backupKeyFile)
@@ -147,6 +172,7 @@ struct CertificateDirectoryTests {
         let issued = try contents(directory.certificateFile)
 
         #expect(failure { () throws(CertificateError) in try directory.rotate() } == .issuedByAuthority)
+        #expect(failure { () throws(CertificateError) in try directory.renew() } == .issuedByAuthority)
         #expect(try contents(directory.certificateFile) == issued)
         // Not one of the system's authorities.
         #expect(severity(.verification) == .problem)

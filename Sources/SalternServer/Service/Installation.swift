@@ -31,6 +31,13 @@ public struct Installation: Sendable {
         return Installation(
             decoys: DecoyParameters(secret: row.decoySecret), attempts: AttemptSubjects(secret: row.decoySecret))
     }
+
+    /// Compares the salt prefix with the one that the database was made for, if it was made for any yet; changes nothing.
+    /// - Throws: ``InstallationError/saltPrefixDiffers``, or a `PostgresError`.
+    public static func check(saltPrefix: String, database: PostgresClient) async throws {
+        guard let row = try await database.execute(ReadInstallation()).first else { return }
+        guard row.saltPrefix == saltPrefix else { throw InstallationError.saltPrefixDiffers }
+    }
 }
 
 /// Why the service cannot use a database.

@@ -27,7 +27,7 @@ enum CommandLineTool {
             Entry(Serve.self),
             Entry(MigrateUp.self), Entry(MigrateStatus.self), Entry(MigrateVerify.self),
             Entry(CreateCertificate.self), Entry(ShowPins.self), Entry(ExportCertificate.self),
-            Entry(RotateCertificate.self), Entry(CheckCertificate.self),
+            Entry(RotateCertificate.self), Entry(RenewCertificate.self), Entry(CheckCertificate.self),
             Entry(CreateMasterKey.self), Entry(ListMasterKeys.self), Entry(RotateMasterKey.self),
             Entry(ResealSecrets.self), Entry(PruneMasterKeys.self),
             Entry(ListAccounts.self), Entry(ShowAccount.self), Entry(ListAccountEvents.self),
@@ -37,7 +37,7 @@ enum CommandLineTool {
             Entry(TellRestored.self),
             Entry(CreateInvites.self), Entry(ListInvites.self), Entry(RevokeInvite.self),
             Entry(ListAudit.self), Entry(VerifyAudit.self),
-            Entry(CheckHealth.self), Entry(ListStatements.self),
+            Entry(CheckHealth.self), Entry(ExamineInstallation.self), Entry(ListStatements.self), Entry(ShowVersion.self),
         ]
     }
 
@@ -54,6 +54,7 @@ enum CommandLineTool {
             console.write(overview)
             return 0
         }
+        if words == ["--version"] { return await run([ShowVersion.words[0]], console: console) }
         let words = first == "help" ? Array(words.dropFirst()) + ["--help"] : words
         let asksForHelp = words.contains("--help") || words.contains("-h")
         let spoken = Array(words.prefix { !$0.hasPrefix("-") })

@@ -92,6 +92,25 @@ struct RotateCertificate: Command {
     }
 }
 
+struct RenewCertificate: Command {
+    static let words = ["certificate", "renew"]
+    static let summary = "make a new certificate for the same key, so that no pin changes"
+    static let help = """
+        \(TLSDirectoryOption.help)
+
+        For a self-signed certificate that is about to expire. Send SIGHUP to the server afterwards. Clients that ship the
+        certificate as their anchor need the new one; those that pin the key need nothing.
+        """
+
+    let option: TLSDirectoryOption
+
+    init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
+
+    func run(_ console: Console) async throws {
+        console.printPins(try reporting { () throws(CertificateError) in try option.directory(console).renew() })
+    }
+}
+
 struct ExportCertificate: Command {
     static let words = ["certificate", "export"]
     static let summary = "write the certificate in DER to standard output, for apps that ship it"

@@ -19,6 +19,7 @@ struct Serve: Command {
           SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and backup-key.pem
           SALTERN_TLS_MINIMUM_VERSION          1.3, or 1.2
           SALTERN_SERVICE_NAME                 Saltern
+          SALTERN_SHOW_VERSION                 off, or on: GET /v1/service tells the version
           SALTERN_REGISTRATION                 closed, invite, or open
           SALTERN_KDF_MINIMUM_ITERATIONS       600000, for new parameters
           SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum when that is higher

@@ -14,6 +14,7 @@ import TransportSecurity
 /// | `SALTERN_TLS_DIRECTORY` | certificate.pem, key.pem, backup-key.pem | `tls` |
 /// | `SALTERN_TLS_MINIMUM_VERSION` | `1.3` or `1.2` | `1.3` |
 /// | `SALTERN_SERVICE_NAME` | what the service calls itself | `Saltern` |
+/// | `SALTERN_SHOW_VERSION` | `on` or `off`: whether `GET /v1/service` tells the version | `off` |
 /// | `SALTERN_REGISTRATION` | `open`, `invite` or `closed` | `closed` |
 /// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | the minimum |
 /// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
@@ -59,7 +60,7 @@ struct ServeConfiguration {
     static let variables: Set<String> = [
         "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_FAILOVER", "SALTERN_SALT_PREFIX",
         "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
-        "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_REGISTRATION",
+        "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_SHOW_VERSION", "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
         "SALTERN_APPLE_APP_IDS", "SALTERN_ANDROID_APPS", "SALTERN_APP_STORE_ID",
@@ -211,8 +212,9 @@ extension Settings {
             "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
         let sessions = sessionPolicy()
         let configuration = ServiceConfiguration(
-            name: text("SALTERN_SERVICE_NAME") ?? "Saltern", saltPrefix: prefix, masterKey: masterKey,
-            kdf: kdf,
+            name: text("SALTERN_SERVICE_NAME") ?? "Saltern",
+            version: choice("SALTERN_SHOW_VERSION", ["on": ShowVersion.version, "off": nil], default: nil),
+            saltPrefix: prefix, masterKey: masterKey, kdf: kdf,
             registration: choice(
                 "SALTERN_REGISTRATION", ["open": RegistrationMode.open, "invite": .invite, "closed": .closed],
                 default: .closed),

@@ -1,0 +1,15 @@
+import Foundation
+
+struct ShowVersion: Command {
+    static let words = ["version"]
+    static let summary = "print the version of this program"
+    static let help = "As in CHANGELOG.md. `saltern --version` is the same."
+
+    /// The release that this is, or the next one.
+    static let version = String(decoding: PackageResources.VERSION, as: UTF8.self)
+        .trimmingCharacters(in: .whitespacesAndNewlines)
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws { console.print("saltern \(Self.version)") }
+}

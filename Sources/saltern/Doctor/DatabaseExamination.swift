@@ -1,0 +1,157 @@
+import EventLoop
+import Foundation
+import Postgres
+import SalternServer
+import TransportSecurity
+
+/// Looks at the database as the server would find it.
+struct DatabaseExamination {
+    let configuration: ServeConfiguration
+    let loop: EventLoop
+
+    /// How little free disk is a reason to do something, and to do it now.
+    private static let littleDisk = (warning: Int64(10) << 30, problem: Int64(1) << 30)
+
+    func findings() async -> [Finding] {
+        let client = PostgresClient(configuration: patient, loop: loop)
+        var findings: [Finding] = []
+        do {
+            for facts in try await client.execute(ReadDatabaseFacts()) {
+                findings.append(Finding("database", .fine, "PostgreSQL answers"))
+                findings += judge(facts)
+                guard facts.isServer else { continue }
+                findings += try await examineSettings(client)
+                findings += try await examineClock(client)
+                findings += await examineInstallation(client)
+                findings += try await examineSecrets(client)
+            }
+        } catch {
+            findings.append(Finding("database", .problem, "PostgreSQL cannot be asked: \(error)"))
+        }
+        await client.shutdown()
+        return findings + (await examineSchema())
+    }
+
+    /// One connection is enough, and whoever waits wants to know why it fails.
+    private var patient: PostgresConfiguration {
+        var patient = configuration.database
+        patient.readConnections = 1
+        patient.commitConnections = 1
+        return patient
+    }
+
+    private func judge(_ facts: DatabaseFacts) -> [Finding] {
+        var findings: [Finding] = []
+        let version = "\(facts.version / 10_000).\(facts.version % 10_000)"
+        findings.append(
+            facts.version < 150_000
+                ? Finding("database_version", .problem, "PostgreSQL is \(version), and has to be 15 or newer")
+                : Finding("database_version", .fine, "PostgreSQL is \(version)"))
+        if facts.isStandby {
+            findings.append(
+                Finding("database_primary", .problem, "the server is a standby: SALTERN_DATABASE_URL needs the primary"))
+        }
+        findings.append(judgeRole(facts))
+        findings.append(judgeConnections(facts))
+        if configuration.failover == .synchronous, !facts.waitsForStandbys {
+            findings.append(
+                Finding(
+                    "failover", .problem,
+                    "SALTERN_FAILOVER is synchronous, and synchronous_standby_names is empty: a failover would lose commits "
+                        + "and nobody would be told"))
+        }
+        if let directory = facts.dataDirectory, let finding = judgeDisk(directory) { findings.append(finding) }
+        return findings
+    }
+
+    private func judgeRole(_ facts: DatabaseFacts) -> Finding {
+        if facts.isSuperuser || facts.ownsSchema {
+            let who = facts.isSuperuser ? "a superuser" : "the schema's owner"
+            return Finding(
+                "database_role", .warning, "the server's role is \(who): it needs to read and write rows and nothing else")
+        }
+        guard facts.isServer else {
+            return Finding(
+                "database_role", .problem,
+                "the server's role cannot read the accounts: run saltern migrate up as the owner, and GRANT saltern_server")
+        }
+        return Finding("database_role", .fine, "the server's role reads and writes rows and nothing else")
+    }
+
+    private func judgeConnections(_ facts: DatabaseFacts) -> Finding {
+        // The migrator of the start, and a command at a time.
+        let needed = configuration.loopCount * configuration.database.connectionCount + 2
+        let text =
+            "a node needs up to \(needed) connections "
+            + "(\(configuration.loopCount) loops × \(configuration.database.connectionCount), and 2 for commands); "
+            + "PostgreSQL has \(facts.connectionLimit) for everybody"
+        guard needed <= facts.connectionLimit else {
+            return Finding(
+                "database_connections", .problem,
+                text + ": raise max_connections, or lower SALTERN_LOOPS or SALTERN_DATABASE_CONNECTIONS")
+        }
+        return Finding("database_connections", .fine, text)
+    }
+
+    /// Nil when the files are on another machine.
+    private func judgeDisk(_ directory: String) -> Finding? {
+        let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory)
+        guard let free = (attributes?[.systemFreeSize] as? NSNumber)?.int64Value else { return nil }
+        let text = "the database's disk has \(free >> 20) MiB left"
+        switch free {
+        case ..<Self.littleDisk.problem: return Finding("database_disk", .problem, text)
+        case ..<Self.littleDisk.warning: return Finding("database_disk", .warning, text)
+        default: return Finding("database_disk", .fine, text)
+        }
+    }
+
+    private func examineSettings(_ client: PostgresClient) async throws(PostgresError) -> [Finding] {
+        let settings = try await client.unsafeSettings()
+        if settings.isEmpty { return [Finding("database_settings", .fine, "what is committed is on the disk")] }
+        return settings.map { setting in
+            configuration.allowsUnsafeDatabase
+                ? Finding("database_settings", .warning, "\(setting); SALTERN_ALLOW_UNSAFE_DATABASE=on allows it")
+                : Finding("database_settings", .problem, "the database's \(setting)")
+        }
+    }
+
+    private func examineClock(_ client: PostgresClient) async throws(PostgresError) -> [Finding] {
+        let clock = DatabaseClock()
+        try await clock.compare(with: client)
+        guard let difference = clock.difference else { return [] }
+        let seconds = (difference / .seconds(1)).formatted(.number.precision(.fractionLength(1)))
+        let text = "this machine's clock is \(seconds) s ahead of the database's"
+        if !clock.isTrusted { return [Finding("clock", .problem, text + ": nothing is purged")] }
+        let isClose = abs(difference / .seconds(1)) <= 1
+        return [Finding("clock", isClose ? .fine : .warning, text)]
+    }
+
+    private func examineInstallation(_ client: PostgresClient) async -> [Finding] {
+        do {
+            try await Installation.check(saltPrefix: configuration.service.saltPrefix, database: client)
+            return [Finding("salt_prefix", .fine, "the salt prefix is the database's")]
+        } catch {
+            return [Finding("salt_prefix", .problem, "\(error)")]
+        }
+    }
+
+    private func examineSecrets(_ client: PostgresClient) async throws(PostgresError) -> [Finding] {
+        let known = configuration.service.masterKey.ids
+        let missing = try await SealedSecrets(database: client).counts().filter { !known.contains($0.key) }
+        if missing.isEmpty { return [Finding("master_key", .fine, "the master key opens every secret")] }
+        return missing.map { id, count in
+            Finding("master_key", .problem, "\(count) secrets need the master key \(id), which the file does not have")
+        }
+    }
+
+    private func examineSchema() async -> [Finding] {
+        do throws(MigrationError) {
+            let migrator = try Migrator(configuration: patient, migrations: Schema.migrations, loop: loop)
+            let findings = try await migrator.verify()
+            if findings.isEmpty { return [Finding("schema", .fine, "the schema is current")] }
+            return findings.map { Finding("schema", .problem, "\($0)") }
+        } catch {
+            return [Finding("schema", .problem, "\(error)")]
+        }
+    }
+}

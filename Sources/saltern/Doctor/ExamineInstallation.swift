@@ -1,0 +1,68 @@
+import EventLoop
+import Foundation
+import HTTPCore
+import TransportSecurity
+
+/// `saltern doctor`: looks at everything that `saltern serve` needs, as `saltern serve` would find it, and changes nothing.
+struct ExamineInstallation: Command {
+    static let words = ["doctor"]
+    static let summary = "look at configuration, certificate, keys, database and limits, and say what to mend"
+    static let help = """
+          --json           one object, for scripts: {"problems": N, "warnings": N, "findings": [{subject, severity, text}]}
+
+        Reads the same settings as saltern serve, connects as the server's role, and changes nothing. A line for each point;
+        exit status 1 when one is a problem.
+        """
+
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) { asJSON = arguments.flag("--json") }
+
+    func run(_ console: Console) async throws {
+        let findings = try await examine(console)
+        let problems = findings.count { $0.severity == .problem }
+        if asJSON {
+            console.printJSON { writer in
+                writer.member("problems", problems)
+                writer.member("warnings", findings.count { $0.severity == .warning })
+                writer.array("findings") { writer in
+                    for finding in findings {
+                        writer.object { writer in
+                            writer.member("subject", finding.subject)
+                            writer.member("severity", finding.severity.rawValue)
+                            writer.member("text", finding.text)
+                        }
+                    }
+                }
+            }
+        } else {
+            for finding in findings { console.print("\(finding.severity.rawValue): \(finding.text)") }
+        }
+        if problems > 0 { throw CommandFailure("\(problems) to mend") }
+    }
+
+    private func examine(_ console: Console) async throws -> [Finding] {
+        let tls = CertificateDirectory(path: console.environment["SALTERN_TLS_DIRECTORY"] ?? "tls")
+        let certificate = tls.check().map(Finding.init)
+        let configuration: ServeConfiguration
+        do throws(CommandFailure) {
+            configuration = try ServeConfiguration(
+                console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
+        } catch {
+            return error.messages.map { Finding("configuration", .problem, $0) } + certificate
+        }
+        let loop = try EventLoop(name: "doctor")
+        try loop.start()
+        defer { loop.stop() }
+        let database = await loop.run { await DatabaseExamination(configuration: configuration, loop: loop).findings() }
+        return [Finding("configuration", .fine, "every setting can be used")] + certificate
+            + [examineDescriptors(configuration)] + database
+    }
+
+    private func examineDescriptors(_ configuration: ServeConfiguration) -> Finding {
+        let (limit, needed) = (ProcessLimits.raiseDescriptors(), configuration.descriptorCount)
+        let text = "the server may come to need \(needed) descriptors and can have \(limit)"
+        guard limit < needed else { return Finding("descriptors", .fine, text) }
+        return Finding("descriptors", .warning, text + ": raise LimitNOFILE, or lower SALTERN_MAX_CONNECTIONS")
+    }
+}

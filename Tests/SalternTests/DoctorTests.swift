@@ -1,0 +1,146 @@
+import EventLoop
+import Foundation
+import HTTPCore
+import Postgres
+import SalternServer
+import SalternTesting
+import Testing
+import TransportSecurity
+
+@testable import saltern
+
+/// `saltern doctor` on installations that are whole, and on such as are not.
+@Suite struct DoctorTests {
+    private struct Examined {
+        let status: Int32
+        let severities: [String: Set<String>]
+        let text: String
+    }
+
+    private struct Patient {
+        let database: TemporaryDatabase
+        let folder: String
+        var environment: [String: String]
+
+        /// Does something to the database as its superuser.
+        func administer(_ sql: String) async throws {
+            let loop = try EventLoop(name: "administrator")
+            try loop.start()
+            defer { loop.stop() }
+            try await PostgresScript.run([sql], configuration: .patient(database.administratorURL), loop: loop)
+        }
+
+        func examine() async throws -> Examined {
+            let output = folder + "/output"
+            try #require(FileManager.default.createFile(atPath: output, contents: nil))
+            let handle = try #require(FileHandle(forWritingAtPath: output))
+            let console = Console(environment: environment, output: handle, error: .nullDevice)
+            let status = await CommandLineTool.run(["doctor", "--json"], console: console)
+            let data = try Data(contentsOf: URL(filePath: output))
+            let object = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+            let findings = try #require(object["findings"] as? [[String: String]])
+            #expect(object["problems"] as? Int == findings.count { $0["severity"] == "problem" })
+            return Examined(
+                status: status,
+                severities: findings.reduce(into: [:]) { found, finding in
+                    found[finding["subject"] ?? "", default: []].insert(finding["severity"] ?? "")
+                },
+                text: String(decoding: data, as: UTF8.self))
+        }
+    }
+
+    private func withPatient(
+        migrations: [Migration] = Schema.migrations, _ body: (inout Patient) async throws -> Void
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let certificates = CertificateDirectory(path: directory.path + "/tls")
+        _ = try certificates.create(hosts: [Host("localhost")])
+        let masterKey = MasterKeyFile(path: directory.path + "/master.key")
+        _ = try masterKey.create()
+        try await TemporaryDatabase.with(migrations: migrations) { database in
+            var patient = Patient(
+                database: database, folder: directory.path,
+                environment: [
+                    "SALTERN_DATABASE_URL": database.serverURL, "SALTERN_TLS_DIRECTORY": certificates.path,
+                    "SALTERN_MASTER_KEY_FILE": masterKey.path, "SALTERN_SALT_PREFIX": "com.example.test:",
+                    "SALTERN_LOOPS": "2", "SALTERN_ALLOW_UNSAFE_DATABASE": "on", "SALTERN_MAX_CONNECTIONS": "10",
+                ])
+            try await body(&patient)
+        }
+    }
+
+    @Test func `an installation that is whole has no problem, and is not changed`() async throws {
+        try await withPatient { patient in
+            let found = try await patient.examine()
+            #expect(found.status == 0, "\(found.text)")
+            for subject in [
+                "configuration", "tls_expiry", "tls_verification", "descriptors", "database", "database_version",
+                "database_role", "database_connections", "clock", "salt_prefix", "master_key", "schema",
+            ] { #expect(found.severities[subject] == ["fine"], "\(subject): \(found.text)") }
+            try await patient.administer("DO $$ BEGIN ASSERT (SELECT count(*) FROM saltern.installation) = 0; END $$")
+        }
+    }
+
+    @Test func `every setting that cannot be used is named, and the certificate is looked at all the same`() async throws {
+        try await withPatient { patient in
+            patient.environment["SALTERN_LOOPS"] = "none"
+            patient.environment["SALTERN_SALT_PREFIX"] = nil
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["configuration"] == ["problem"])
+            #expect(found.text.contains("SALTERN_LOOPS") && found.text.contains("SALTERN_SALT_PREFIX"))
+            #expect(found.severities["tls_expiry"] == ["fine"])
+        }
+    }
+
+    @Test func `a database that cannot be reached is a problem with its reason, and the rest is looked at`() async throws {
+        try await withPatient { patient in
+            patient.environment["SALTERN_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2"
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["database"] == ["problem"])
+            #expect(found.severities["tls_expiry"] == ["fine"])
+        }
+    }
+
+    @Test func `an owner as the server's role is a warning, another salt prefix a problem`() async throws {
+        try await withPatient { patient in
+            patient.environment["SALTERN_DATABASE_URL"] = patient.database.ownerURL
+            try await patient.administer(
+                """
+                INSERT INTO saltern.installation 
+                    (salt_prefix, decoy_secret, decoy_iterations, decoys_drawn_at, created_at, fingerprint)
+                VALUES ('com.example.other:', decode(repeat('00', 32), 'hex'), array_fill(600000, ARRAY[256]),
+                    '-infinity', now(), saltern.database_fingerprint())
+                """)
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["database_role"] == ["warning"], "\(found.text)")
+            #expect(found.severities["salt_prefix"] == ["problem"], "\(found.text)")
+        }
+    }
+
+    @Test func `a schema that is behind is a problem, and so are too many connections`() async throws {
+        try await withPatient(migrations: Schema.migrations.dropLast()) { patient in
+            patient.environment["SALTERN_LOOPS"] = "256"
+            patient.environment["SALTERN_DATABASE_CONNECTIONS"] = "64"
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["schema"] == ["problem"], "\(found.text)")
+            #expect(found.severities["database_connections"] == ["problem"], "\(found.text)")
+        }
+    }
+
+    @Test func `failovers that are said to lose nothing, without a standby that is waited for, are a problem`() async throws {
+        try await withPatient { patient in
+            patient.environment["SALTERN_FAILOVER"] = "synchronous"
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["failover"] == ["problem"])
+        }
+    }
+
+    @Test func `the version is a version`() async throws {
+        #expect(ShowVersion.version.wholeMatch(of: /\d+\.\d+\.\d+/) != nil)
+    }
+}
