@@ -43,6 +43,27 @@ openssl x509 -in "$certificate" -outform DER | cmp --silent - "$work/certificate
 run_command 0 certificate check
 if grep --quiet '^problem' <<<"$said"; then fail "no problem: $said"; fi
 
+scenario "the doctor finds nothing to mend here, and elsewhere says what"
+run_command 0 doctor
+says 'the schema is current'
+if grep --quiet '^problem' <<<"$said"; then fail "no problem: $said"; fi
+run_command 0 doctor --json
+[[ $(jq --raw-output '.findings[] | select(.subject == "clock").severity' <<<"$said") == fine ]] || fail "clocks that agree: $said"
+if said=$(bare SALTERN_TLS_DIRECTORY="$work/nowhere" saltern doctor 2>&1); then fail "the doctor to end with 1"; fi
+says "$work/nowhere"
+says 'SALTERN_DATABASE_URL is missing'
+
+scenario "a certificate is renewed for the same key"
+saltern certificate create --host localhost --directory "$work/renewed" >"$work/pins"
+cp "$work/renewed/certificate.pem" "$work/old.pem"
+saltern certificate renew --directory "$work/renewed" | cmp - "$work/pins" || fail "the pins to stay"
+if cmp --silent "$work/renewed/certificate.pem" "$work/old.pem"; then fail "another certificate"; fi
+run_command 0 certificate check --directory "$work/renewed"
+
+scenario "the version is that of the list of changes"
+run_command 0 --version
+grep --quiet --line-regexp "## ${said#saltern }" "$repository/CHANGELOG.md" || fail "CHANGELOG.md to have $said"
+
 scenario "a certificate for clients: verifies against itself, names its hosts, is for servers, lasts 397 days"
 saltern certificate create --host api.example.org --host 192.0.2.7 --directory "$work/tls" >"$work/pins"
 openssl verify -CAfile "$work/tls/certificate.pem" -purpose sslserver -verify_hostname api.example.org \
