@@ -49,7 +49,7 @@ says 'the schema is current'
 if grep --quiet '^problem' <<<"$said"; then fail "no problem: $said"; fi
 run_command 0 doctor --json
 [[ $(jq --raw-output '.findings[] | select(.subject == "clock").severity' <<<"$said") == fine ]] || fail "clocks that agree: $said"
-if said=$(bare SALTERN_TLS_DIRECTORY="$work/nowhere" saltern doctor 2>&1); then fail "the doctor to end with 1"; fi
+if said=$(bare SALTERN_TLS_DIRECTORY="$work/nowhere" "$executable" doctor 2>&1); then fail "the doctor to end with 1"; fi
 says "$work/nowhere"
 says 'SALTERN_DATABASE_URL is missing'
 
