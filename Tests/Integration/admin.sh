@@ -107,13 +107,16 @@ for name in SALTERN_LISTN SALTERN_LISTEN SALTERN_LOG_LEVEL SALTERN_SESSION_IDLE_
     grep --quiet -- "$name" "$work/problems" || fail "a line about $name: $(cat "$work/problems")"
 done
 
-scenario "a secret may come as a file, and is never printed"
+scenario "a secret may come as a file, and is never printed; a database that is not there yet is waited for"
 printf 'postgresql://someone:hunter2-canary@127.0.0.1:1/nothing?connect_timeout=1\n' >"$work/url"
-result=0
 bare SALTERN_DATABASE_URL_FILE="$work/url" SALTERN_SALT_PREFIX=x: SALTERN_TLS_DIRECTORY="$SALTERN_TEST_HOME/tls" \
     SALTERN_MASTER_KEY_FILE="$SALTERN_TEST_HOME/master.key" \
-    SALTERN_LISTEN="127.0.0.1:$(free_port)" timeout 60 "$executable" serve >"$work/problems" 2>&1 </dev/null || result=$?
-((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
+    SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve >"$work/problems" 2>&1 </dev/null &
+waiting=$!
+wait_until 60 grep --quiet '"event":"waiting_for_database"' "$work/problems" || fail "the log to say so: $(cat "$work/problems")"
+grep --quiet 'Connection refused' "$work/problems" || fail "the reason: $(cat "$work/problems")"
+is_running "$waiting" || fail "the server to wait"
+end_process "$waiting" TERM 30
 if grep --quiet hunter2-canary "$work/problems"; then fail "no password in: $(cat "$work/problems")"; fi
 
 scenario "another salt prefix than the database's is refused: it would lock everybody out"

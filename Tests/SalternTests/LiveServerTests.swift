@@ -76,6 +76,70 @@ import TransportSecurity
         }
     }
 
+    @Test func `a server that starts before its database waits for it`() async throws {
+        let directory = try TemporaryDirectory()
+        let certificates = CertificateDirectory(path: directory.path + "/tls")
+        _ = try certificates.create(hosts: [Host("localhost")])
+        let masterKey = MasterKeyFile(path: directory.path + "/master.key")
+        _ = try masterKey.create()
+        try await TemporaryCluster.with { cluster in
+            let loop = try EventLoop(name: "administrator")
+            try loop.start()
+            defer { loop.stop() }
+            try await PostgresScript.run(
+                ["CREATE ROLE saltern_server NOLOGIN"], configuration: .patient(cluster.url), loop: loop)
+            _ = try await Migrator(
+                configuration: .patient(cluster.url), migrations: Schema.migrations, loop: loop
+            ).up()
+            try await cluster.stop(.fast)
+            let configuration = try ServeConfiguration(
+                [
+                    "SALTERN_DATABASE_URL": cluster.url, "SALTERN_TLS_DIRECTORY": certificates.path,
+                    "SALTERN_MASTER_KEY_FILE": masterKey.path, "SALTERN_LISTEN": "127.0.0.1:0",
+                    "SALTERN_SALT_PREFIX": "com.example.test:", "SALTERN_LOOPS": "1",
+                    "SALTERN_ALLOW_UNSAFE_DATABASE": "on",
+                ], coreCount: 1)
+            let captured = CapturedLog()
+            let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
+            let starting = Task { try await RunningServer.start(configuration, log: log) }
+            while !captured.lines.contains(where: { $0.contains("waiting_for_database") }) {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            try await cluster.start()
+            let server = try await starting.value
+            #expect(captured.lines.count { $0.contains("waiting_for_database") } == 1)
+            await server.stop(timeout: .seconds(10))
+        }
+    }
+
+    @Test func `what only an operator can mend is not waited for`() {
+        func code(_ code: String) -> PostgresError {
+            .unavailable(retryAfter: .zero, because: .server(SQLState(code)))
+        }
+        func failure(_ reason: ConnectionFailure?) -> PostgresError {
+            .unavailable(retryAfter: .zero, because: reason)
+        }
+        func isWaitedFor(_ error: any Error) -> Bool { DatabasePatience.passing(error) != nil }
+        let hopeless: [PostgresError] = [
+            code("28P01"), code("28000"), code("3D000"), failure(.passwordMissing), failure(.tls(.untrustedCertificate)),
+            PostgresError.configuration("x"),
+        ]
+        for error in hopeless {
+            #expect(!isWaitedFor(error))
+            #expect(!isWaitedFor(MigrationError.database(error)))
+        }
+        let passing: [PostgresError] = [
+            code("57P03"), code("53300"), failure(.system(111)), failure(.unsuitable("a standby")), failure(nil),
+            PostgresError.connectionLost, PostgresError.timedOut,
+        ]
+        for error in passing {
+            #expect(isWaitedFor(error))
+            #expect(isWaitedFor(MigrationError.database(error)))
+        }
+        #expect(!isWaitedFor(MigrationError.findings([])))
+        #expect(!isWaitedFor(InstallationError.saltPrefixDiffers))
+    }
+
     private func json(_ method: String, _ path: String, _ body: String?, fields: String = "") -> String {
         let content = body.map { "Content-Type: application/json\r\nContent-Length: \($0.utf8.count)\r\n\r\n\($0)" }
         return "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\(content ?? "\r\n")"

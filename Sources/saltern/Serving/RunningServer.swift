@@ -19,7 +19,7 @@ final class RunningServer: Sendable {
     /// Where metrics are read, when they are served at all.
     var metricsAddress: SocketAddress? { metricsServer?.address }
 
-    /// Checks the schema, connects, and begins to serve. What was started is stopped again when something fails.
+    /// Waits for the database, checks the schema, and begins to serve. What was started is stopped again when something fails.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws -> RunningServer {
         let backbone = try await Backbone.start(configuration, log: log)
         do {
@@ -34,14 +34,8 @@ final class RunningServer: Sendable {
         self.backbone = backbone
         self.log = log
         let first = backbone.shares[0]
-        try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: first.loop)
-            .requireCurrent()
-        try await Self.requireSafeDatabase(configuration, first, log)
-        let installation = try await first.loop.run {
-            let installation = try await Installation.load(
-                configuration: configuration.service, database: first.database, clock: backbone.clock)
-            try await DecoyParameters.redraw(database: first.database, clock: backbone.clock)
-            return installation
+        let installation = try await DatabasePatience(log: log).perform {
+            try await Self.prepareDatabase(configuration, first, backbone.clock, log)
         }
         self.installation = installation
         await Self.reportMissingKeys(configuration.service.masterKey, first, log)
@@ -64,6 +58,19 @@ final class RunningServer: Sendable {
         } catch {
             await server.drain(deadline: .zero)
             throw error
+        }
+    }
+
+    /// Checks that the database is one to be used, and reads what belongs to it.
+    private static func prepareDatabase(
+        _ configuration: ServeConfiguration, _ share: Backbone.Share, _ clock: DatabaseClock, _ log: Log
+    ) async throws -> Installation {
+        try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: share.loop)
+            .requireCurrent()
+        try await requireSafeDatabase(configuration, share, log)
+        return try await share.loop.run {
+            try await Installation.load(
+                configuration: configuration.service, database: share.database, clock: clock)
         }
     }
 
@@ -101,10 +108,10 @@ final class RunningServer: Sendable {
         server.replace(tls.context, responders: backbone.applications(service, installation, log))
     }
 
-    /// Draws the decoys' iteration counts anew every hour, if they are old, until it is cancelled.
+    /// Draws the decoys' iteration counts anew now and every hour, if they are old, until it is cancelled.
     func keepDecoysCurrent() async {
         let share = backbone.shares[0]
-        while (try? await Task.sleep(for: .seconds(3_600))) != nil {
+        repeat {
             await share.loop.run { [log, clock = backbone.clock] in
                 do throws(PostgresError) {
                     try await DecoyParameters.redraw(database: share.database, clock: clock)
@@ -112,7 +119,7 @@ final class RunningServer: Sendable {
                     log.write(.warning, "decoys_not_redrawn", ["error": error])
                 }
             }
-        }
+        } while (try? await Task.sleep(for: .seconds(3_600))) != nil
     }
 
     /// Compares the clocks every minute, and looks whether time went back in the database, until it is cancelled.
