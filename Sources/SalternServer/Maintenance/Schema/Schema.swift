@@ -26,6 +26,9 @@ public enum Schema {
             Migration(
                 version: 7, name: "bounds",
                 sql: String(decoding: PackageResources._007_bounds_sql, as: UTF8.self)),
+            Migration(
+                version: 8, name: "generation_before",
+                sql: String(decoding: PackageResources._008_generation_before_sql, as: UTF8.self)),
         ]
     }
 
