@@ -25,8 +25,8 @@ public struct HTTPServerConfiguration: Sendable {
     public var bodyWindow: Duration = .seconds(10)
     /// The bytes of a body that have to arrive in each ``bodyWindow`` after the first.
     public var bodyProgress = 64 * 1_024
-    /// How long a body that is beyond its sender's part of the memory has what is lent to it when others wait for that.
-    /// It is looked at in the end of each ``bodyWindow``; then it is told 503.
+    /// How long a body that is beyond its sender's part of the memory has what is lent to it when others wait for that;
+    /// then it is told 503.
     public var loanTime: Duration = .seconds(20)
     /// How long a body waits for memory that is lent to others until it is told 503. Clients wait for a minute for
     /// something to move.

@@ -55,26 +55,29 @@ public final class MemoryBudget: Sendable {
     /// Exchanges a charge for another one; a smaller one of the same party is always granted.
     /// - Parameter borrower: Who waits when what would have to be lent is not there; nil for nobody.
     fileprivate func exchange(
-        _ old: Int, of payer: Party, for new: Int, of party: Party, borrower: LentMemory.Borrower? = nil
+        _ old: Int, of payer: Party, for new: Int, of party: Party, by charge: MemoryCharge,
+        borrower: LentMemory.Borrower? = nil
     ) -> Borrowing {
-        let (answer, toWake) = state.withLock { state -> (Borrowing, LentMemory.Borrower?) in
+        let (answer, wakes) = state.withLock { state -> (Borrowing, [LentMemory.Borrower]) in
             let rest = (state.parties[party] ?? 0) - (payer == party ? old : 0)
             let (oldLoan, newLoan) = (old > part ? old : 0, new > part ? new : 0)
             let used = state.used + (new - newLoan) - (old - oldLoan)
+            var wakes: [LentMemory.Borrower] = []
             if new > old || payer != party {
-                guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else { return (.refused, nil) }
+                guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else { return (.refused, []) }
                 if newLoan > oldLoan {
-                    let (answer, displaced) = state.lent.lend(newLoan - oldLoan, to: borrower)
-                    guard answer == .granted else { return (answer, displaced) }
+                    let (answer, others) = state.lent.lend(newLoan - oldLoan, to: borrower)
+                    guard answer == .granted else { return (answer, others) }
+                    wakes = others
                 }
             }
-            if newLoan < oldLoan { state.lent.giveBack(oldLoan - newLoan) }
+            if newLoan < oldLoan { wakes = state.lent.giveBack(oldLoan - newLoan, by: ObjectIdentifier(charge)) }
             if payer != party { state.parties[payer] = Self.remaining((state.parties[payer] ?? 0) - old) }
             state.parties[party] = Self.remaining(rest + new)
             state.used = used
-            return (.granted, newLoan == oldLoan ? nil : state.lent.next)
+            return (.granted, wakes)
         }
-        toWake?.wake()
+        for borrower in wakes { borrower.wake() }
         return answer
     }
 
@@ -83,6 +86,8 @@ public final class MemoryBudget: Sendable {
         let (hasWaited, next) = state.withLock { ($0.lent.remove(id), $0.lent.next) }
         if hasWaited != nil { next?.wake() }
     }
+
+    fileprivate func isSlow(_ network: UInt64) -> Bool { state.withLock { $0.lent.isSlow(network) } }
 
     fileprivate func noteArrival(from network: UInt64) { state.withLock { $0.lent.hasArrived(from: network) } }
 
@@ -124,7 +129,7 @@ public final class MemoryCharge: Sendable {
     /// - Returns: Whether there is room; if not, nothing has changed. To have less is always granted.
     @discardableResult public func resize(to count: Int) -> Bool {
         state.withLock { state in
-            let answer = budget.exchange(state.count, of: state.party, for: count, of: state.party)
+            let answer = budget.exchange(state.count, of: state.party, for: count, of: state.party, by: self)
             if answer == .granted { state.count = count }
             return answer == .granted
         }
@@ -133,12 +138,12 @@ public final class MemoryCharge: Sendable {
     /// Makes the charge so many bytes, more than its party's part, or waits for them in a queue until the charge goes.
     /// - Parameters:
     ///   - network: From where the body comes.
-    ///   - wake: Called from any thread when it is worth asking again.
+    ///   - wake: Called from any thread when it is worth asking again, and when somebody waits for what this one has.
     public func borrow(_ count: Int, from network: UInt64, wake: @escaping @Sendable () -> Void) -> Borrowing {
         state.withLock { state in
             let borrower = LentMemory.Borrower(id: ObjectIdentifier(self), network: network, wake: wake)
             let answer = budget.exchange(
-                state.count, of: state.party, for: count, of: state.party, borrower: borrower)
+                state.count, of: state.party, for: count, of: state.party, by: self, borrower: borrower)
             state.network = network
             if answer == .granted { state.count = count }
             return answer
@@ -147,6 +152,9 @@ public final class MemoryCharge: Sendable {
 
     /// Whether somebody waits for what was lent.
     public var isWanted: Bool { isLent && budget.isLoanWanted }
+
+    /// Whether others come first, because a body from the same network had to give back.
+    public var isSlow: Bool { state.withLock { $0.network }.map(budget.isSlow) ?? false }
 
     /// What was lent is given back before its body has arrived: others come first from now on.
     public func noteRecall() {
@@ -162,7 +170,7 @@ public final class MemoryCharge: Sendable {
     /// - Returns: Whether that party has room; if not, nothing has changed.
     public func move(to party: MemoryBudget.Party) -> Bool {
         state.withLock { state in
-            let answer = budget.exchange(state.count, of: state.party, for: state.count, of: party)
+            let answer = budget.exchange(state.count, of: state.party, for: state.count, of: party, by: self)
             if answer == .granted { state.party = party }
             return answer == .granted
         }

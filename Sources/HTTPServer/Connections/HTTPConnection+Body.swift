@@ -69,7 +69,7 @@ extension HTTPConnection {
     private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
         let needed = request.body.capacity(adding: bytes.count, atMost: request.longest)
         let connection = LoopBound(self, loop: listener.loop)
-        let wake: @Sendable () -> Void = { connection.loop.schedule { connection.value.memoryMayBeFree() } }
+        let wake: @Sendable () -> Void = { connection.loop.schedule { connection.value.memoryIsAskedFor() } }
         switch request.reserve(needed, in: listener.configuration.budgets, wake: wake) {
         case .granted:
             if request.lentSince == nil, request.charge?.isLent == true {
@@ -90,9 +90,10 @@ extension HTTPConnection {
         }
     }
 
-    /// Goes on with a body that waits, if there is memory for it now.
-    private func memoryMayBeFree() {
-        guard isBodyWaiting, var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
+    /// There may be memory for a body that waits; or somebody waits for what this one has.
+    private func memoryIsAskedFor() {
+        guard isBodyWaiting else { return comeToBodyEnd() }
+        guard var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
         let patience = deadline
         guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else {
             // To be asked again is no reason to wait for longer.
@@ -102,6 +103,19 @@ extension HTTPConnection {
         incoming = request
         processInput()
         resumeReading()
+    }
+
+    /// Sees to it that a body which has what others wait for is looked at when its time is over.
+    private func comeToBodyEnd() {
+        guard machine.isReadingBody, let end = bodyEnd else { return }
+        beginBodyWindow(at: incoming?.body.bytes.count ?? 0)
+        if let deadline, end < deadline { setDeadline(at: end) }
+    }
+
+    /// When a body has to give back what was lent to it, if others wait for that.
+    private var bodyEnd: ContinuousClock.Instant? {
+        guard let since = incoming?.lentSince, let charge = incoming?.charge, charge.isWanted else { return nil }
+        return charge.isSlow ? since : since + listener.configuration.loanTime
     }
 
     private func beginBodyWindow(at count: Int) {
@@ -123,12 +137,10 @@ extension HTTPConnection {
     /// Whether the time of a body is over because of others' bodies: it has waited in vain, or others wait for what it
     /// has had for long enough.
     func isBodyOutOfTurn() -> Bool {
-        guard machine.isReadingBody, let request = incoming else { return false }
+        guard machine.isReadingBody else { return false }
         if isBodyWaiting { return true }
-        guard let since = request.lentSince, listener.loop.now - since >= listener.configuration.loanTime,
-            let charge = request.charge, charge.isWanted
-        else { return false }
-        charge.noteRecall()
+        guard let end = bodyEnd, end <= listener.loop.now else { return false }
+        incoming?.charge?.noteRecall()
         return true
     }
 }

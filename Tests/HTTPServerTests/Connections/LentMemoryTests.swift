@@ -16,14 +16,6 @@ import Testing
         return configuration
     }
 
-    /// Where a body is looked at often, and never has to move.
-    private static func watchful(loanTime: Duration) -> HTTPServerConfiguration {
-        var configuration = configuration(loanTime: loanTime)
-        configuration.bodyWindow = .milliseconds(50)
-        configuration.bodyProgress = 0
-        return configuration
-    }
-
     /// Sends all of a body but the last byte.
     private static func begin(
         _ server: TestServer, party: Int, from source: String, tls: TestIdentity? = nil
@@ -81,7 +73,7 @@ import Testing
     }
 
     @Test func `a slow body gives back what others wait for, and not before somebody waits`() async throws {
-        let configuration = Self.watchful(loanTime: .milliseconds(200))
+        let configuration = Self.configuration(loanTime: .milliseconds(200))
         try await withServer(configuration) { server in
             let slow = try await Self.begin(server, party: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
@@ -104,7 +96,7 @@ import Testing
     }
 
     @Test func `two slow senders do not take it from each other for ever`() async throws {
-        let configuration = Self.watchful(loanTime: .milliseconds(200))
+        let configuration = Self.configuration(loanTime: .milliseconds(200))
         try await withServer(configuration) { server in
             let one = try await Self.begin(server, party: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
@@ -124,6 +116,30 @@ import Testing
             try await Self.expectServed(again)
             for client in [one, two, again, third] { client.close() }
             try await server.expectNothingHeld(configuration)
+        }
+    }
+
+    @Test func `who had to give back gives way at once from then on`() async throws {
+        let configuration = Self.configuration(loanTime: .milliseconds(200))
+        try await withServer(configuration) { server in
+            let slow = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            try await eventually { Self.holds(server, 1) }
+            let other = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            try await Self.expectRefused(slow)
+            try await Self.expectServed(other)
+            for client in [slow, other] { client.close() }
+        }
+        // The same budget behind a server that calls nothing back in time.
+        var patient = configuration
+        patient.loanTime = .seconds(300)
+        try await withServer(patient) { server in
+            let slow = try await Self.begin(server, party: 3, from: "127.0.0.1")
+            try await eventually { Self.holds(server, 3) }
+            let other = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            try await Self.expectRefused(slow)
+            try await Self.expectServed(other)
+            for client in [slow, other] { client.close() }
+            try await server.expectNothingHeld(patient)
         }
     }
 

@@ -116,7 +116,7 @@ class LentMemory(Attack):
     is_quick = False
     least_seconds = 100.0
     #: One who has the memory and one who waits for it, at each address; afterwards they wait behind others.
-    patience = 75
+    patience = 60
 
     async def prepare(self, stage: Stage) -> None:
         self.people = await register_many(stage.target, "lent", self.connections, BLOCK)
@@ -164,7 +164,7 @@ class LentMemory(Attack):
             group.create_task(neighbour())
 
     def objection(self, counts: Counter[str]) -> str | None:
-        if counts["puts"] < 3:
+        if counts["puts"] < 10:
             return f"somebody else's 4 MiB were put {counts['puts']} times"
         if counts["longest put"] > self.patience:
             return f"somebody else's 4 MiB took {counts['longest put']} s"
