@@ -25,8 +25,12 @@ public struct HTTPServerConfiguration: Sendable {
     public var bodyWindow: Duration = .seconds(10)
     /// The bytes of a body that have to arrive in each ``bodyWindow`` after the first.
     public var bodyProgress = 64 * 1_024
-    /// The same of a body that is beyond its sender's part of the memory, for which others may be waiting.
-    public var lentBodyProgress = 256 * 1_024
+    /// How long a body that is beyond its sender's part of the memory has what is lent to it when others wait for that;
+    /// then it is told 503.
+    public var loanTime: Duration = .seconds(20)
+    /// How long a body waits for memory that is lent to others until it is told 503. Clients wait for a minute for
+    /// something to move.
+    public var loanPatience: Duration = .seconds(45)
     /// How long a reply may go on without moving at ``minimumWriteRate``.
     public var writeDeadline: Duration = .seconds(30)
     /// The bytes of a reply that the client has to take in a second, measured over each ``writeDeadline``.

@@ -1,4 +1,5 @@
 import HTTPCore
+import Synchronization
 import Testing
 
 @Suite struct MemoryBudgetTests {
@@ -58,6 +59,40 @@ import Testing
         #expect(budget.used(by: ada) == 100)
         #expect(charge.move(to: ada))
         #expect(budget.used == 100)
+    }
+
+    @Test func `eight wait at most, one of a network, and those that were slow make room for others`() {
+        let lender = budget.open(for: ada)
+        #expect(lender.borrow(700, from: 100) {} == .granted)
+        #expect(!lender.isWanted)
+        let woken = Mutex<[UInt64]>([])
+        func ask(_ charge: MemoryCharge, _ network: UInt64) -> Borrowing {
+            charge.borrow(300, from: network) { woken.withLock { $0.append(network) } }
+        }
+        func charge(_ network: UInt64) -> MemoryCharge { budget.open(for: .account(1, network)) }
+        var waiting = (0..<8).map(charge)
+        for (network, one) in waiting.enumerated() { #expect(ask(one, UInt64(network)) == .waiting) }
+        #expect(ask(charge(8), 8) == .refused)
+        #expect(lender.isWanted)
+
+        // Four of them are known as slow by now; the last one of these makes room.
+        for network in 2..<6 { waiting[network].noteRecall() }
+        let newcomer = charge(8)
+        #expect(ask(charge(7), 7) == .refused)
+        #expect(ask(newcomer, 8) == .waiting)
+        #expect(woken.withLock { $0 } == [5])
+        #expect(ask(waiting[5], 5) == .refused)
+        // Slow ones wait behind the others, and for them nobody gives back.
+        let order: [UInt64] = [0, 1, 6, 7, 8, 2, 3, 4]
+        waiting.append(newcomer)
+        lender.resize(to: 0)
+        for network in order {
+            #expect(woken.withLock { $0.last } == network)
+            #expect(ask(waiting[Int(network)], network) == .granted)
+            waiting[Int(network)].resize(to: 0)
+        }
+        #expect(!budget.isLoanWanted)
+        #expect(budget.used == 0)
     }
 
     @Test func `random charges always add up and never exceed a bound`() {

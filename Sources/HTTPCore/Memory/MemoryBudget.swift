@@ -8,6 +8,7 @@ internal import Synchronization
 /// - Each party has a part, an eighth of the whole.
 /// - Beyond its part it may have one body at a time that is the only one it has, for otherwise the largest items could
 ///   not be stored at all. Such bodies have memory of their own: it is lent to them, and what the others have is whole.
+///   Who comes when it is lent out may wait for it, and whoever has it gives it back in time (``MemoryCharge/borrow``).
 public final class MemoryBudget: Sendable {
     /// Who is charged.
     public enum Party: Hashable, Sendable {
@@ -20,7 +21,7 @@ public final class MemoryBudget: Sendable {
         /// Within parts.
         var used = 0
         /// By bodies beyond their party's part.
-        var lent = 0
+        var lent: LentMemory
         var parties: [Party: Int] = [:]
     }
 
@@ -30,16 +31,20 @@ public final class MemoryBudget: Sendable {
     public let part: Int
     /// The bytes for all bodies beyond their party's part: the largest charge that can ever be granted.
     public let loan: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     public init(total: Int, loan: Int) {
         self.total = total
         self.loan = loan
         part = total / 8
+        state = Mutex(State(lent: LentMemory(total: loan)))
     }
 
     /// Bytes that are charged now.
-    public var used: Int { state.withLock { $0.used + $0.lent } }
+    public var used: Int { state.withLock { $0.used + $0.lent.used } }
+
+    /// Whether somebody waits for whom lent memory is given back.
+    public var isLoanWanted: Bool { state.withLock { $0.lent.isWanted } }
 
     /// Bytes that are charged to a party now.
     public func used(by party: Party) -> Int { state.withLock { $0.parties[party] ?? 0 } }
@@ -48,21 +53,45 @@ public final class MemoryBudget: Sendable {
     public func open(for party: Party) -> MemoryCharge { MemoryCharge(self, party) }
 
     /// Exchanges a charge for another one; a smaller one of the same party is always granted.
-    fileprivate func exchange(_ old: Int, of payer: Party, for new: Int, of party: Party) -> Bool {
-        state.withLock { state in
+    /// - Parameter borrower: Who waits when what would have to be lent is not there; nil for nobody.
+    fileprivate func exchange(
+        _ old: Int, of payer: Party, for new: Int, of party: Party, by charge: MemoryCharge,
+        borrower: LentMemory.Borrower? = nil
+    ) -> Borrowing {
+        let (answer, wakes) = state.withLock { state -> (Borrowing, [LentMemory.Borrower]) in
             let rest = (state.parties[party] ?? 0) - (payer == party ? old : 0)
-            let used = state.used + (new > part ? 0 : new) - (old > part ? 0 : old)
-            let lent = state.lent + (new > part ? new : 0) - (old > part ? old : 0)
+            let (oldLoan, newLoan) = (old > part ? old : 0, new > part ? new : 0)
+            let used = state.used + (new - newLoan) - (old - oldLoan)
+            var wakes: [LentMemory.Borrower] = []
             if new > old || payer != party {
-                guard new > part ? rest == 0 && lent <= loan : rest + new <= part && used <= total else { return false }
+                guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else { return (.refused, []) }
+                if newLoan > oldLoan {
+                    let (answer, others) = state.lent.lend(newLoan - oldLoan, to: borrower)
+                    guard answer == .granted else { return (answer, others) }
+                    wakes = others
+                }
             }
+            if newLoan < oldLoan { wakes = state.lent.giveBack(oldLoan - newLoan, by: ObjectIdentifier(charge)) }
             if payer != party { state.parties[payer] = Self.remaining((state.parties[payer] ?? 0) - old) }
             state.parties[party] = Self.remaining(rest + new)
             state.used = used
-            state.lent = lent
-            return true
+            return (.granted, wakes)
         }
+        for borrower in wakes { borrower.wake() }
+        return answer
     }
+
+    /// Takes somebody out of the queue who does not wait any more.
+    fileprivate func stopWaiting(_ id: ObjectIdentifier) {
+        let (hasWaited, next) = state.withLock { ($0.lent.remove(id), $0.lent.next) }
+        if hasWaited != nil { next?.wake() }
+    }
+
+    fileprivate func isSlow(_ network: UInt64) -> Bool { state.withLock { $0.lent.isSlow(network) } }
+
+    fileprivate func noteArrival(from network: UInt64) { state.withLock { $0.lent.hasArrived(from: network) } }
+
+    fileprivate func noteRecall(from network: UInt64) { state.withLock { $0.lent.wasSlow(network) } }
 
     /// Parties that have nothing take no memory either.
     private static func remaining(_ count: Int) -> Int? { count > 0 ? count : nil }
@@ -73,6 +102,8 @@ public final class MemoryCharge: Sendable {
     private struct State {
         var party: MemoryBudget.Party
         var count = 0
+        /// The network that waits for something to be lent, or has borrowed it.
+        var network: UInt64?
     }
 
     private let budget: MemoryBudget
@@ -83,7 +114,10 @@ public final class MemoryCharge: Sendable {
         state = Mutex(State(party: party))
     }
 
-    deinit { resize(to: 0) }
+    deinit {
+        if state.withLock({ $0.network != nil }) { budget.stopWaiting(ObjectIdentifier(self)) }
+        resize(to: 0)
+    }
 
     /// The bytes that are charged.
     public var count: Int { state.withLock { $0.count } }
@@ -95,37 +129,50 @@ public final class MemoryCharge: Sendable {
     /// - Returns: Whether there is room; if not, nothing has changed. To have less is always granted.
     @discardableResult public func resize(to count: Int) -> Bool {
         state.withLock { state in
-            guard budget.exchange(state.count, of: state.party, for: count, of: state.party) else { return false }
-            state.count = count
-            return true
+            let answer = budget.exchange(state.count, of: state.party, for: count, of: state.party, by: self)
+            if answer == .granted { state.count = count }
+            return answer == .granted
         }
+    }
+
+    /// Makes the charge so many bytes, more than its party's part, or waits for them in a queue until the charge goes.
+    /// - Parameters:
+    ///   - network: From where the body comes.
+    ///   - wake: Called from any thread when it is worth asking again, and when somebody waits for what this one has.
+    public func borrow(_ count: Int, from network: UInt64, wake: @escaping @Sendable () -> Void) -> Borrowing {
+        state.withLock { state in
+            let borrower = LentMemory.Borrower(id: ObjectIdentifier(self), network: network, wake: wake)
+            let answer = budget.exchange(
+                state.count, of: state.party, for: count, of: state.party, by: self, borrower: borrower)
+            state.network = network
+            if answer == .granted { state.count = count }
+            return answer
+        }
+    }
+
+    /// Whether somebody waits for what was lent.
+    public var isWanted: Bool { isLent && budget.isLoanWanted }
+
+    /// Whether others come first, because a body from the same network had to give back.
+    public var isSlow: Bool { state.withLock { $0.network }.map(budget.isSlow) ?? false }
+
+    /// What was lent is given back before its body has arrived: others come first from now on.
+    public func noteRecall() {
+        if let network = state.withLock({ $0.network }) { budget.noteRecall(from: network) }
+    }
+
+    /// The body has arrived whole.
+    public func noteArrival() {
+        if let network = state.withLock({ $0.network }) { budget.noteArrival(from: network) }
     }
 
     /// Charges another party from now on: the account, once it is known who asks.
     /// - Returns: Whether that party has room; if not, nothing has changed.
     public func move(to party: MemoryBudget.Party) -> Bool {
         state.withLock { state in
-            guard budget.exchange(state.count, of: state.party, for: state.count, of: party) else { return false }
-            state.party = party
-            return true
+            let answer = budget.exchange(state.count, of: state.party, for: state.count, of: party, by: self)
+            if answer == .granted { state.party = party }
+            return answer == .granted
         }
     }
-}
-
-/// How much memory a body takes at its peak, in quarters of its length.
-public struct MemoryFactor: Sendable, Hashable {
-    private let quarters: Int
-
-    /// Text of which base64 was decoded (three quarters), and then, when the text has gone, three copies of what was
-    /// decoded: its own, the parameter's and the driver's.
-    public static let json = MemoryFactor(quarters: 9)
-    /// The bytes, the parameter's copy and the driver's.
-    public static let bytes = MemoryFactor(quarters: 12)
-    /// Bytes that nothing is made of.
-    public static let none = MemoryFactor(quarters: 4)
-
-    private init(quarters: Int) { self.quarters = quarters }
-
-    /// The peak of a body of so many bytes.
-    public func peak(of count: Int) -> Int { count / 4 * quarters + count % 4 * quarters / 4 }
 }

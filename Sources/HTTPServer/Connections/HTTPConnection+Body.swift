@@ -1,54 +1,13 @@
 internal import EventLoop
 internal import HTTPCore
 
-/// A request whose head has been admitted and whose body is arriving.
-struct IncomingRequest: Sendable {
-    let head: RequestHead
-    let plan: Plan
-    /// Of whom it comes, as far as addresses tell.
-    let network: UInt64
-    /// Whose the body's memory is; nil as long as nobody but the address is known.
-    var party: MemoryBudget.Party?
-    var body = IncomingBody()
-    /// What the body counts among the memory of its kind.
-    var charge: MemoryCharge?
-
-    init(head: RequestHead, plan: Plan, network: UInt64) {
-        self.head = head
-        self.plan = plan
-        self.network = network
-    }
-
-    /// The most that the body can have.
-    var longest: Int {
-        switch head.framing {
-        case .none: 0
-        case .length(let length): length
-        case .chunked: plan.bodyLimit
-        }
-    }
-
-    /// Counts the memory that a body of such a capacity takes at its peak. Returns whether there is as much for its
-    /// sender.
-    mutating func reserve(_ capacity: Int, in budgets: ServerBudgets) -> Bool {
-        guard capacity > (party == nil ? IncomingBody.freeUnidentifiedBytes : IncomingBody.freeBytes) else {
-            return true
-        }
-        let budget = party == nil ? budgets.unidentifiedBodies : budgets.bodies
-        let charge = charge ?? budget.open(for: party ?? .address(network))
-        self.charge = charge
-        let peak = plan.memory.peak(of: capacity)
-        return peak <= charge.count || charge.resize(to: peak)
-    }
-}
-
 extension HTTPConnection {
     /// Whether a body is small enough to be read from somebody of whom only the address is known, and the address has
     /// room for it.
     func mayReadUnidentified(_ request: IncomingRequest) -> Bool {
         guard request.longest <= listener.configuration.unidentifiedBodyLimit else { return false }
         var trial = request
-        return trial.reserve(request.longest, in: listener.configuration.budgets)
+        return trial.reserve(request.longest, in: listener.configuration.budgets) == .granted
     }
 
     /// Waits for the body of an admitted request.
@@ -56,8 +15,7 @@ extension HTTPConnection {
         guard machine.admitted(machine.number, isIdentified: request.party != nil) else { return }
         incoming = request
         guard request.head.framing != .none else { return }
-        bodyMeter = ProgressMeter(forgivesFirst: true)
-        setDeadline(after: listener.configuration.bodyWindow)
+        beginBodyWindow(at: 0)
         if request.head.expectsContinue, parser.bufferedByteCount == 0 {
             listener.writeBuffer.append(contentsOf: HTTP1ResponseSerializer.continueResponse)
             sendWriteBuffer()
@@ -67,7 +25,7 @@ extension HTTPConnection {
     /// Takes the body's bytes that have come. Returns whether the connection may have something else to look at.
     func readBody() -> Bool {
         // Taken out so that the body is appended in place.
-        guard var request = incoming.take() else { return false }
+        guard !isBodyWaiting, var request = incoming.take() else { return false }
         while let event = nextEvent() {
             switch event {
             case .head: preconditionFailure("the parser ends a body before it begins a head")
@@ -86,7 +44,7 @@ extension HTTPConnection {
 
     /// Takes what was read as far as it belongs to the body that is arriving. Returns how many bytes that are.
     func takeBody(of bytes: UnsafeRawBufferPointer) -> Int {
-        guard machine.isReadingBody, var request = incoming.take() else { return 0 }
+        guard machine.isReadingBody, !isBodyWaiting, var request = incoming.take() else { return 0 }
         let count: Int
         do throws(HTTP1Error) {
             count = try parser.takeBody(of: bytes)
@@ -95,33 +53,94 @@ extension HTTPConnection {
             return bytes.count
         }
         if count > 0 {
-            guard append(UnsafeRawBufferPointer(rebasing: bytes[..<count]), to: &request) else { return bytes.count }
+            guard append(UnsafeRawBufferPointer(rebasing: bytes[..<count]), to: &request) else {
+                return isBodyWaiting ? count : bytes.count
+            }
         }
         incoming = request
         return count
     }
 
-    /// Adds bytes to a body, unless its sender holds as much as it may. Returns whether the request goes on.
+    /// Whether a body waits for memory that is lent to another one.
+    var isBodyWaiting: Bool { incoming?.heldBack != nil }
+
+    /// Adds bytes to a body, unless its sender holds as much as it may, or has to wait. Returns whether the request goes
+    /// on now.
     private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
-        let needed = request.body.capacity(adding: bytes.count, framing: request.head.framing)
-        guard request.reserve(needed, in: listener.configuration.budgets) else {
+        let needed = request.body.capacity(adding: bytes.count, atMost: request.longest)
+        let connection = LoopBound(self, loop: listener.loop)
+        let wake: @Sendable () -> Void = { connection.loop.schedule { connection.value.memoryIsAskedFor() } }
+        switch request.reserve(needed, in: listener.configuration.budgets, wake: wake) {
+        case .granted:
+            if request.lentSince == nil, request.charge?.isLent == true {
+                request.lentSince = listener.loop.now
+                beginBodyWindow(at: request.body.bytes.count)
+            }
+            request.body.append(bytes, capacity: needed)
+            return true
+        case .waiting:
+            request.heldBack = WipedBytes(copying: bytes)
+            incoming = request
+            pauseReading()
+            setDeadline(after: listener.configuration.loanPatience)
+            return false
+        case .refused:
             refuse(listener.overload)
             return false
         }
-        request.body.append(bytes, capacity: needed)
-        return true
+    }
+
+    /// There may be memory for a body that waits; or somebody waits for what this one has.
+    private func memoryIsAskedFor() {
+        guard isBodyWaiting else { return comeToBodyEnd() }
+        guard var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
+        let patience = deadline
+        guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else {
+            // To be asked again is no reason to wait for longer.
+            if isBodyWaiting, let patience { setDeadline(at: patience) }
+            return
+        }
+        incoming = request
+        processInput()
+        resumeReading()
+    }
+
+    /// Sees to it that a body which has what others wait for is looked at when its time is over.
+    private func comeToBodyEnd() {
+        guard machine.isReadingBody, let end = bodyEnd else { return }
+        beginBodyWindow(at: incoming?.body.bytes.count ?? 0)
+        if let deadline, end < deadline { setDeadline(at: end) }
+    }
+
+    /// When a body has to give back what was lent to it, if others wait for that.
+    private var bodyEnd: ContinuousClock.Instant? {
+        guard let since = incoming?.lentSince, let charge = incoming?.charge, charge.isWanted else { return nil }
+        return charge.isSlow ? since : since + listener.configuration.loanTime
+    }
+
+    private func beginBodyWindow(at count: Int) {
+        bodyMeter = ProgressMeter(forgivesFirst: true)
+        bodyMeter.begin(at: count)
+        setDeadline(after: listener.configuration.bodyWindow)
     }
 
     /// Whether a body has moved enough since the last time it was asked for; then it may go on.
     func isBodyMoving() -> Bool {
-        let isLent = incoming?.charge?.isLent ?? false
         let configuration = listener.configuration
-        guard machine.isReadingBody,
-            bodyMeter.windowPassed(
-                at: incoming?.body.bytes.count ?? 0,
-                requiring: isLent ? configuration.lentBodyProgress : configuration.bodyProgress)
+        guard machine.isReadingBody, !isBodyWaiting,
+            bodyMeter.windowPassed(at: incoming?.body.bytes.count ?? 0, requiring: configuration.bodyProgress)
         else { return false }
-        setDeadline(after: listener.configuration.bodyWindow)
+        setDeadline(after: configuration.bodyWindow)
+        return true
+    }
+
+    /// Whether the time of a body is over because of others' bodies: it has waited in vain, or others wait for what it
+    /// has had for long enough.
+    func isBodyOutOfTurn() -> Bool {
+        guard machine.isReadingBody else { return false }
+        if isBodyWaiting { return true }
+        guard let end = bodyEnd, end <= listener.loop.now else { return false }
+        incoming?.charge?.noteRecall()
         return true
     }
 }

@@ -14,9 +14,7 @@ extension HTTPConnection {
         for _ in 0..<Self.readsPerTurn {
             guard parser.bufferedByteCount < Self.readAheadLimit else {
                 // The requests have to wait for the reply before them, or for a client that does not read replies.
-                isReadingPaused = true
-                watch?.setReading(false)
-                return
+                return pauseReading()
             }
             switch transport.read(into: listener.readBuffer) {
             case .done(let count):
@@ -29,7 +27,7 @@ extension HTTPConnection {
             case .closed: return close()
             }
             processInput()
-            guard machine.readsInput, transport.hasPendingBytes else { return }
+            guard machine.readsInput, !isReadingPaused, transport.hasPendingBytes else { return }
         }
         // Bytes that wait inside TLS do not make the socket readable.
         continueNextTurn()
@@ -77,9 +75,17 @@ extension HTTPConnection {
         setDeadline(after: listener.configuration.headerDeadline)
     }
 
+    /// Lets the client wait with what it still sends.
+    func pauseReading() {
+        isReadingPaused = true
+        watch?.setReading(false)
+    }
+
     /// Lets the socket be read again after a pause, unless as much as may be is still waiting.
     func resumeReading() {
-        guard isReadingPaused, machine.readsInput, parser.bufferedByteCount < Self.readAheadLimit else { return }
+        guard isReadingPaused, machine.readsInput, !isBodyWaiting,
+            parser.bufferedByteCount < Self.readAheadLimit
+        else { return }
         isReadingPaused = false
         watch?.setReading(true)
         // Bytes that wait inside TLS do not make the socket readable.

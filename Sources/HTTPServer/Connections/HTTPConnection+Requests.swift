@@ -48,6 +48,7 @@ extension HTTPConnection {
     /// Answers a complete request.
     func run(_ request: IncomingRequest) {
         machine.bodyRead()
+        if request.lentSince != nil { request.charge?.noteArrival() }
         guard takePlace(for: request.network) else { return refuseForNow(request.head) }
         setDeadline(after: request.plan.handlerDeadline)
         let number = machine.number

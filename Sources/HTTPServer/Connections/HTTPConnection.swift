@@ -36,14 +36,14 @@ final class HTTPConnection {
     var writtenCount = 0
     var turnOfWrites: ContinuousClock.Instant?
     var writtenInTurn = 0
-    var bodyMeter = ProgressMeter(forgivesFirst: true)
+    var bodyMeter = ProgressMeter()
 
     var watch: DescriptorWatch?
     var isReadingPaused = false
     /// Whether the loop has been asked for the end of this turn.
     var isTurnRequested = false
     private var timer: LoopTimer?
-    private var deadline: ContinuousClock.Instant?
+    private(set) var deadline: ContinuousClock.Instant?
     private var timerTime: ContinuousClock.Instant?
 
     init(transport: consuming Transport, client: ClientAddress, listener: HTTPListener, isOverLimit: Bool) {
@@ -116,11 +116,7 @@ final class HTTPConnection {
         case .handshaking: continueHandshake()
         case .lingering: discardInput()
         default:
-            guard machine.readsInput else {
-                isReadingPaused = true
-                watch?.setReading(false)
-                return
-            }
+            guard machine.readsInput, !isBodyWaiting else { return pauseReading() }
             readAndProcess()
         }
     }
@@ -156,12 +152,16 @@ final class HTTPConnection {
 
     /// Sets the time by which something must have happened.
     func setDeadline(after duration: Duration) {
-        let time = listener.loop.now + duration
+        setDeadline(at: listener.loop.now + duration)
+    }
+
+    /// Sets the time by which something must have happened.
+    func setDeadline(at time: ContinuousClock.Instant) {
         deadline = time
         // Deadlines move with every request; the timer is only moved when it would come too late.
         if let timerTime, timerTime <= time { return }
         timerTime = time
-        timer?.schedule(after: duration)
+        timer?.schedule(after: time - listener.loop.now)
     }
 
     /// Sets no time: what is under way may last.
@@ -170,10 +170,13 @@ final class HTTPConnection {
     private func timerFired() {
         timerTime = nil
         guard let deadline else { return }
-        let now = listener.loop.now
-        if now < deadline { return setDeadline(after: deadline - now) }
-        if isBodyMoving() || isOutputMoving() { return }
-        perform(machine.deadlinePassed())
+        if listener.loop.now < deadline { return setDeadline(at: deadline) }
+        if isBodyOutOfTurn() {
+            refuse(listener.overload)
+        } else {
+            if isBodyMoving() || isOutputMoving() { return }
+            perform(machine.deadlinePassed())
+        }
         processInput()
     }
 
@@ -203,6 +206,6 @@ extension HTTPConnection: TurnEndObserver {
     func turnEnded() {
         isTurnRequested = false
         processInput()
-        if machine.readsInput { readAndProcess() }
+        if machine.readsInput, !isBodyWaiting { readAndProcess() }
     }
 }

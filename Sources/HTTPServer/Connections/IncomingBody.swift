@@ -2,7 +2,7 @@ internal import HTTPCore
 
 /// The bytes of a body so far.
 ///
-/// Room is made for four times as much whenever it is full, and never for more than was announced: a body is moved a few
+/// Room is made for four times as much whenever it is full, and never for more than was announced or may come: a body is moved a few
 /// times at most, and who announces much and sends little holds little.
 struct IncomingBody {
     private(set) var bytes = WipedBytes()
@@ -19,17 +19,15 @@ struct IncomingBody {
         return bytes
     }
 
-    /// How much room there has to be so that `count` more bytes fit.
-    func capacity(adding count: Int, framing: BodyFraming) -> Int {
+    /// How much room there has to be so that `count` more bytes fit, of `longest` that there can be.
+    func capacity(adding count: Int, atMost longest: Int) -> Int {
         let needed = bytes.count + count
         if needed <= bytes.capacity { return bytes.capacity }
-        let roomy = max(needed, bytes.capacity * 4, Self.smallestCapacity)
-        guard case .length(let announced) = framing else { return roomy }
-        return max(needed, min(roomy, announced))
+        return max(needed, min(longest, max(bytes.capacity * 4, Self.smallestCapacity)))
     }
 
     /// Adds bytes.
-    /// - Parameter capacity: What ``capacity(adding:framing:)`` said.
+    /// - Parameter capacity: What ``capacity(adding:atMost:)`` said.
     mutating func append(_ more: UnsafeRawBufferPointer, capacity: Int) {
         if capacity > bytes.capacity { bytes.reserveCapacity(capacity) }
         bytes.append(more)

@@ -44,6 +44,22 @@ extension PostgresClient {
 
     // MARK: Connections
 
+    /// A connection for the caller alone, and what it holds besides, until both are released or given back.
+    func lease(key: RequestKey?, _ use: LeaseUse) async throws(PostgresError) -> (PostgresLease, HeldKeys) {
+        loop.preconditionInLoop()
+        let deadline = loop.now + configuration.acquireTimeout
+        let held = try await hold(key, use, until: deadline)
+        let execution = makeExecution()
+        defer { recycle(execution) }
+        do throws(PostgresError) {
+            let connection = try await lease(use, for: execution, until: deadline)
+            return (PostgresLease(client: self, connection: connection), held)
+        } catch {
+            letGo(held)
+            throw error
+        }
+    }
+
     /// A connection for the caller alone, until it is released or given back.
     func lease(
         _ use: LeaseUse, for execution: Execution, until deadline: ContinuousClock.Instant

@@ -61,16 +61,7 @@ extension PostgresClient {
         key: RequestKey? = nil, use: LeaseUse = .short,
         _ body: (PostgresLease) async throws -> Result
     ) async throws -> Result {
-        loop.preconditionInLoop()
-        let deadline = loop.now + configuration.acquireTimeout
-        let held = try await hold(key, use, until: deadline)
-        let lease: PostgresLease
-        do {
-            lease = try await makeLease(use, until: deadline)
-        } catch {
-            letGo(held)
-            throw error
-        }
+        let (lease, held) = try await lease(key: key, use)
         let connection = lease.connection
         connection.beginRequest(isReadOnly: false)
         connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: false), for: Execution())
@@ -83,13 +74,5 @@ extension PostgresClient {
             }
         }
         return try await body(lease)
-    }
-
-    func makeLease(
-        _ use: LeaseUse, until deadline: ContinuousClock.Instant
-    ) async throws(PostgresError) -> PostgresLease {
-        let execution = makeExecution()
-        defer { recycle(execution) }
-        return PostgresLease(client: self, connection: try await lease(use, for: execution, until: deadline))
     }
 }

@@ -119,15 +119,7 @@ extension PostgresClient {
     ) async throws -> Result {
         loop.preconditionInLoop()
         if case .readCommitted = isolation, pool.commitsAreClosed { throw unavailable() }
-        let deadline = loop.now + configuration.acquireTimeout
-        let held = try await hold(key, use, until: deadline)
-        let lease: PostgresLease
-        do {
-            lease = try await makeLease(use, until: deadline)
-        } catch {
-            letGo(held)
-            throw error
-        }
+        let (lease, held) = try await lease(key: key, use)
         defer { lease.invalidate() }
         let transaction = Transaction(client: self, lease: lease, isolation: isolation)
         do {

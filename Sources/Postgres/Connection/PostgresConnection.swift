@@ -14,6 +14,7 @@ final class PostgresConnection: TurnEndObserver {
     // The client closes its connections before it goes.
     private unowned let client: PostgresClient
     private let loop: EventLoop
+    private var opening: ConnectionOpening?
     private var handle: ConnectionHandle?
     private var watch: DescriptorWatch?
     private var phase = Phase.opening
@@ -23,7 +24,7 @@ final class PostgresConnection: TurnEndObserver {
     private let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is known.
     private(set) var backend: Backend?
-    /// Why it could not be opened, as far as that is known.
+    /// Why it is of no use, when it is not the connection itself that says so.
     private var failure: ConnectionFailure?
     /// Whether the client was told that a commit is silent.
     private var isStalled = false
@@ -65,45 +66,20 @@ final class PostgresConnection: TurnEndObserver {
 
     /// Starts to connect. `rotation` says which of several servers is tried first.
     func open(rotation: Int) {
-        let hosts = HostList(client.configuration.connectionOptions)
-        let names = hosts.names
-        if names.isEmpty { return open(hosts.options(addresses: [:], rotation: rotation)) }
-        let bound = LoopBound(self, loop: loop)
-        HostResolver.resolve(names, loop: loop) { resolved in
-            let connection = bound.value
-            // The client may have given it up while the names were looked up.
-            guard connection.phase == .opening else { return }
-            connection.failure = resolved.failure
-            connection.open(hosts.options(addresses: resolved.addresses, rotation: rotation))
+        let opening = ConnectionOpening(loop: loop) { [unowned self] handle in
+            guard let handle else { return end(.lost) }
+            self.handle = handle
+            setUp(handle.pointer)
         }
-    }
-
-    private func open(_ options: HostList.Options?) {
-        guard let options, let handle = ConnectionHandle(starting: options) else { return end(.lost) }
-        self.handle = handle
-        guard PQstatus(handle.pointer) != CONNECTION_BAD else { return end(.lost) }
-        // libpq says that a fresh connection behaves as if the last poll had answered "writing".
-        watchSocket { $0.setWriting(true) }
-    }
-
-    private func pollOpening() {
-        guard let handle else { return }
-        // The poll may close this socket and open another under the same number.
-        watch?.cancel()
-        watch = nil
-        switch PQconnectPoll(handle.pointer) {
-        case PGRES_POLLING_READING: watchSocket { $0.setReading(true) }
-        case PGRES_POLLING_WRITING: watchSocket { $0.setWriting(true) }
-        case PGRES_POLLING_OK: setUp(handle.pointer)
-        default: end(.lost)
-        }
+        self.opening = opening
+        opening.start(HostList(client.configuration.connectionOptions), rotation: rotation)
     }
 
     private func setUp(_ connection: OpaquePointer) {
         guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else { return end(.lost) }
         phase = .settingUp
         lastHeard = loop.now
-        watchSocket { $0.setReading(true) }
+        guard watchSocket(of: connection) else { return end(.lost) }
         let execution = Execution()
         execution.completion = { [unowned self, unowned execution] outcome in
             if case .failed(.server(let error)) = outcome { failure = .server(error.state) }
@@ -116,20 +92,18 @@ final class PostgresConnection: TurnEndObserver {
         send(SetUpSession(configuration: client.configuration), for: execution)
     }
 
-    private func watchSocket(_ setInterest: (DescriptorWatch) -> Void) {
-        guard let handle else { return }
-        let descriptor = PQsocket(handle.pointer)
-        guard descriptor >= 0 else { return end(.lost) }
+    private func watchSocket(of connection: OpaquePointer) -> Bool {
+        let descriptor = PQsocket(connection)
+        guard descriptor >= 0 else { return false }
         let watch = DescriptorWatch(loop: loop, descriptor: descriptor) { [unowned self] readiness in
-            switch (phase, readiness) {
-            case (.opening, _): pollOpening()
-            case (.closed, _): break
-            case (_, .readable): read()
-            case (_, .writable): flush()
+            switch readiness {
+            case .readable: read()
+            case .writable: flush()
             }
         }
-        setInterest(watch)
+        watch.setReading(true)
         self.watch = watch
+        return true
     }
 
     // MARK: Sending
@@ -330,11 +304,14 @@ final class PostgresConnection: TurnEndObserver {
     func end(_ reason: EndReason) {
         guard phase != .closed else { return }
         let wasOpening = phase == .opening || phase == .settingUp
-        if wasOpening && reason == .lost, failure == nil, let handle {
-            failure = ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
+        if wasOpening && reason == .lost, failure == nil {
+            failure =
+                handle.map { ConnectionFailure(message: String(cString: PQerrorMessage($0.pointer))) }
+                ?? opening?.failure
         }
         phase = .closed
         endReason = reason
+        opening?.cancel()
         watch?.cancel()
         watch = nil
         handle = nil
@@ -348,7 +325,7 @@ final class PostgresConnection: TurnEndObserver {
         switch phase {
         case .opening, .settingUp:
             if now >= openingDeadline {
-                failure = failure ?? .timedOut
+                failure = failure ?? opening?.resolutionFailure ?? .timedOut
                 client.openingTimedOut()
                 end(.lost)
             }

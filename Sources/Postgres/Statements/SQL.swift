@@ -13,10 +13,40 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
     /// Appends the value of one parameter.
     typealias Slot = @Sendable (Root, Context, inout Parameters) -> Void
 
+    /// Appends what a property holds.
+    typealias Append = @Sendable (Root, inout Parameters) -> Void
+
     enum Segment: Sendable {
         case text(String)
-        case property(ParameterKey, @Sendable (Root, inout Parameters) -> Void)
+        case property(ParameterKey, Append)
         case context(Context.Parameter)
+
+        /// A property of what `path` leads to.
+        static func property<Part>(
+            _ key: ParameterKey, _ append: @escaping SQLTemplate<Part, Context>.Append,
+            at path: any KeyPath<Root, Part> & Sendable
+        ) -> Segment { .property(key.of(path)) { root, parameters in append(root[keyPath: path], &parameters) } }
+
+        /// What the surroundings that `path` leads to supply.
+        static func context<Surroundings: SQLContext>(
+            _ parameter: Surroundings.Parameter, at path: any KeyPath<Root, Surroundings> & Sendable
+        ) -> Segment {
+            .property(ParameterKey(name: parameter).of(path)) { root, parameters in
+                root[keyPath: path].append(parameter, to: &parameters)
+            }
+        }
+
+        /// The segment as part of another template: what becomes of a property there, and of what the surroundings supply.
+        func placed<Outer, Surroundings>(
+            property: (ParameterKey, @escaping Append) -> SQLTemplate<Outer, Surroundings>.Segment?,
+            context: (Context.Parameter) -> SQLTemplate<Outer, Surroundings>.Segment
+        ) -> SQLTemplate<Outer, Surroundings>.Segment? {
+            switch self {
+            case .text(let text): .text(text)
+            case .property(let key, let append): property(key, append)
+            case .context(let parameter): context(parameter)
+            }
+        }
     }
 
     // One reference, so that handing a template on costs one retain.
@@ -73,16 +103,9 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
         _ root: any KeyPath<Outer, Root> & Sendable, _ context: any KeyPath<Outer, Context> & Sendable
     ) -> SQL<Outer> {
         SQL(
-            content.segments.map { segment in
-                switch segment {
-                case .text(let text): .text(text)
-                case .property(let key, let append):
-                    .property(key.of(root)) { outer, parameters in append(outer[keyPath: root], &parameters) }
-                case .context(let parameter):
-                    .property(ParameterKey(name: parameter).of(context)) { outer, parameters in
-                        outer[keyPath: context].append(parameter, to: &parameters)
-                    }
-                }
+            content.segments.compactMap {
+                $0.placed(
+                    property: { .property($0, $1, at: root) }, context: { .context($0, at: context) })
             })
     }
 
@@ -127,12 +150,8 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
 
         /// A part whose parameters are those of the surroundings.
         public mutating func appendInterpolation<Part: Rootless>(_ part: SQLTemplate<Part, Context>) {
-            for segment in part.content.segments {
-                switch segment {
-                case .text(let text): segments.append(.text(text))
-                case .context(let parameter): segments.append(.context(parameter))
-                case .property: break
-                }
+            segments += part.content.segments.compactMap {
+                $0.placed(property: { _, _ in nil }, context: { .context($0) })
             }
         }
 
@@ -140,15 +159,8 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
         public mutating func appendInterpolation<Part>(
             _ part: SQLTemplate<Part, Context>, of property: any KeyPath<Root, Part> & Sendable
         ) {
-            for segment in part.content.segments {
-                switch segment {
-                case .text(let text): segments.append(.text(text))
-                case .context(let parameter): segments.append(.context(parameter))
-                case .property(let key, let append):
-                    segments.append(
-                        .property(key.of(property)) { root, parameters in append(root[keyPath: property], &parameters) }
-                    )
-                }
+            segments += part.content.segments.compactMap {
+                $0.placed(property: { .property($0, $1, at: property) }, context: { .context($0) })
             }
         }
 
@@ -156,16 +168,8 @@ public struct SQLTemplate<Root, Context: SQLContext>: ExpressibleByStringInterpo
         public mutating func appendInterpolation<Surroundings>(
             _ part: SQLTemplate<Never, Surroundings>, from property: any KeyPath<Root, Surroundings> & Sendable
         ) {
-            for segment in part.content.segments {
-                switch segment {
-                case .text(let text): segments.append(.text(text))
-                case .context(let parameter):
-                    segments.append(
-                        .property(ParameterKey(name: parameter).of(property)) { root, parameters in
-                            root[keyPath: property].append(parameter, to: &parameters)
-                        })
-                case .property: break
-                }
+            segments += part.content.segments.compactMap {
+                $0.placed(property: { _, _ in nil }, context: { .context($0, at: property) })
             }
         }
     }
@@ -184,6 +188,9 @@ extension Sequence {
 }
 
 /// The root of templates that have no properties.
+///
+/// It is `Never` and nothing else. A protocol, because the overload for a part of the template's own type has to win where
+/// the root is `Never` itself, and of two that fit a generic one comes second.
 public protocol Rootless {}
 
 extension Never: Rootless {}

@@ -99,16 +99,19 @@ final class Authorization {
     }
 
     private func send<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
-        let authenticate = AuthenticateForWrite(caller: caller, touchInterval: touchInterval)
-        let guarded = Guarded(caller: caller, write: write)
-        let (sessions, rows) =
-            if Write.needsLease || write.sealedByteCount > Self.sharedByteLimit {
-                try await database.withTransaction(key: key) { try await $0.execute(authenticate, guarded) }
-            } else {
-                try await database.execute(authenticate, guarded, key: key)
-            }
+        let (sessions, rows) = try await send(
+            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            alone: Write.needsLease || write.sealedByteCount > Self.sharedByteLimit)
         try accept(sessions)
         return rows
+    }
+
+    /// - Parameter alone: Whether the statements have a connection for themselves.
+    private func send<each S: Statement>(
+        _ statement: repeat each S, alone: Bool
+    ) async throws -> (repeat [(each S).Row]) {
+        guard alone else { return try await database.execute(repeat each statement, key: key) }
+        return try await database.withTransaction(key: key) { try await $0.execute(repeat each statement) }
     }
 
     /// Changes what belongs to the account, and in the same transaction something else that belongs to the change.
@@ -119,14 +122,9 @@ final class Authorization {
     func write<Write: AccountWrite, Next: Statement>(
         _ write: Write, followedBy next: Next, of byteCount: Int
     ) async throws -> [Write.Row] {
-        let authenticate = AuthenticateForWrite(caller: caller, touchInterval: touchInterval)
-        let guarded = Guarded(caller: caller, write: write)
-        let (sessions, rows, _) =
-            if byteCount > Self.sharedByteLimit {
-                try await database.withTransaction(key: key) { try await $0.execute(authenticate, guarded, next) }
-            } else {
-                try await database.execute(authenticate, guarded, next, key: key)
-            }
+        let (sessions, rows, _) = try await send(
+            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            next, alone: byteCount > Self.sharedByteLimit)
         try accept(sessions)
         return rows
     }

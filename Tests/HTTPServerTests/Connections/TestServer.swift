@@ -11,6 +11,8 @@ import TransportSecurity
 final class TestServer: Sendable {
     let server: HTTPServer
     let responder: TestResponder
+    /// The memory of bodies of known senders.
+    let bodies: MemoryBudget
     private let loops: [EventLoop]
 
     /// - Parameter context: nil speaks plain HTTP.
@@ -25,6 +27,7 @@ final class TestServer: Sendable {
             loops.append(loop)
         }
         self.loops = loops
+        bodies = configuration.budgets.bodies
         self.responder = responder
         server = try await HTTPServer(
             address: SocketAddress(host: "127.0.0.1", port: 0), context: context, configuration: configuration,

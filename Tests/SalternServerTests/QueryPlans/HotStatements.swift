@@ -102,6 +102,8 @@ struct HotStatements {
             }
             var question = FindMovedRevisions.Question()
             question.append(SessionKey(accountID: owner.account, tokenHash: owner.tokenHash), revision: 0)
+            let rare = ChangeRange(
+                since: nil, collection: CollectionName("rare"), limit: 100, listsAllTombstones: false)
             return [
                 write(ApplyBatch(operations: operations), rows: 40),
                 read(
@@ -121,6 +123,8 @@ struct HotStatements {
                 read(
                     FindChangeHeaders(range: ChangeRange(since: nil, limit: 100, listsAllTombstones: true)),
                     rows: 102),
+                read(FindChanges(range: rare, byteLimit: 1 << 22), rows: 2 * Int(ChangeRange.walkSize) + 1),
+                read(FindChangeHeaders(range: rare), rows: 2 * Int(ChangeRange.walkSize) + 1),
                 read(FindRevision(), rows: 1),
                 Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 2),
                 write(StageBatch(id: try owner.rotation(), items: staged), rows: 20),

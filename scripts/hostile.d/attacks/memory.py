@@ -1,11 +1,13 @@
 """What is held in memory for somebody who has no right to it, or does not fetch it."""
 
 import asyncio
+import time
 from collections import Counter
+from collections.abc import Iterable
 
-from scene import Attack, Scene, Stage
+from scene import TROUBLE, Attack, Scene, Stage
 from traffic.people import Person, fresh_id, item, register_many, session_token
-from traffic.wire import Connection, head, request
+from traffic.wire import Connection, head, loopback, request
 
 BLOCK = 31
 MEBIBYTE = 1_048_576
@@ -34,6 +36,39 @@ async def person_with_large_page(stage: Stage, name: str) -> Person:
     return person
 
 
+async def upload(
+    scene: Scene,
+    place: int,
+    token: str,
+    length: int,
+    at_once: Iterable[bytes],
+    between: float = 0.0,
+    drip: tuple[float, bytes] | None = None,
+) -> None:
+    """Sends a long body, as far as it is taken: pieces, then a further one after each pause, until there is an answer."""
+    async with scene.connection(BLOCK, place) as connection:
+        await connection.send(large_head(token, length))
+        answer = asyncio.create_task(connection.reply())
+        try:
+            for piece in at_once:
+                if answer.done():
+                    break
+                await connection.send(piece)
+                await asyncio.sleep(between)
+            scene.counts["held"] += not answer.done()
+            while drip and not answer.done():
+                await asyncio.sleep(drip[0])
+                connection.writer.write(drip[1])
+            async with asyncio.timeout(30):
+                scene.saw(await answer)
+        finally:
+            answer.cancel()
+    await asyncio.sleep(0.5)
+
+
+PIECE = b" " * (64 * 1024)
+
+
 class LargeBodies(Attack):
     """Bodies of 24 MiB under tokens that were never issued, sent and held."""
 
@@ -42,26 +77,10 @@ class LargeBodies(Attack):
     connections = 72
 
     async def run(self, scene: Scene) -> None:
-        piece = b'{"items":[' + b" " * (64 * 1024 - 10)
-
         async def stranger(number: int) -> None:
-            async with scene.connection(BLOCK, number) as connection:
-                await connection.send(large_head(session_token(), 24 * MEBIBYTE))
-                answer = asyncio.create_task(connection.reply())
-                try:
-                    for _ in range(80):
-                        if answer.done():
-                            break
-                        await connection.send(piece)
-                        await asyncio.sleep(0.005)
-                    scene.counts["held"] += not answer.done()
-                    while not answer.done():
-                        await asyncio.sleep(0.5)
-                        connection.writer.write(piece)
-                    scene.saw(await answer)
-                finally:
-                    answer.cancel()
-            await asyncio.sleep(0.5)
+            await upload(
+                scene, number, session_token(), 24 * MEBIBYTE, [PIECE] * 80, between=0.005, drip=(0.5, PIECE)
+            )
 
         await scene.crowd(self.connections, stranger)
 
@@ -77,30 +96,79 @@ class HeldBodies(Attack):
         self.people = await register_many(stage.target, "held", self.connections, BLOCK)
 
     async def run(self, scene: Scene) -> None:
-        piece = b" " * (64 * 1024)
-
         async def sender(number: int) -> None:
-            async with scene.connection(BLOCK, number) as connection:
-                await connection.send(large_head(self.people[number].token, 24 * MEBIBYTE))
-                answer = asyncio.create_task(connection.reply())
-                try:
-                    for _ in range(192):
-                        if answer.done():
-                            break
-                        await connection.send(piece)
-                    scene.counts["held"] += not answer.done()
-                    while not answer.done():
-                        await asyncio.sleep(2)
-                        connection.writer.write(piece)
-                    scene.saw(await answer)
-                finally:
-                    answer.cancel()
-            await asyncio.sleep(0.5)
+            await upload(
+                scene, number, self.people[number].token, 24 * MEBIBYTE, [PIECE] * 192, drip=(2, PIECE)
+            )
 
         await scene.crowd(self.connections, sender)
 
     def took_place(self, counts: Counter[str]) -> bool:
         return counts["held"] > 0
+
+
+class LentMemory(Attack):
+    """The memory for large bodies, taken and kept by slow senders of many accounts at two addresses."""
+
+    name = "lent-memory"
+    says = "bodies of 24 MiB from 6 accounts at 2 addresses: 3 MiB at once, then 13 kB/s; somebody else puts 4 MiB"
+    connections = 6
+    is_quick = False
+    least_seconds = 100.0
+    #: One who has the memory and one who waits for it, at each address; afterwards they wait behind others.
+    patience = 60
+
+    async def prepare(self, stage: Stage) -> None:
+        self.people = await register_many(stage.target, "lent", self.connections, BLOCK)
+        self.neighbour = (await register_many(stage.target, "lent-neighbour", 1, BLOCK + 1))[0]
+
+    async def run(self, scene: Scene) -> None:
+        batch = {"operations": [{"op": "put", "id": fresh_id(), **item(MEBIBYTE - 1024)} for _ in range(4)]}
+
+        async def sender(number: int) -> None:
+            await upload(
+                scene, number % 2, self.people[number].token, 24 * MEBIBYTE, [PIECE] * 48, drip=(4.9, PIECE)
+            )
+
+        async def put() -> None:
+            while not scene.over:
+                connection = await Connection.open(scene.stage.target, loopback(BLOCK + 1, 0))
+                try:
+                    reply = await connection.exchange(
+                        request("POST", "/v1/items/batch", batch, self.neighbour.token)
+                    )
+                except TROUBLE:
+                    # A refusal may come before the request has been sent to its end.
+                    scene.counts["refused puts"] += 1
+                else:
+                    if reply.status == 200:
+                        return
+                    scene.counts[f"puts {reply.status}"] += 1
+                finally:
+                    connection.close()
+                await asyncio.sleep(1)
+
+        async def neighbour() -> None:
+            while scene.counts["held"] < 2:
+                await asyncio.sleep(0.1)
+            while not scene.over:
+                begun = time.monotonic()
+                await put()
+                scene.counts["puts"] += 1
+                seconds = int(time.monotonic() - begun)
+                scene.counts["longest put"] = max(scene.counts["longest put"], seconds)
+                await asyncio.sleep(1)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scene.crowd(self.connections, sender))
+            group.create_task(neighbour())
+
+    def objection(self, counts: Counter[str]) -> str | None:
+        if counts["puts"] < 10:
+            return f"somebody else's 4 MiB were put {counts['puts']} times"
+        if counts["longest put"] > self.patience:
+            return f"somebody else's 4 MiB took {counts['longest put']} s"
+        return None
 
 
 class _BombThrower(Attack):
@@ -114,22 +182,10 @@ class _BombThrower(Attack):
     async def run(self, scene: Scene) -> None:
         count = 24 * MEBIBYTE // 7 - 8
         bomb = b'{"items":[' + b'{"":0},' * count + b'{"":0}]}'
+        pieces = [bomb[start : start + 256 * 1024] for start in range(0, len(bomb), 256 * 1024)]
 
         async def thrower(number: int) -> None:
-            async with scene.connection(BLOCK, number) as connection:
-                await connection.send(large_head(self.token(), len(bomb)))
-                answer = asyncio.create_task(connection.reply())
-                try:
-                    for start in range(0, len(bomb), 256 * 1024):
-                        if answer.done():
-                            break
-                        await connection.send(bomb[start : start + 256 * 1024])
-                        await asyncio.sleep(0)
-                    async with asyncio.timeout(30):
-                        scene.saw(await answer)
-                finally:
-                    answer.cancel()
-            await asyncio.sleep(0.5)
+            await upload(scene, number, self.token(), len(bomb), pieces)
 
         await scene.crowd(self.connections, thrower)
 

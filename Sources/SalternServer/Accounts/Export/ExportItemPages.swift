@@ -31,11 +31,17 @@ enum SealedPage {
     }
 }
 
+extension ExportedPage {
+    fileprivate var isFirst: Bool { after == nil }
+}
+
+extension ExportedPage where Key == ItemID {
+    fileprivate var bound: ItemID { after ?? ItemPage.lowest }
+}
+
 /// The account's items and tombstones in one walk, so that each is there once.
 struct ExportItems: ExportedPage {
     let after: ItemID?
-
-    init(after key: ItemID?) { after = key }
 
     struct Row: ExportedRecord {
         let item: Item
@@ -48,9 +54,6 @@ struct ExportItems: ExportedPage {
     static let sql: AccountSQL<Self> = SealedPage.sql(
         Item.columns, of: "items", key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
 
-    private var bound: ItemID { after ?? ItemPage.lowest }
-    private var isFirst: Bool { after == nil }
-
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { Row(item: try Item(row: &row)) }
 
     static func key(of row: Row) -> ItemID { row.item.id }
@@ -59,8 +62,6 @@ struct ExportItems: ExportedPage {
 /// What the account's deleted items held.
 struct ExportDeletedContents: ExportedPage {
     let after: ItemID?
-
-    init(after key: ItemID?) { after = key }
 
     struct Row: ExportedRecord {
         let id: ItemID
@@ -84,9 +85,6 @@ struct ExportDeletedContents: ExportedPage {
         "i.item_id, i.collection, i.created_at, i.expires_at, \(Item.Content.columns)", of: "deleted_contents",
         key: ["item_id"], at: "\(\.bound)", isFirst: "\(\.isFirst)")
 
-    private var bound: ItemID { after ?? ItemPage.lowest }
-    private var isFirst: Bool { after == nil }
-
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
             id: try row.next(), collection: try row.next(), createdAt: try row.next(), expiresAt: try row.next(),
@@ -104,8 +102,6 @@ struct ExportStagedItems: ExportedPage {
         let rotationID: UUID
         let itemID: ItemID
     }
-
-    init(after key: Key?) { after = key }
 
     struct Row: ExportedRecord {
         let rotationID: UUID
@@ -128,7 +124,6 @@ struct ExportStagedItems: ExportedPage {
         key: ["rotation_id", "item_id"], at: "\(\.bound.rotationID), \(\.bound.itemID)", isFirst: "\(\.isFirst)")
 
     private var bound: Key { after ?? Key(rotationID: .zero, itemID: ItemPage.lowest) }
-    private var isFirst: Bool { after == nil }
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(

@@ -5,8 +5,6 @@ internal import Postgres
 struct ExportSessions: ExportedPage {
     let after: TokenHash?
 
-    init(after key: TokenHash?) { after = key }
-
     struct Row: ExportedRecord {
         let tokenHash: TokenHash
         let id: SessionID
@@ -52,8 +50,6 @@ struct ExportSecurityEvents: ExportedPage {
         let id: SecurityEventID
     }
 
-    init(after key: Key?) { after = key }
-
     struct Row: ExportedRecord {
         let id: SecurityEventID
         let occurredAt: Timestamp
@@ -95,8 +91,6 @@ struct ExportSecurityEvents: ExportedPage {
 /// The account's rotations, without what is staged.
 struct ExportRotations: ExportedPage {
     let after: UUID?
-
-    init(after key: UUID?) { after = key }
 
     struct Row: ExportedRecord {
         let id: UUID

@@ -16,8 +16,10 @@ protocol ExportedPage: AccountRead where Row: ExportedRecord {
     /// What the records are ordered by.
     associatedtype Key: Sendable
 
-    /// The page that follows a key; nil for the first one.
-    init(after key: Key?)
+    /// The key that the page follows; nil for the first one.
+    var after: Key? { get }
+
+    init(after: Key?)
 
     /// The key of a record.
     static func key(of row: Row) -> Key

@@ -31,15 +31,12 @@ struct FindSecurityLog: AccountRead {
 
 /// The oldest events of all accounts that are older than `before`, by the index `security_events_by_age`.
 struct FindOldEvents: Statement {
+    typealias Row = DueRow<SecurityEventID>
+
     let before: Timestamp
     /// Accounts that are left out.
     let except: [AccountID]
     let limit: Int64
-
-    struct Row: Sendable, OwnedByAccount {
-        let owner: AccountID
-        let id: SecurityEventID
-    }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
@@ -47,8 +44,6 @@ struct FindOldEvents: Statement {
         WHERE e.occurred_at <= \(\.before) AND e.occurred_at > '-infinity' AND e.account_id <> ALL(\(\.except)::uuid[])
         ORDER BY e.occurred_at LIMIT \(\.limit)
         """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 /// Removes old events of an account. Returns how many there were.

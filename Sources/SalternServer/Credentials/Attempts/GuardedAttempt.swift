@@ -38,7 +38,7 @@ struct GuardedAttempt: Sendable {
             case .slot(let device), .earlier(let device):
                 guard let login, login.accountID == device.accountID else { return .stranger }
                 if login.deviceGeneration == device.generation { return .slot(device) }
-                guard login.deviceGeneration - 1 == device.generation, let movedAt = login.deviceGenerationMovedAt,
+                guard login.deviceGenerationBefore == device.generation, let movedAt = login.deviceGenerationMovedAt,
                     movedAt + KnownDevice.graceOfEarlierGeneration > now
                 else { return .stranger }
                 return .earlier(device)

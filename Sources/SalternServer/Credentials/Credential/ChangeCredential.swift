@@ -14,30 +14,18 @@ struct ChangeCredential: AccountEndpoint {
         attempts = parts.attempts
     }
 
-    private struct Body {
-        let currentKey: PasswordKey?
-        let new: NewCredential
-
-        init(_ request: Request, _ kdf: KDFPolicy) throws {
-            self = try JSONBody.read(request) { try Body(&$0, kdf) }
-        }
-
-        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
-            currentKey = try members.optional("currentPasswordKey", PasswordKey.init(json:))
-            new = try NewCredential(&members, kdf)
-        }
-    }
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let body = try Body(request, kdf)
-        guard let currentKey = body.currentKey else {
-            return reply(try await changeRestricted(body.new, authorization), body.new, endsSession: true)
+        let (currentKey, new) = try JSONBody.read(request) { members in
+            (try members.optional("currentPasswordKey", PasswordKey.init(json:)), try NewCredential(&members, kdf))
         }
-        let outcome = try await authorization.replaceKey(currentKey, by: body.new) { transaction, proven in
-            if let done = try await body.new.outcomeOfRetry(by: proven, transaction) { return done }
-            return try await CredentialChange(by: proven, to: body.new, attempts).apply(transaction)
+        guard let currentKey else {
+            return reply(try await changeRestricted(new, authorization), new, endsSession: true)
         }
-        return reply(outcome, body.new, endsSession: false)
+        let outcome = try await authorization.replaceKey(currentKey, by: new) { transaction, proven in
+            if let done = try await new.outcomeOfRetry(by: proven, transaction) { return done }
+            return try await CredentialChange(by: proven, to: new, attempts).apply(transaction)
+        }
+        return reply(outcome, new, endsSession: false)
     }
 
     private func changeRestricted(

@@ -12,41 +12,30 @@ struct ChangeUserid: AccountEndpoint {
         attempts = parts.attempts
     }
 
-    private struct Body {
-        let currentKey: PasswordKey
-        let userid: Userid
-        let new: NewCredential
-
-        init(_ request: Request, _ kdf: KDFPolicy) throws {
-            self = try JSONBody.read(request) { try Body(&$0, kdf) }
-        }
-
-        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
-            currentKey = try members.required("currentPasswordKey", PasswordKey.init(json:))
-            userid = try members.required("userid", Userid.init(json:))
-            new = try NewCredential(&members, kdf)
-        }
-    }
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let body = try Body(request, kdf)
-        let outcome = try await authorization.replaceKey(body.currentKey, by: body.new) { transaction, proven in
-            guard body.userid == proven.userid else {
+        let (currentKey, userid, new) = try JSONBody.read(request) { members in
+            (
+                try members.required("currentPasswordKey", PasswordKey.init(json:)),
+                try members.required("userid", Userid.init(json:)), try NewCredential(&members, kdf)
+            )
+        }
+        let outcome = try await authorization.replaceKey(currentKey, by: new) { transaction, proven in
+            guard userid == proven.userid else {
                 // The key of another userid is another one.
-                guard body.new.verifier != proven.verifier else { throw CredentialProblem.keyUnchanged }
+                guard new.verifier != proven.verifier else { throw CredentialProblem.keyUnchanged }
                 return try await CredentialChange(
-                    by: proven, to: body.new, userid: body.userid, event: .useridChanged, attempts
+                    by: proven, to: new, userid: userid, event: .useridChanged, attempts
                 ).apply(transaction)
             }
-            guard let done = try await body.new.outcomeOfRetry(by: proven, transaction) else {
+            guard let done = try await new.outcomeOfRetry(by: proven, transaction) else {
                 throw CredentialProblem.useridUnchanged
             }
             return done
         }
         return .json { writer in
             writer.object { writer in
-                writer.member("userid", body.userid.string)
-                outcome.write(body.new, endsSession: false, attempts.devices, to: &writer)
+                writer.member("userid", userid.string)
+                outcome.write(new, endsSession: false, attempts.devices, to: &writer)
             }
         }
     }

@@ -112,11 +112,11 @@ struct CredentialChange: Sendable {
         let taken = try await transaction.execute(
             TakeUserid(
                 userid: newUserid, accountID: accountID, verifier: new.verifier, kdfIterations: new.iterations,
-                credentialRevision: credentialRevision, deviceGeneration: generation,
+                credentialRevision: credentialRevision, generation: generation,
                 previousKey: previousKey, now: now))
         guard !taken.isEmpty else { throw RegistrationProblem.useridTaken }
         _ = try await transaction.execute(RemoveLogin(userid: userid, accountID: accountID))
-        return generation
+        return generation.next
     }
 }
 

@@ -19,8 +19,7 @@ struct ReplaceVerifier: Statement {
         UPDATE saltern.logins l
         SET verifier = \(\.verifier), kdf_iterations = \(\.kdfIterations),
             credential_revision = l.credential_revision + 1,
-            device_generation = \(AccountCounter.next("l.device_generation")),
-            device_generation_moved_at = \(\.now), previous_key = \(\.previousKey)
+            \(DeviceGenerationMove.assignments(at: "\(\.now)")), previous_key = \(\.previousKey)
         WHERE l.userid = \(\.userid.string) AND l.account_id = \(\.accountID)
             AND l.credential_revision = \(\.credentialRevision)
         RETURNING l.device_generation
@@ -37,24 +36,42 @@ struct MoveDeviceGeneration: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.logins l
-        SET device_generation = \(AccountCounter.next("l.device_generation")),
-            device_generation_moved_at = \(\.now)
+        SET \(DeviceGenerationMove.assignments(at: "\(\.now)"))
         WHERE l.userid = \(\.userid.string) AND l.account_id = \(\.accountID)
         RETURNING l.device_generation
         """
 }
 
-/// The generation of tokens of devices that comes after the present one, of which the userid's row is left behind.
+/// SQL for the end of a generation of tokens of devices, in the row `l` of its userid.
+private enum DeviceGenerationMove {
+    static let next = AccountCounter.next("l.device_generation")
+
+    /// Which generation was before is noted, because it is not always the number below.
+    static func assignments<S>(at now: SQL<S>) -> SQL<S> {
+        """
+        device_generation = \(next), device_generation_before = l.device_generation,
+            device_generation_moved_at = \(now)
+        """
+    }
+}
+
+/// The generation of tokens of devices that comes after the present one, and that one. The userid's row is left behind.
 struct NextDeviceGeneration: Statement {
-    typealias Row = Int64
+    struct Row: Sendable {
+        let next: Int64
+        let present: Int64
+    }
+
     let userid: Userid
     let accountID: AccountID
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT \(AccountCounter.next("l.device_generation")) FROM saltern.logins l
+        SELECT \(DeviceGenerationMove.next), l.device_generation FROM saltern.logins l
         WHERE l.userid = \(\.userid.string) AND l.account_id = \(\.accountID)
         """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 /// Takes a userid for an account that has another one now; no row when somebody has it.
@@ -70,8 +87,8 @@ struct TakeUserid: Statement {
     let kdfIterations: Int32
     /// The credential that is replaced.
     let credentialRevision: Int64
-    /// The generation of tokens of devices that begins.
-    let deviceGeneration: Int64
+    /// The generation of tokens of devices that begins, and the one before.
+    let generation: NextDeviceGeneration.Row
     let previousKey: PreviousKeyMark?
     let now: Timestamp
 
@@ -80,9 +97,9 @@ struct TakeUserid: Statement {
     static let sql: SQL<Self> = """
         INSERT INTO saltern.logins
             (userid, account_id, verifier, kdf_iterations, credential_revision, device_generation,
-            device_generation_moved_at, previous_key)
+            device_generation_before, device_generation_moved_at, previous_key)
         VALUES (\(\.userid.string), \(\.accountID), \(\.verifier), \(\.kdfIterations), \(\.nextRevision),
-            \(\.deviceGeneration), \(\.now), \(\.previousKey))
+            \(\.generation.next), \(\.generation.present), \(\.now), \(\.previousKey))
         ON CONFLICT (userid) DO NOTHING
         RETURNING true
         """

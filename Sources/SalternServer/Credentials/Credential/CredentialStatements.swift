@@ -33,6 +33,8 @@ struct FindLogin: Statement {
         /// Which tokens of devices are the present ones. Moves with every change of the credential, and with the end of
         /// all other sessions.
         let deviceGeneration: Int64
+        /// Those that were the present ones before.
+        let deviceGenerationBefore: Int64?
         let deviceGenerationMovedAt: Timestamp?
         /// Of the verifier that was replaced last.
         let previousKey: PreviousKeyMark?
@@ -41,7 +43,7 @@ struct FindLogin: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT account_id, verifier, kdf_iterations, credential_revision, device_generation,
-            device_generation_moved_at, previous_key
+            device_generation_before, device_generation_moved_at, previous_key
         FROM saltern.logins WHERE userid = \(\.userid.string)
         """
 

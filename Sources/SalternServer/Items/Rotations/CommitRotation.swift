@@ -14,34 +14,22 @@ struct CommitRotation: AccountEndpoint {
         attempts = parts.attempts
     }
 
-    private struct Body {
-        let currentKey: PasswordKey
-        let new: NewCredential
-
-        init(_ request: Request, _ kdf: KDFPolicy) throws {
-            self = try JSONBody.read(request) { try Body(&$0, kdf) }
-        }
-
-        private init(_ members: inout JSONMembers, _ kdf: KDFPolicy) throws {
-            currentKey = try members.required("currentPasswordKey", PasswordKey.init(json:))
-            new = try NewCredential(&members, kdf)
-        }
-    }
-
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: RotationID = try request.parameters.require("id")
-        let body = try Body(request, kdf)
+        let (currentKey, new) = try JSONBody.read(request) { members in
+            (try members.required("currentPasswordKey", PasswordKey.init(json:)), try NewCredential(&members, kdf))
+        }
         let outcome = try await authorization.replaceKey(
-            body.currentKey, by: body.new, use: authorization.longUse
+            currentKey, by: new, use: authorization.longUse
         ) { transaction, proven in
-            try await RotationCommit(id: id, by: proven, to: body.new, attempts).apply(transaction)
+            try await RotationCommit(id: id, by: proven, to: new, attempts).apply(transaction)
         }
         return .json { writer in
             writer.object { writer in
                 writer.member("items", outcome.items)
                 writer.member("dropped", outcome.dropped)
                 writer.member("revision", outcome.revision)
-                outcome.credential.write(body.new, endsSession: false, attempts.devices, to: &writer)
+                outcome.credential.write(new, endsSession: false, attempts.devices, to: &writer)
             }
         }
     }

@@ -29,16 +29,33 @@ struct ChangeRange: Sendable {
             ) n
         """
 
-    /// The changes, of the alias `stored`, one more than the limit, with ``head`` as `h`. A collection has no index: what
-    /// is walked is what has changed in all of them.
+    /// How many items and tombstones a statement looks through for the page that it shows, however few of them are in the
+    /// collection, or live.
+    static let walkSize: Int64 = 5_000
+
+    /// The changes, one more than the limit, with ``head`` as `h`. A collection has no index: what is walked is what has
+    /// changed in all of them.
     static let changes: AccountSQL<Self> = """
-        SELECT stored.* FROM saltern.items stored
+        SELECT walked.* FROM (
+                    SELECT stored.* FROM saltern.items stored
                     WHERE stored.account_id = \(.account) AND stored.revision > \(\.position) AND stored.revision > 0
                         AND NOT h.is_expired
-                        AND (NOT stored.deleted OR \(\.listsAllTombstones)
-                            OR stored.revision > coalesce(\(\.since?.floor), h.head))
-                        AND (\(\.collection?.name)::text IS NULL OR stored.collection = \(\.collection?.name))
-                    ORDER BY stored.revision LIMIT \(\.limit) + 1
+                    ORDER BY stored.revision LIMIT \(walkSize)
+                ) walked
+                WHERE (NOT walked.deleted OR \(\.listsAllTombstones)
+                        OR walked.revision > coalesce(\(\.since?.floor), h.head))
+                    AND (\(\.collection?.name)::text IS NULL OR walked.collection = \(\.collection?.name))
+                ORDER BY walked.revision LIMIT \(\.limit) + 1
+        """
+
+    /// The last revision that was walked, with ``head`` as `h` and what was found as `i`: null when more was found than
+    /// the limit, so that nobody asks, and when nothing is left behind what was walked.
+    static let walkEnd: AccountSQL<Self> = """
+        CASE WHEN coalesce(i.found, 0) <= \(\.limit) AND NOT h.is_expired THEN (
+                SELECT stored.revision FROM saltern.items stored
+                WHERE stored.account_id = \(.account) AND stored.revision > \(\.position) AND stored.revision > 0
+                ORDER BY stored.revision OFFSET \(walkSize) - 1 LIMIT 1
+            ) END
         """
 }
 
@@ -48,6 +65,8 @@ struct ChangeRow<Change: Sendable>: Sendable {
     let head: Int64
     let revisionBase: Int64
     let isExpired: Bool
+    /// How far the statement has looked when it ended before the account's head; nil otherwise.
+    let walkEnd: Int64?
     let change: Change?
     /// Whether another change follows the page's last.
     let isFollowed: Bool
@@ -58,6 +77,7 @@ struct ChangeRow<Change: Sendable>: Sendable {
         head = try row.next()
         revisionBase = try row.next()
         isExpired = try row.next()
+        walkEnd = try row.next()
         let isFollowed: Bool? = try row.next()
         self.change = isFollowed == nil ? nil : try change(&row)
         self.isFollowed = isFollowed ?? false
@@ -74,7 +94,8 @@ struct FindChanges: AccountRead {
 
     /// The lengths of columns that are stored apart are known without reading them.
     static let sql: AccountSQL<Self> = """
-        SELECT h.head, h.revision_base, h.is_expired, i.position < i.found, \(ItemInParts.columns)
+        SELECT h.head, h.revision_base, h.is_expired, \(ChangeRange.walkEnd, of: \.range), i.position < i.found,
+            \(ItemInParts.columns)
         FROM (\(ChangeRange.head, of: \.range)) h LEFT JOIN LATERAL (
             SELECT page.* FROM (
                 SELECT next.*, row_number() OVER by_revision AS position, count(*) OVER () AS found,
@@ -104,7 +125,8 @@ struct FindChangeHeaders: AccountRead {
     typealias Row = ChangeRow<Change>
 
     static let sql: AccountSQL<Self> = """
-        SELECT h.head, h.revision_base, h.is_expired, i.position < i.found, \(ItemHeader.columns), i.deleted
+        SELECT h.head, h.revision_base, h.is_expired, \(ChangeRange.walkEnd, of: \.range), i.position < i.found,
+            \(ItemHeader.columns), i.deleted
         FROM (\(ChangeRange.head, of: \.range)) h LEFT JOIN LATERAL (
             SELECT page.* FROM (
                 SELECT next.*, row_number() OVER by_revision AS position, count(*) OVER () AS found

@@ -3,7 +3,8 @@ internal import Postgres
 
 /// `GET /v1/changes`: items and tombstones in the order in which they changed, from a cursor on.
 ///
-/// A page that is longer than one window of it is fetched while the client takes it.
+/// A page that is longer than one window of it is fetched while the client takes it. It may be empty though another one
+/// follows: so many items have been looked through (``ChangeRange/walkSize``).
 struct ListChanges: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let limit = try PageSize.limit(of: request)
@@ -58,11 +59,13 @@ struct ListChanges: AccountEndpoint {
     }
 }
 
-/// Where the client is after some changes: at the last of them when others follow, or else at the account's own head,
-/// because the tombstones above the last change may be gone.
+/// Where the client is after some changes: at the last of them when others follow; at the last that was looked at when
+/// that was not everything; or else at the account's own head, because the tombstones above the last change may be gone.
 struct ChangePosition: Sendable {
     let cursor: SyncCursor
     let more: Bool
+    /// Whether the next change is known to be there, and not only something to look through.
+    let isFollowed: Bool
 
     /// - Parameters:
     ///   - last: The last row of what was found.
@@ -70,9 +73,9 @@ struct ChangePosition: Sendable {
     init<Change>(
         after last: ChangeRow<Change>?, _ revision: (Change) -> Int64, of range: ChangeRange, head: Int64
     ) {
-        if let last, let change = last.change, last.isFollowed {
-            cursor = SyncCursor(
-                revision: revision(change), floor: range.since?.floor ?? head, collection: range.collection)
+        isFollowed = last?.isFollowed ?? false
+        if let seen = isFollowed ? last?.change.map(revision) : last?.walkEnd {
+            cursor = SyncCursor(revision: seen, floor: range.since?.floor ?? head, collection: range.collection)
             more = true
         } else {
             let head = last?.head ?? head
@@ -85,6 +88,7 @@ struct ChangePosition: Sendable {
     init(beginning range: ChangeRange, head: Int64) {
         cursor = SyncCursor(revision: 0, floor: range.since?.floor ?? head, collection: range.collection)
         more = true
+        isFollowed = true
     }
 
     /// Writes what stands behind the changes of a page.
@@ -108,7 +112,7 @@ struct ChangePage: Sendable {
     func response() -> Response {
         let changes = first.compactMap(\.change)
         let position = position(after: first.last)
-        guard PageWindows.isWhole(changes, isFollowed: position.more, range.limit) else {
+        guard PageWindows.isWhole(changes, isFollowed: position.isFollowed, range.limit) else {
             return Response(
                 status: .ok, fields: ["Content-Type": "application/json"],
                 body: .stream(ResponseStream(isOpenEnded: false) { body in try await write(to: body) }))
@@ -144,7 +148,7 @@ struct ChangePage: Sendable {
                 try await output.flushIfLarge()
                 position = self.position(after: row)
             }
-            guard position.more, size.hasRoom, let next = await next(after: position.cursor, size) else { break }
+            guard position.isFollowed, size.hasRoom, let next = await next(after: position.cursor, size) else { break }
             window = next
             // Nothing follows any more: what did was a tombstone that has been purged.
             if let last = next.last, last.change == nil { position = self.position(after: last) }

@@ -62,7 +62,7 @@ struct PurgeRun {
         } remove: { transaction, account, due in
             Self.sum(
                 try await transaction.execute(
-                    RemoveContents(accountID: account, now: now, itemIDs: due.map(\.itemID))))
+                    RemoveContents(accountID: account, now: now, itemIDs: due)))
         }
     }
 
@@ -73,7 +73,7 @@ struct PurgeRun {
         } remove: { transaction, account, due in
             Self.sum(
                 try await transaction.execute(
-                    RemoveTombstones(accountID: account, before: before, itemIDs: due.map(\.itemID))))
+                    RemoveTombstones(accountID: account, before: before, itemIDs: due)))
         }
     }
 
@@ -84,7 +84,7 @@ struct PurgeRun {
         } remove: { transaction, account, due in
             Self.sum(
                 try await transaction.execute(
-                    RemoveEvents(accountID: account, before: before, ids: due.map(\.id))))
+                    RemoveEvents(accountID: account, before: before, ids: due)))
         }
     }
 
@@ -93,7 +93,7 @@ struct PurgeRun {
         return try await inBites {
             FindEndedShares(now: now, except: $0, limit: $1)
         } remove: { transaction, owner, due in
-            let gone = try await transaction.execute(RemoveEndedShares(ids: due.map(\.id), now: now))
+            let gone = try await transaction.execute(RemoveEndedShares(ids: due, now: now))
             _ = try await transaction.execute(RemoveAccountShares(accountID: owner, ids: gone))
             return gone.count
         }
@@ -107,16 +107,16 @@ struct PurgeRun {
                 FindExpiredRotations(now: now, except: Array(skipped), limit: biteSize))
             for rotation in due {
                 while try await alone(
-                    with: rotation.accountID,
+                    with: rotation.owner,
                     {
                         Self.sum(
                             try await $0.execute(
-                                RemoveStaged(accountID: rotation.accountID, rotationID: rotation.id)))
+                                RemoveStaged(accountID: rotation.owner, rotationID: rotation.id)))
                     }) > 0
                 {}
-                removed += try await alone(with: rotation.accountID) { transaction in
+                removed += try await alone(with: rotation.owner) { transaction in
                     _ = try await transaction.execute(
-                        RemoveRotation(accountID: rotation.accountID, id: rotation.id))
+                        RemoveRotation(accountID: rotation.owner, id: rotation.id))
                     return 1
                 }
             }
@@ -142,17 +142,17 @@ struct PurgeRun {
     /// - Parameters:
     ///   - find: Makes the statement that finds some of what is due, but for these accounts.
     ///   - remove: Removes what was found of one account, and returns how many rows that were.
-    private mutating func inBites<Find: Statement>(
+    private mutating func inBites<Find: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find,
-        remove: (Transaction, AccountID, [Find.Row]) async throws -> Int
-    ) async throws -> Int where Find.Row: OwnedByAccount {
+        remove: (Transaction, AccountID, [ID]) async throws -> Int
+    ) async throws -> Int where Find.Row == DueRow<ID> {
         var removed = 0
         while true {
             let due = try await connection.execute(find(Array(skipped), biteSize))
             let skippedBefore = skipped.count
             var bite = 0
             for (account, rows) in Dictionary(grouping: due, by: \.owner) {
-                bite += try await alone(with: account) { try await remove($0, account, rows) }
+                bite += try await alone(with: account) { try await remove($0, account, rows.map(\.id)) }
             }
             removed += bite
             // Nothing was removed when somebody was faster with all of it; the next run sees to the rest.
@@ -187,9 +187,4 @@ struct PurgeRun {
     }
 
     private static func sum(_ counts: [Int64]) -> Int { Int(counts.first ?? 0) }
-}
-
-/// Something that is due, and whose it is.
-protocol OwnedByAccount {
-    var owner: AccountID { get }
 }

@@ -25,14 +25,21 @@ struct LimitLockWait: Statement {
     static let sql: SQL<Self> = "SELECT set_config('lock_timeout', \(\.milliseconds)::bigint::text, true)"
 }
 
-/// Names a row of an account.
-struct OwnedRow: Sendable, OwnedByAccount {
+/// Names a row that is due, and whose it is.
+struct DueRow<ID: PostgresValue & Sendable>: DecodableRow {
     let owner: AccountID
-    let itemID: ItemID
+    let id: ID
+
+    init(row: inout RowReader) throws(PostgresError) {
+        owner = try row.next()
+        id = try row.next()
+    }
 }
 
 /// The oldest tombstones of all accounts that are older than `before`, by the index `tombstones_by_age`.
 struct FindOldTombstones: Statement {
+    typealias Row = DueRow<ItemID>
+
     let before: Timestamp
     /// Accounts that are left out.
     var except: [AccountID] = []
@@ -45,12 +52,12 @@ struct FindOldTombstones: Statement {
             AND i.account_id <> ALL(\(\.except)::uuid[])
         ORDER BY i.updated_at LIMIT \(\.limit)
         """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> OwnedRow { try row.read(OwnedRow.init) }
 }
 
 /// The kept contents of all accounts that expired first, by the index `deleted_contents_by_expiry`.
 struct FindExpiredContents: Statement {
+    typealias Row = DueRow<ItemID>
+
     let now: Timestamp
     /// Accounts that are left out.
     let except: [AccountID]
@@ -62,8 +69,6 @@ struct FindExpiredContents: Statement {
         WHERE k.expires_at <= \(\.now) AND k.created_at > '-infinity' AND k.account_id <> ALL(\(\.except)::uuid[])
         ORDER BY k.expires_at LIMIT \(\.limit)
         """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> OwnedRow { try row.read(OwnedRow.init) }
 }
 
 /// A slice of all sessions in the order of their keys, behind `after`, with whether each has ended.
@@ -97,15 +102,12 @@ struct FindEndedSessions: Statement {
 
 /// The rotations of all accounts that expired first, by the index `rotations_by_expiry`.
 struct FindExpiredRotations: Statement {
+    typealias Row = DueRow<RotationID>
+
     let now: Timestamp
     /// Accounts that are left out.
     let except: [AccountID]
     let limit: Int64
-
-    struct Row: Sendable {
-        let accountID: AccountID
-        let id: RotationID
-    }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
@@ -113,8 +115,6 @@ struct FindExpiredRotations: Statement {
         WHERE r.expires_at <= \(\.now) AND r.account_id <> ALL(\(\.except)::uuid[])
         ORDER BY r.expires_at LIMIT \(\.limit)
         """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
 /// Removes an account's tombstones, and notes the highest revision among them, so that a cursor from before expires.

@@ -4,15 +4,9 @@ internal import Postgres
 /// `DELETE /v1/shares/{id}`: takes a link back, for whoever has the share's manage token or a session of the account
 /// that owns it.
 struct DeleteShare: AccountEndpoint, OpenEndpoint {
-    private let database: PostgresClient
-    private let clock: any WallClock
-    private let misses: ShareMisses
+    private let search: ShareSearch
 
-    init(_ parts: Dependencies) {
-        database = parts.database
-        clock = parts.clock
-        misses = ShareMisses(parts.throttle)
-    }
+    init(_ parts: Dependencies) { search = ShareSearch(parts) }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         guard let id = ShareID(text: request.parameters["id"]) else { throw Problem.notFound }
@@ -26,16 +20,11 @@ struct DeleteShare: AccountEndpoint, OpenEndpoint {
     }
 
     func respond(to request: Request) async throws -> Response {
-        guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
-        let now = clock.now
+        let now = search.clock.now
         // Looked for first, so that a wrong token takes no connection for itself.
-        let (id, owner) = try await misses.find(request) { id in
-            try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
-                (id, $0)
-            }
-        }
+        let (id, token, owner) = try await search.managed(request, now: now)
         let remove = RemoveShare(id: id, now: now, manager: .token(token.hash))
-        let wasOpen = try await database.withTransaction(key: .share(id, of: owner)) { transaction in
+        let wasOpen = try await search.database.withTransaction(key: .share(id, of: owner)) { transaction in
             try await Self.remove(remove, lockingFirst: owner ?? .nobody, in: transaction)
         }
         guard wasOpen else { throw Problem.notFound }

@@ -1,29 +1,23 @@
 internal import Postgres
 
-/// The shares that ended first, by the index `shares_by_expiry`. Those that are used up have ended too.
+/// The shares that ended first, by the index `shares_by_expiry`. Those that are used up have ended too. Those without an
+/// account are ``AccountID/nobody``'s.
 struct FindEndedShares: Statement {
+    typealias Row = DueRow<ShareID>
+
     let now: Timestamp
     /// Accounts that are left out.
     let except: [AccountID]
     let limit: Int64
 
-    struct Row: Sendable, OwnedByAccount {
-        let id: ShareID
-        /// ``AccountID/nobody`` for a share without an account.
-        let owner: AccountID
-    }
-
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT s.share_id, s.owner_account FROM saltern.shares s
-        WHERE s.expires_at <= \(\.now)
-            AND coalesce(s.owner_account, '00000000-0000-0000-0000-000000000000') <> ALL(\(\.except)::uuid[])
+        SELECT \(owner), s.share_id FROM saltern.shares s
+        WHERE s.expires_at <= \(\.now) AND \(owner) <> ALL(\(\.except)::uuid[])
         ORDER BY s.expires_at LIMIT \(\.limit)
         """
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        Row(id: try row.next(), owner: try row.next() ?? .nobody)
-    }
+    private static let owner: SQLFragment = "coalesce(s.owner_account, '00000000-0000-0000-0000-000000000000')"
 }
 
 /// The shares of an account, or nobody's, that have ended and are still stored: some of them.

@@ -5,26 +5,20 @@ internal import Postgres
 ///
 /// Unknown, malformed, expired, used up, suspended and deleted are the same 404.
 struct OpenShare: OpenEndpoint {
-    private let database: PostgresClient
-    private let clock: any WallClock
-    private let misses: ShareMisses
+    private let search: ShareSearch
 
-    init(_ parts: Dependencies) {
-        database = parts.database
-        clock = parts.clock
-        misses = ShareMisses(parts.throttle)
-    }
+    init(_ parts: Dependencies) { search = ShareSearch(parts) }
 
     func respond(to request: Request) async throws -> Response {
         guard !Prefetch.isAsked(by: request.head.fields) else { throw ShareProblem.prefetch }
-        let now = clock.now
-        let (id, share) = try await misses.find(request) { id in
-            try await database.execute(TakeView(id: id, now: now), key: .share(id)).first.map { (id, $0) }
+        let now = search.clock.now
+        let (id, share) = try await search.find(request) { id in
+            try await search.database.execute(TakeView(id: id, now: now), key: .share(id)).first.map { (id, $0) }
         }
         if share.viewsLeft == 0 {
             // The view has been taken whether this succeeds or not; a purge removes what stays.
             let owner = share.owner ?? .nobody
-            _ = try? await database.execute(
+            _ = try? await search.database.execute(
                 LockAccount(accountID: owner), RemoveEndedShares(ids: [id], now: now),
                 RemoveAccountShares(accountID: owner, ids: [id]), key: .share(id, of: owner))
         }

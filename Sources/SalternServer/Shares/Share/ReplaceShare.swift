@@ -6,15 +6,11 @@ internal import Postgres
 ///
 /// A wrong token, like somebody else's session, finds nothing: the same 404 as when there is no such share.
 struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
-    private let database: PostgresClient
-    private let clock: any WallClock
-    private let misses: ShareMisses
+    private let search: ShareSearch
     private let policy: SharePolicy
 
     init(_ parts: Dependencies) {
-        database = parts.database
-        clock = parts.clock
-        misses = ShareMisses(parts.throttle)
+        search = ShareSearch(parts)
         policy = parts.configuration.shares
     }
 
@@ -30,36 +26,25 @@ struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
     }
 
     func identify(_ request: Request) async throws -> MemoryBudget.Party {
-        try await managed(request, now: clock.now).owner?.memoryParty ?? .address(request.client.ip.network)
+        let owner = try await search.managed(request, now: search.clock.now).owner
+        return owner?.memoryParty ?? .address(request.client.ip.network)
     }
 
     func respond(to request: Request) async throws -> Response {
-        let now = clock.now
-        let (id, token, owner) = try await managed(request, now: now)
+        let now = search.clock.now
+        let (id, token, owner) = try await search.managed(request, now: now)
         // Whoever has a wrong token is told so before the server takes trouble with the body.
         let content = try await ShareContent(request, now: now)
         let update = UpdateShare(id: id, now: now, manager: .token(token.hash), content: content)
         if let owner {
-            return try await database.withTransaction(key: .account(owner)) {
+            return try await search.database.withTransaction(key: .account(owner)) {
                 try await Self.replace(update, of: owner, in: $0)
             }
         }
         guard policy.acceptsAnonymous else { throw ShareProblem.anonymousClosed }
         try content.checkAnonymous(now: now)
-        return try await database.withTransaction(key: .share(id)) {
+        return try await search.database.withTransaction(key: .share(id)) {
             try await Self.write(update, of: .nobody, in: $0)
-        }
-    }
-
-    /// The share whose manage token the request shows.
-    private func managed(
-        _ request: Request, now: Timestamp
-    ) async throws -> (id: ShareID, token: PresentedManageToken, owner: AccountID?) {
-        guard let token = PresentedManageToken(request.head.fields) else { throw Unauthenticated() }
-        return try await misses.find(request) { id in
-            try await database.execute(FindManagedShare(id: id, now: now, manageHash: token.hash)).first.map {
-                (id, token, $0)
-            }
         }
     }
 

@@ -1,3 +1,4 @@
+import HTTPCore
 import Postgres
 import SalternTesting
 import Testing
@@ -43,13 +44,64 @@ import Testing
             }
             let lost = try await endOthers()
             // What a restore does, in short.
-            try await app.administer("UPDATE saltern.logins SET device_generation = device_generation - 1")
+            try await app.administer(
+                """
+                UPDATE saltern.logins
+                SET device_generation = device_generation - 1, device_generation_before = device_generation_before - 1
+                """)
             let base = try await Self.act(app) { try await $0.moveBase(by: $1) }
             let next = try await endOthers()
             #expect(next.generation == base + 1)
             #expect(lost.accountID == next.accountID && lost.generation < next.generation)
             #expect(try await endOthers().generation == next.generation + 1)
         }
+    }
+
+    @Test func `in a restored database too, the generation before a change counts together for seven days`()
+        async throws
+    {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let clock = ManualClock()
+            func device(_ reply: TestResponse) throws -> String { try #require(reply.string("deviceToken")) }
+            let (ada, phone) = try await TestApplication.with(TestApplication.configuration, database, clock: clock) {
+                let ada = try await $0.register()
+                return (ada, try device(try await Self.logIn($0, ada, ada.passwordKey)))
+            }
+            try await database.withCopy { backup in
+                // What the time that is lost gave out.
+                let lost = try await TestApplication.with(TestApplication.configuration, database, clock: clock) {
+                    let lost = try device(try await $0.client.with(token: ada.client.token).delete("/v1/sessions"))
+                    return try device(try await Self.logIn($0, ada, ada.passwordKey, device: lost))
+                }
+                try await TestApplication.with(TestApplication.configuration, backup, clock: clock) { app in
+                    let laptop = app.client.with(token: ada.client.token)
+                    let newKey = Fixtures.passwordKey("a new password")
+                    let changed = try await laptop.put(
+                        "/v1/account/credential",
+                        [
+                            "currentPasswordKey": .string(ada.passwordKey), "passwordKey": .string(newKey),
+                            "kdf": ["iterations": 600_000],
+                        ])
+                    #expect(changed.status == 200)
+                    for _ in 0..<5 { #expect(try await Self.logIn(app, ada, ada.passwordKey).status == 401) }
+                    #expect(try await Self.logIn(app, ada, newKey).status == 429)
+                    // Strangers do not keep the other device out; its token is one of the generation before.
+                    #expect(try await Self.logIn(app, ada, newKey, device: phone).status == 201)
+                    #expect(try await Self.logIn(app, ada, newKey, device: lost).status == 429)
+                    clock.advance(by: KnownDevice.graceOfEarlierGeneration)
+                    for _ in 0..<5 { _ = try await Self.logIn(app, ada, ada.passwordKey) }
+                    #expect(try await Self.logIn(app, ada, newKey, device: phone).status == 429)
+                }
+            }
+        }
+    }
+
+    private static func logIn(
+        _ app: TestApplication, _ account: TestAccount, _ key: String, device: String? = nil
+    ) async throws -> TestResponse {
+        let known: JSONValue = device.map { ["token": .string($0)] } ?? [:]
+        return try await app.client.post(
+            "/v1/sessions", ["userid": .string(account.userid), "passwordKey": .string(key), "device": known])
     }
 
     @Test func `all sessions of all accounts end, and the people read of it`() async throws {

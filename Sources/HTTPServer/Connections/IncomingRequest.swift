@@ -1,0 +1,54 @@
+internal import EventLoop
+internal import HTTPCore
+
+/// A request whose head has been admitted and whose body is arriving.
+struct IncomingRequest: Sendable {
+    let head: RequestHead
+    let plan: Plan
+    /// Of whom it comes, as far as addresses tell.
+    let network: UInt64
+    /// Whose the body's memory is; nil as long as nobody but the address is known.
+    var party: MemoryBudget.Party?
+    var body = IncomingBody()
+    /// What the body counts among the memory of its kind.
+    var charge: MemoryCharge?
+    /// What was read of the body before it had to wait for memory. Nothing more is read meanwhile.
+    var heldBack: WipedBytes?
+    /// Since when memory has been lent to it.
+    var lentSince: ContinuousClock.Instant?
+
+    init(head: RequestHead, plan: Plan, network: UInt64) {
+        self.head = head
+        self.plan = plan
+        self.network = network
+    }
+
+    /// The most that the body can have.
+    var longest: Int {
+        switch head.framing {
+        case .none: 0
+        case .length(let length): length
+        case .chunked: plan.bodyLimit
+        }
+    }
+
+    /// Counts the memory that a body of such a capacity takes at its peak.
+    ///
+    /// What is beyond the sender's part is asked for once and for the longest that the body can become, so nobody has
+    /// some of it and waits for more.
+    /// - Parameter wake: Called from any thread when a body that waits may ask again; nil for one that does not wait.
+    mutating func reserve(
+        _ capacity: Int, in budgets: ServerBudgets, wake: (@Sendable () -> Void)? = nil
+    ) -> Borrowing {
+        guard capacity > (party == nil ? IncomingBody.freeUnidentifiedBytes : IncomingBody.freeBytes) else {
+            return .granted
+        }
+        let budget = party == nil ? budgets.unidentifiedBodies : budgets.bodies
+        let charge = charge ?? budget.open(for: party ?? .address(network))
+        self.charge = charge
+        let peak = plan.memory.peak(of: capacity)
+        if peak <= charge.count { return .granted }
+        guard peak > budget.part, let wake else { return charge.resize(to: peak) ? .granted : .refused }
+        return charge.borrow(plan.memory.peak(of: longest), from: network, wake: wake)
+    }
+}
