@@ -104,6 +104,7 @@ extension Vault {
                 try await send(batch, rotation, opened)
                 count += batch.count
                 (batch, bytes) = ([], 0)
+                progressObservers.tell(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
             }
             guard let end = ids.last else { break }
             last = end

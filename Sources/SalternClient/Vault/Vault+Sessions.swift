@@ -235,6 +235,11 @@ extension Vault {
             sealer: Sealer(account: account, keyring: keyring), limits: settings.limits)
         engine.merge = settings.merge
         engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
+        engine.onProgress = { [progressObservers, store] report in
+            let unsent = (try? store.changeCount()) ?? 0
+            progressObservers.tell(
+                report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
+        }
         return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
     }
 }
