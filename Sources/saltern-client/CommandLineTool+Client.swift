@@ -22,5 +22,5 @@ extension CommandLineTool {
             EndDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
         ],
-        reportsJSON: true, explain: { Explanation.failure(for: $0) })
+        reportsJSON: true, explain: { Explanation.explain($0) })
 }

@@ -3,7 +3,7 @@ import SalternClient
 
 /// What errors of the client kit mean to a person, and to a script.
 enum Explanation {
-    static func failure(for error: any Error) -> CommandFailure? {
+    static func explain(_ error: any Error) -> CommandFailure? {
         switch error {
         case let error as VaultError: failure(for: error)
         case let error as StoreError: failure(for: error)

@@ -99,6 +99,12 @@ public struct DocumentImport: Hashable, Sendable {
     public var unchanged = 0
     /// Documents whose items have another content here: both are kept, these under other ids.
     public var copies = 0
+
+    public init(created: Int = 0, unchanged: Int = 0, copies: Int = 0) {
+        self.created = created
+        self.unchanged = unchanged
+        self.copies = copies
+    }
 }
 
 extension Vault {

@@ -12,6 +12,17 @@ public struct ItemSummary: Hashable, Sendable {
     public let isUnsent: Bool
     /// For what was deleted: since when.
     public let removedAt: Date?
+
+    public init(
+        id: ItemID, collection: String, title: String?, byteCount: Int?, isUnsent: Bool, removedAt: Date? = nil
+    ) {
+        self.id = id
+        self.collection = collection
+        self.title = title
+        self.byteCount = byteCount
+        self.isUnsent = isUnsent
+        self.removedAt = removedAt
+    }
 }
 
 extension Vault {

@@ -92,7 +92,8 @@ struct FirstContact {
         // Learnt once: a server that was taken over could ask for another one.
         if known == nil { profile.saltPrefix = service.saltPrefix }
         return Place(
-            name: name, profile: profile.learning(from: service), profiles: profiles, isNew: known == nil)
+            name: name, profile: profile.learning(from: service), profiles: profiles,
+            isNew: known == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path))
     }
 
     private static func base(_ server: String) -> String {

@@ -45,7 +45,7 @@ struct EditItem: Command {
         } catch let error as Unstored {
             // What a person has written is worth more than a clean folder.
             throw CommandFailure(
-                (Explanation.failure(for: error.reason) ?? CommandFailure("\(error.reason)")).messages
+                (Explanation.explain(error.reason) ?? CommandFailure("\(error.reason)")).messages
                     + ["what you have written is in \(folder.path)"], status: ExitStatus.store, code: "edit_not_stored")
         } catch {
             folder.wipe()
