@@ -103,14 +103,22 @@ extension Vault {
                 guard batch.count >= limits.batch || bytes >= limits.batchBytes else { continue }
                 try await send(batch, rotation, opened)
                 count += batch.count
+                try tellProgress(count)
                 (batch, bytes) = ([], 0)
-                progressObservers.tell(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
             }
             guard let end = ids.last else { break }
             last = end
         }
-        if !batch.isEmpty { try await send(batch, rotation, opened) }
-        return count + batch.count
+        if !batch.isEmpty {
+            try await send(batch, rotation, opened)
+            count += batch.count
+            try tellProgress(count)
+        }
+        return count
+    }
+
+    private func tellProgress(_ count: Int) throws(VaultError) {
+        progressObservers.tell(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
     }
 
     private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: Opened) async throws(VaultError) {
