@@ -169,6 +169,29 @@ device phone put --item "$shopping" <<<'Buy salt and pepper.'
 phone sync
 laptop sync
 
+# has_connected PID: whether it has a connection.
+# shellcheck disable=SC2317  # wait_until calls it
+has_connected() { [[ -n $(find "/proc/$1/fd" -lname 'socket:*' 2>/dev/null) ]]; }
+
+scenario "Ctrl-C ends a sync that waits for the server, and the next one loses nothing"
+device phone put --title later <<<'Later.'
+server_process=$(own_server_process)
+kill -STOP "$server_process"
+env --ignore-environment HOME="$work/phone" "$client" sync --json >/dev/null 2>"$work/errors" &
+syncing=$!
+wait_until 60 has_connected "$syncing" || fail "the command to connect"
+kill -INT "$syncing"
+status=0
+wait "$syncing" || status=$?
+kill -CONT "$server_process"
+headers=$(<"$work/errors")
+expect_error 130 interrupted
+phone sync --json
+expect_json '[.sent, .unsent] | tostring' '[1,0]'
+phone delete later
+phone sync
+laptop sync
+
 scenario "both devices go on without network"
 stop_own_server
 phone sync --json
@@ -377,6 +400,16 @@ phone sync --account eve
 phone get "$copy" --account eve
 expect_output 'Buy vinegar.'
 
+scenario "where the server asks for an invite, it comes from a file"
+stop_own_server
+start_own_server "$limits" SALTERN_REGISTRATION=invite
+invited=(--server "$SALTERN_TEST_URL" --userid "$(unique bob)" --certificate "$certificate" --password-file "$work/password")
+device bob register "${invited[@]}" --json </dev/null
+expect_status 1
+saltern invite create --json | jq --raw-output '.invites[0].code' >"$work/invite"
+device bob register "${invited[@]}" --invite-file "$work/invite" --json </dev/null
+expect_status 0
+
 scenario "a terminal is asked for the password, shows nothing of it, and Ctrl-C ends the question"
 "$repository/.venv/bin/python" - "$client" "$work/phone" "$userid" <<'PYTHON' || fail "the terminal to be asked"
 import os, pty, sys
@@ -443,6 +476,9 @@ laptop login --password-file "$work/password" --json
 expect_error 77 wrong_credentials
 laptop logout
 expect_status 0
+
+stop_own_server
+start_own_server "$limits"
 
 scenario "every block of the walk with saltern-client in README.md runs"
 person=$(unique ada)

@@ -36,8 +36,10 @@ import Testing
             "second-factor confirm", "second-factor codes", "second-factor end", "devices", "devices end", "events",
             "rotate", "export", "import", "leave",
         ]
+        let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z]+)?) {2}/#)?.1 }.map(String.init)
+        #expect(listed.sorted() == commands.sorted())
         for command in commands {
-            #expect(overview.output.contains("\n  \(command) "), "\(command)")
             let help = await CommandLineTool.client.run(
                 command.split(separator: " ").map(String.init) + ["--help"],
                 console: Console(environment: [:], output: .nullDevice))

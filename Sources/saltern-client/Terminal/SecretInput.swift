@@ -38,8 +38,10 @@ enum SecretInput {
             throw UsageError(message: "there is no terminal to ask at; \(option) is missing")
         }
         defer { close(descriptor) }
-        write(prompt + ": ", to: descriptor)
-        if isShown { return try line(descriptor) }
+        if isShown {
+            write(prompt + ": ", to: descriptor)
+            return try line(descriptor)
+        }
         var before = termios()
         guard tcgetattr(descriptor, &before) == 0 else { throw unreadable("the terminal cannot be asked") }
         var silent = before
@@ -51,6 +53,8 @@ enum SecretInput {
             tcsetattr(descriptor, TCSAFLUSH, &before)
             write("\n", to: descriptor)
         }
+        // Last: what is typed before is thrown away.
+        write(prompt + ": ", to: descriptor)
         return try line(descriptor)
     }
 

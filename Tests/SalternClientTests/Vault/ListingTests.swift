@@ -25,19 +25,23 @@ import Testing
         try await withVault { _, vault, phone in
             let kept = try await vault.put(item("kept", "1"), .random(), in: "notes")
             let gone = try await vault.put(item("gone", "22"), .random(), in: "notes")
+            let edited = try await vault.put(item("edited", "4444"), .random(), in: "notes")
             try await vault.sync()
             phone.link.setFate { .losesRequest }
             let new = try await vault.put(item(nil, "333"), .random(), in: "files")
+            try await vault.put(item("edited", "55555"), edited, in: "notes")
             try await vault.delete(gone)
 
             let items = try await vault.items()
-            #expect(items.map(\.id) == [kept, new].sorted())
+            #expect(items.map(\.id) == [kept, new, edited].sorted())
             #expect(items.first { $0.id == kept }?.isUnsent == false)
             #expect(items.first { $0.id == new }?.isUnsent == true)
             #expect(items.first { $0.id == kept }?.title == "kept")
             #expect(items.first { $0.id == new }?.byteCount == 3)
             #expect(try await vault.items(in: "files").map(\.id) == [new])
-            #expect(try await vault.collectionCounts() == ["notes": 1, "files": 1])
+            #expect(items.first { $0.id == edited }?.byteCount == 5)
+            #expect(try await vault.items(in: "notes").map(\.id) == [kept, edited].sorted())
+            #expect(try await vault.collectionCounts() == ["notes": 2, "files": 1])
             #expect(try await vault.summary(of: kept)?.collection == "notes")
             #expect(try await vault.summary(of: gone) == nil)
 
@@ -86,6 +90,8 @@ import Testing
             #expect(await steps.next() == .fetched(0))
             #expect(await steps.next() == .sent(3, of: 3))
             try await vault.export(to: URL(filePath: phone.folder.path + "/export"), password: password)
+            // So that there is another step in the place of one that is missing.
+            try await vault.sync()
             guard case .exported(let bytes)? = await steps.next() else {
                 Issue.record("the export told nothing")
                 return
@@ -98,7 +104,6 @@ import Testing
             try await other.sync()
             #expect(await others.next() == .fetched(3))
             try await other.rotateKeys(password: password)
-            // So that there is another step in the place of one that is missing.
             try await other.sync()
             #expect(await others.next() == .fetched(0))
             #expect(await others.next() == .sealedAnew(3, of: 3))
