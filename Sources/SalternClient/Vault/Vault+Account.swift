@@ -122,7 +122,6 @@ extension Vault {
     }
 
     private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
-        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
-        return try await stretch(password, open.userid, iterations).passwordKey
+        try await stretch(password, open.userid, knownIterations()).passwordKey
     }
 }

@@ -152,6 +152,11 @@ extension Vault {
         try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
     }
 
+    /// What the password is stretched with here.
+    func knownIterations() throws(VaultError) -> Int {
+        Int(try stored { try store.number(.iterations) } ?? 0)
+    }
+
     /// A store holds one account: another one's items would be sent to this one.
     private func refuseOther(_ userid: String) throws(VaultError) {
         if let known = try stored({ try store.text(.userid) }), known != userid {
