@@ -28,6 +28,7 @@ let package = Package(
     platforms: [.macOS(.v26)],
     products: [
         .executable(name: "saltern", targets: ["saltern"]),
+        .executable(name: "saltern-client", targets: ["saltern-client"]),
         .library(name: "SalternClient", targets: ["SalternClient"]),
     ],
     targets: [
@@ -44,7 +45,15 @@ let package = Package(
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
+        library("CommandLineKit", []),
         library("SalternClient", ["Cryptography", "CCurl", "CSQLite"]),
+        .executableTarget(
+            name: "saltern-client",
+            dependencies: [
+                "SalternClient", "CommandLineKit", "Cryptography",
+                .target(name: "CPlatform", condition: .when(platforms: [.linux])),
+            ],
+            swiftSettings: settings),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
@@ -53,7 +62,7 @@ let package = Package(
             name: "saltern",
             dependencies: [
                 "SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
-                "CPlatform",
+                "CommandLineKit", "CPlatform",
             ],
             resources: [.embedInCode("VERSION")],
             swiftSettings: settings),
@@ -71,6 +80,9 @@ let package = Package(
                 "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
                 "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite",
             ]),
+        tests(
+            "SalternClientCommandTests",
+            ["saltern-client", "SalternClient", "CommandLineKit", "Cryptography", "SalternTesting"]),
         tests("TransportSecurityTests", ["TransportSecurity", "Cryptography"]),
         tests("EventLoopTests", ["EventLoop"]),
         tests("PostgresTests", ["Postgres", "EventLoop", "SalternTesting"]),
@@ -79,8 +91,8 @@ let package = Package(
         tests(
             "SalternTests",
             [
-                "saltern", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer", "HTTPCore", "Postgres",
-                "EventLoop",
+                "saltern", "CommandLineKit", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer",
+                "HTTPCore", "Postgres", "EventLoop",
             ]),
         tests(
             "SalternServerTests",

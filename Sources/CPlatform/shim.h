@@ -1,6 +1,7 @@
 // What Linux and glibc offer a process and Swift's module of the C library lacks.
 #include <malloc.h>
 #include <sys/prctl.h>
+#include <sys/vfs.h>
 
 // prctl is variadic, which Swift cannot call.
 static inline int saltern_forbid_dumps(void) {

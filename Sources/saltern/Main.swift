@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 
 /// `saltern`: the server and what an admin needs around it.
@@ -12,7 +13,7 @@ struct Main {
         ProcessLimits.forbidDumps()
         // A peer that has gone must not end the process: every write reports it as an error.
         signal(SIGPIPE, SIG_IGN)
-        Task.detached { exit(await CommandLineTool.run(words)) }
+        Task.detached { exit(await CommandLineTool.saltern.run(words)) }
         while true { pause() }
     }
 }

@@ -1,3 +1,4 @@
+import CommandLineKit
 import SalternServer
 import SalternTesting
 import Testing

@@ -1,3 +1,4 @@
+import CommandLineKit
 import Foundation
 import SalternServer
 import SalternTesting
@@ -24,7 +25,7 @@ import Testing
             return (path, try #require(FileHandle(forWritingAtPath: path)))
         }
         let console = Console(environment: environment, output: files[0].1, error: files[1].1)
-        let status = await CommandLineTool.run(words, console: console)
+        let status = await CommandLineTool.saltern.run(words, console: console)
         let texts = try files.map { String(decoding: try Data(contentsOf: URL(filePath: $0.0)), as: UTF8.self) }
         return Outcome(status: status, output: texts[0], error: texts[1])
     }
@@ -45,7 +46,7 @@ import Testing
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")
-            let help = await CommandLineTool.run(
+            let help = await CommandLineTool.saltern.run(
                 command.split(separator: " ").map(String.init) + ["--help"],
                 console: Console(environment: [:], output: .nullDevice))
             #expect(help == 0, "\(command)")

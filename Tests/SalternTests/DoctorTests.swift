@@ -1,3 +1,4 @@
+import CommandLineKit
 import EventLoop
 import Foundation
 import HTTPCore
@@ -35,7 +36,7 @@ import TransportSecurity
             try #require(FileManager.default.createFile(atPath: output, contents: nil))
             let handle = try #require(FileHandle(forWritingAtPath: output))
             let console = Console(environment: environment, output: handle, error: .nullDevice)
-            let status = await CommandLineTool.run(["doctor", "--json"], console: console)
+            let status = await CommandLineTool.saltern.run(["doctor", "--json"], console: console)
             let data = try Data(contentsOf: URL(filePath: output))
             let object = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
             let findings = try #require(object["findings"] as? [[String: String]])
@@ -81,7 +82,9 @@ import TransportSecurity
         }
     }
 
-    @Test func `every setting that cannot be used is named, and the certificate is looked at all the same`() async throws {
+    @Test func `every setting that cannot be used is named, and the certificate is looked at all the same`()
+        async throws
+    {
         try await withPatient { patient in
             patient.environment["SALTERN_LOOPS"] = "none"
             patient.environment["SALTERN_SALT_PREFIX"] = nil
@@ -93,7 +96,9 @@ import TransportSecurity
         }
     }
 
-    @Test func `a database that cannot be reached is a problem with its reason, and the rest is looked at`() async throws {
+    @Test func `a database that cannot be reached is a problem with its reason, and the rest is looked at`()
+        async throws
+    {
         try await withPatient { patient in
             patient.environment["SALTERN_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2"
             let found = try await patient.examine()
@@ -131,7 +136,9 @@ import TransportSecurity
         }
     }
 
-    @Test func `failovers that are said to lose nothing, without a standby that is waited for, are a problem`() async throws {
+    @Test func `failovers that are said to lose nothing, without a standby that is waited for, are a problem`()
+        async throws
+    {
         try await withPatient { patient in
             patient.environment["SALTERN_FAILOVER"] = "synchronous"
             let found = try await patient.examine()

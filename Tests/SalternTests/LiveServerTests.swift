@@ -121,7 +121,8 @@ import TransportSecurity
         }
         func isWaitedFor(_ error: any Error) -> Bool { DatabasePatience.passing(error) != nil }
         let hopeless: [PostgresError] = [
-            code("28P01"), code("28000"), code("3D000"), failure(.passwordMissing), failure(.tls(.untrustedCertificate)),
+            code("28P01"), code("28000"), code("3D000"), failure(.passwordMissing),
+            failure(.tls(.untrustedCertificate)),
             PostgresError.configuration("x"),
         ]
         for error in hopeless {

@@ -7,17 +7,24 @@ public struct Base64Bytes: Codable, Hashable, Sendable {
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        do {
-            bytes = try Base64.decode(container.decode(String.self).utf8)
-        } catch is Base64.Failure {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64")
-        }
+        bytes = try decoder.base64 { try Base64.decode($0.utf8) }
     }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(Base64.encodeToString(bytes))
+    }
+}
+
+extension Decoder {
+    /// Reads one text that is canonical base64.
+    fileprivate func base64<Bytes>(_ decode: (String) throws -> Bytes) throws -> Bytes {
+        let container = try singleValueContainer()
+        do {
+            return try decode(container.decode(String.self))
+        } catch is Base64.Failure {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64")
+        }
     }
 }
 
@@ -28,12 +35,7 @@ public struct SecretBytes: Codable, Sendable, Equatable {
     public init(_ bytes: SecureBytes) { self.bytes = bytes }
 
     public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        do {
-            bytes = try Base64.decodeSecure(container.decode(String.self).utf8)
-        } catch is Base64.Failure {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no canonical base64")
-        }
+        bytes = try decoder.base64 { try Base64.decodeSecure($0.utf8) }
     }
 
     public func encode(to encoder: any Encoder) throws {

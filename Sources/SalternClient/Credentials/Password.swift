@@ -1,4 +1,4 @@
-internal import Cryptography
+public import Cryptography
 internal import Foundation
 
 /// A password as it is stretched: NFC, then UTF-8, the same bytes on every platform. Zeroed when it goes, never printed.
@@ -8,6 +8,13 @@ public struct Password: Sendable {
     /// Normalises what a person has typed.
     public init(_ text: String) {
         bytes = SecureBytes(copying: text.precomposedStringWithCanonicalMapping.utf8)
+    }
+
+    /// Normalises what was read as UTF-8.
+    /// - Returns: nil when it is no UTF-8.
+    public init?(utf8 text: SecureBytes) {
+        guard let text = text.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else { return nil }
+        self.init(text)
     }
 
     /// Whether there is none.

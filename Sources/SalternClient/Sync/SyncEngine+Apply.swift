@@ -127,15 +127,15 @@ extension SyncEngine {
     private func confirm(
         _ server: ItemState, isDone: Bool, _ change: LocalChange?, _ listing: Int64
     ) throws {
-        guard var change, let content = server.content else { return }
-        let edit = isDone ? change.edit : (try? sealer.open(content, server.id))?.edit.number ?? change.edit
-        try store.put(
-            StoredItem(id: server.id, revision: server.revision, content: content, edit: edit), listing: listing)
-        if isDone { return try store.forgetChange(server.id) }
-        change.base = server.revision
-        change.baseContent = (content.title?.bytes, content.body.bytes)
-        change.sent = nil
-        try store.write(change)
+        guard let change, let content = server.content else { return }
+        var confirmed = StoredItem(
+            id: server.id, revision: server.revision, content: content, edit: change.edit)
+        if isDone {
+            try store.put(confirmed, listing: listing)
+            return try store.forgetChange(server.id)
+        }
+        if let opened = try? sealer.open(content, server.id) { confirmed.edit = opened.edit.number }
+        try goOn(change, from: confirmed, listing)
     }
 
     /// Changed here and there.
@@ -167,19 +167,19 @@ extension SyncEngine {
             try store.put(taken, listing: listing)
             return try store.forgetChange(server.id)
         }
-        // Nil also when it was in another collection than theirs.
-        let base = change.baseContent.flatMap { base in
-            try? sealer.open(
-                ItemContent(collection: content.collection, format: mine.format, title: base.title, body: base.body),
-                server.id
-            ).item
-        }
         let number = max(change.edit, theirs.edit.number) + 1
         let previous = theirs.edit.next(after: content.body.bytes).previous
         var next: PlainItem?
         if resealed(server, change) != nil {
             next = own.item
         } else if mine.collection == content.collection {
+            let base = change.baseContent.flatMap { base in
+                try? sealer.open(
+                    ItemContent(
+                        collection: content.collection, format: mine.format, title: base.title, body: base.body),
+                    server.id
+                ).item
+            }
             next = merge?(mine.collection, base, own.item, theirs.item)
         }
         if let next,

@@ -103,6 +103,7 @@ extension SyncEngine {
             }
         }
         report.sent += sent.count
+        onProgress(report)
     }
 
     /// The change is stored; what was changed after it goes on from there.

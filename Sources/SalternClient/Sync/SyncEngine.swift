@@ -13,6 +13,8 @@ final class SyncEngine {
     var merge: MergeRule?
     /// Asks for a later keyring, and goes on with it.
     var takeLaterKeyring: (() async throws -> Void)?
+    /// Hears how far a round has come.
+    var onProgress: (SyncReport) -> Void = { _ in }
     let limits: SyncLimits
     private let now: () -> Date
 
@@ -85,6 +87,7 @@ final class SyncEngine {
                 return
             }
             report.fetched += page.changes.count
+            onProgress(report)
             if !page.more { return }
             try Task.checkCancellation()
         }

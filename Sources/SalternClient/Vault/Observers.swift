@@ -1,14 +1,13 @@
 internal import Foundation
 internal import Synchronization
 
-/// Who wants to hear of changes.
-final class Observers: Sendable {
-    private let streams = Mutex<[UUID: AsyncStream<Set<ItemID>>.Continuation]>([:])
+/// Who wants to hear of something.
+final class Observers<Value: Sendable>: Sendable {
+    private let streams = Mutex<[UUID: AsyncStream<Value>.Continuation]>([:])
 
     /// Begins at once, so that nothing that happens after it is missed.
-    func add() -> AsyncStream<Set<ItemID>> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: Set<ItemID>.self, bufferingPolicy: .bufferingNewest(256))
+    func add() -> AsyncStream<Value> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(256))
         let id = UUID()
         continuation.onTermination = { [weak self] _ in self?.remove(id) }
         streams.withLock { $0[id] = continuation }
@@ -17,8 +16,8 @@ final class Observers: Sendable {
 
     private func remove(_ id: UUID) { _ = streams.withLock { $0.removeValue(forKey: id) } }
 
-    func tell(_ ids: Set<ItemID>) {
+    func tell(_ value: Value) {
         // A stream that has just ended calls back: not under the lock.
-        for stream in streams.withLock({ Array($0.values) }) { stream.yield(ids) }
+        for stream in streams.withLock({ Array($0.values) }) { stream.yield(value) }
     }
 }

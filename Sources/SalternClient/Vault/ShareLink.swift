@@ -70,16 +70,6 @@ extension Vault {
 
     /// Opens a link of this server, at the price of a view.
     public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
-        guard let passphrase = link.fragment(percentEncoded: false), link.pathComponents.count == 3,
-            link.pathComponents[1] == "s"
-        else { throw .notFound }
-        let payload: SharePayload
-        do throws(APIError) {
-            payload = try await api.openShare(link.pathComponents[2])
-        } catch {
-            throw error.code == .notFound ? .notFound : VaultError(error)
-        }
-        guard let opened = try? ShareLink.open(payload, passphrase) else { throw .unreadable }
-        return opened
+        try await ShareLink.open(link, over: settings.transport)
     }
 }

@@ -51,35 +51,40 @@ extension Vault {
     }
 
     /// Writes everything that the server holds about the account to a new file, one JSON object a line.
-    /// - Throws: ``VaultError/unavailable(_:)`` when it broke off; the file is removed then.
+    /// - Throws: ``VaultError/unavailable(_:)`` when it broke off; the file is removed then. ``StoreError/unusable`` when
+    ///   there is such a file.
     public func export(to file: URL, password: Password) async throws(VaultError) {
         let opened = try open
         let proof = try await proof(password)
         let stream = try await call { api throws(APIError) in
             try await api.exportAccount(currentPasswordKey: proof, opened.token)
         }
-        guard FileManager.default.createFile(atPath: file.path, contents: nil, attributes: [.posixPermissions: 0o600]),
-            let handle = try? FileHandle(forWritingTo: file)
-        else { throw .store(.unusable) }
-        var last: [UInt8] = []
-        do {
-            for try await piece in stream.body {
-                try handle.write(contentsOf: piece)
-                last = Array((last + piece).suffix(1_024))
-            }
-            try handle.synchronize()
-            try handle.close()
+        let target = try NewFile(file)
+        do throws(VaultError) {
+            try await write(stream.body, to: target)
         } catch {
-            try? FileManager.default.removeItem(at: file)
-            if let error = error as? TransportError { throw .unavailable(.transport(error)) }
-            throw .store(.diskFull)
+            target.remove()
+            throw error
+        }
+    }
+
+    private func write(_ body: ReplyBody, to file: NewFile) async throws(VaultError) {
+        var last: [UInt8] = []
+        var count = 0
+        do {
+            for try await piece in body {
+                try file.append(piece)
+                last = Array((last + piece).suffix(1_024))
+                count += piece.count
+                progressObservers.tell(.exported(count))
+            }
+        } catch {
+            throw error as? VaultError ?? .unavailable(.transport(error as? TransportError ?? .connectionLost))
         }
         // Only an export whose last line says so is whole.
         let line = last.split(separator: UInt8(ascii: "\n")).last.map { String(decoding: $0, as: UTF8.self) }
-        guard line?.hasPrefix(#"{"type":"end""#) == true else {
-            try? FileManager.default.removeItem(at: file)
-            throw .unavailable(.unexpectedReply)
-        }
+        guard line?.hasPrefix(#"{"type":"end""#) == true else { throw .unavailable(.unexpectedReply) }
+        try file.finish()
     }
 
     // MARK: The second factor
@@ -117,7 +122,6 @@ extension Vault {
     }
 
     private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
-        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
-        return try await stretch(password, open.userid, iterations).passwordKey
+        try await stretch(password, open.userid, knownIterations()).passwordKey
     }
 }

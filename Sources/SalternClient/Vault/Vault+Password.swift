@@ -27,17 +27,15 @@ extension Vault {
         await beginTurn()
         defer { endTurn() }
         let opened = try open
-        let known = Int(try stored { try store.number(.iterations) } ?? 0)
+        let known = try knownIterations()
         let iterations = max(try await newIterations(nil), known)
         let old = try await stretch(current, opened.userid, known)
         let stretched = try await stretch(new, userid, iterations)
         for attempt in 1... {
             let (keyring, revision) = try await latestKeyring()
             let next = keyring.changed { _ in }
-            guard let sealed = try? next.sealed(under: stretched) else { throw .unreadable }
-            let credential = NewCredential(
-                passwordKey: stretched.passwordKey, iterations: iterations, keyring: sealed, keyringRevision: revision,
-                recoveryKeyring: try recoveryKeyring(of: next, opened.account))
+            let (credential, sealed) = try newCredential(
+                stretched, iterations, next, replacing: revision, opened.account)
             let reply: CredentialReply
             do throws(APIError) {
                 // The same bytes again are a success: only the reply was lost then.
@@ -54,6 +52,18 @@ extension Vault {
                 device: reply.deviceToken, keyring: next, sealed: sealed, keyringRevision: reply.keyringRevision,
                 stretched)
         }
+    }
+
+    /// A password's key with the keyring that it opens from now on, for it and for the printed code.
+    func newCredential(
+        _ password: StretchedPassword, _ iterations: Int, _ keyring: Keyring, replacing revision: Revision?,
+        _ account: AccountID
+    ) throws(VaultError) -> (credential: NewCredential, sealed: [UInt8]) {
+        guard let sealed = try? keyring.sealed(under: password) else { throw .unreadable }
+        let credential = NewCredential(
+            passwordKey: password.passwordKey, iterations: iterations, keyring: sealed, keyringRevision: revision,
+            recoveryKeyring: try recoveryKeyring(of: keyring, account))
+        return (credential, sealed)
     }
 
     /// What the printed code shall open of a keyring; nil when the keyring knows no code.
@@ -85,7 +95,7 @@ extension Vault {
         await beginTurn()
         defer { endTurn() }
         let opened = try open
-        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
+        let iterations = try knownIterations()
         let proof = try await stretch(password, opened.userid, iterations)
         let code = RecoveryCode.random()
         let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
@@ -134,12 +144,10 @@ extension Vault {
         let iterations = max(try await newIterations(nil), reply.kdf.iterations)
         let new = try await stretch(password, userid, iterations)
         let next = keyring.changed { _ in }
-        guard let sealedKeyring = try? next.sealed(under: new) else { throw .unreadable }
-        let credential = NewCredential(
-            passwordKey: new.passwordKey, iterations: iterations, keyring: sealedKeyring,
-            keyringRevision: reply.keyringRevision,
-            recoveryKeyring: try recoveryKeyring(of: next, reply.accountId) ?? sealed)
-        _ = try await call { api throws(APIError) in
+        var (credential, _) = try newCredential(
+            new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
+        credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
+        _ = try await call { [credential] api throws(APIError) in
             try await api.changeCredential(credential, current: nil, reply.session.token)
         }
     }

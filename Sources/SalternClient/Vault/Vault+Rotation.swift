@@ -14,8 +14,7 @@ extension Vault {
         defer { endTurn() }
         guard try await round().isHeld == false else { throw .deletionsHeld }
         let opened = try open
-        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
-        let stretched = try await stretch(password, opened.userid, iterations)
+        let stretched = try await stretch(password, opened.userid, knownIterations())
         // The keyring is sealed under it: a server that says yes to a wrong one would lock the person out.
         guard stretched.passwordKey.bytes == opened.password.passwordKey.bytes else { throw .wrongCredentials }
         let rotation = try await call { api throws(APIError) in
@@ -35,7 +34,7 @@ extension Vault {
     private func carryOut(
         _ id: RotationID, _ key: DataKey, _ password: StretchedPassword, _ opened: Opened
     ) async throws(VaultError) {
-        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
+        let iterations = try knownIterations()
         var (next, revision) = try await rotatedKeyring(key)
         var staged: [ItemID: Revision] = [:]
         var fruitless = 0
@@ -45,10 +44,8 @@ extension Vault {
             fruitless = added == 0 ? fruitless + 1 : 0
             // What the server misses is nothing that this device could seal: it has not opened it.
             if fruitless > 2 { throw .unreadable }
-            guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
-            let credential = NewCredential(
-                passwordKey: password.passwordKey, iterations: iterations, keyring: sealed, keyringRevision: revision,
-                recoveryKeyring: try recoveryKeyring(of: next, opened.account))
+            let (credential, sealed) = try newCredential(
+                password, iterations, next, replacing: revision, opened.account)
             let reply: RotationCommitReply
             do throws(APIError) {
                 // The same again is a success: only the reply was lost then.
@@ -103,13 +100,22 @@ extension Vault {
                 guard batch.count >= limits.batch || bytes >= limits.batchBytes else { continue }
                 try await send(batch, rotation, opened)
                 count += batch.count
+                try tellProgress(count)
                 (batch, bytes) = ([], 0)
             }
             guard let end = ids.last else { break }
             last = end
         }
-        if !batch.isEmpty { try await send(batch, rotation, opened) }
-        return count + batch.count
+        if !batch.isEmpty {
+            try await send(batch, rotation, opened)
+            count += batch.count
+            try tellProgress(count)
+        }
+        return count
+    }
+
+    private func tellProgress(_ count: Int) throws(VaultError) {
+        progressObservers.tell(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
     }
 
     private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: Opened) async throws(VaultError) {
@@ -122,9 +128,8 @@ extension Vault {
         _ opened: Opened
     ) throws(VaultError) {
         guard let current = self.opened, current.engine === opened.engine else { throw .locked }
-        let iterations = Int(try stored { try store.number(.iterations) } ?? 0)
         try remember(
-            account: opened.account, userid: opened.userid, iterations: iterations, session: opened.token,
+            account: opened.account, userid: opened.userid, iterations: try knownIterations(), session: opened.token,
             device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
             password)
         try stored { try store.set(.rotation, nil) }

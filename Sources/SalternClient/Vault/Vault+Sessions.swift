@@ -152,6 +152,11 @@ extension Vault {
         try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
     }
 
+    /// What the password is stretched with here.
+    func knownIterations() throws(VaultError) -> Int {
+        Int(try stored { try store.number(.iterations) } ?? 0)
+    }
+
     /// A store holds one account: another one's items would be sent to this one.
     private func refuseOther(_ userid: String) throws(VaultError) {
         if let known = try stored({ try store.text(.userid) }), known != userid {
@@ -235,6 +240,11 @@ extension Vault {
             sealer: Sealer(account: account, keyring: keyring), limits: settings.limits)
         engine.merge = settings.merge
         engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
+        engine.onProgress = { [progressObservers, store] report in
+            let unsent = (try? store.changeCount()) ?? 0
+            progressObservers.tell(
+                report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
+        }
         return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
     }
 }

@@ -14,7 +14,8 @@ public actor Vault {
     let api: SalternAPI
     let store: Store
     var opened: Opened?
-    nonisolated let observers = Observers()
+    nonisolated let observers = Observers<Set<ItemID>>()
+    nonisolated let progressObservers = Observers<VaultProgress>()
     var hasTurn = false
     var waiting: [CheckedContinuation<Void, Never>] = []
 

@@ -1,3 +1,4 @@
+import CommandLineKit
 import TransportSecurity
 
 /// Where certificate and keys are: `--directory DIR`, else `SALTERN_TLS_DIRECTORY`, else `tls`.

@@ -1,3 +1,4 @@
+import CommandLineKit
 import SalternServer
 
 struct TellRestored: Command {

@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 
 /// Reads settings from variables, and gathers every problem so that the operator sees all of them at once.

@@ -49,7 +49,8 @@ struct DatabaseExamination {
                 : Finding("database_version", .fine, "PostgreSQL is \(version)"))
         if facts.isStandby {
             findings.append(
-                Finding("database_primary", .problem, "the server is a standby: SALTERN_DATABASE_URL needs the primary"))
+                Finding(
+                    "database_primary", .problem, "the server is a standby: SALTERN_DATABASE_URL needs the primary"))
         }
         findings.append(judgeRole(facts))
         findings.append(judgeConnections(facts))
@@ -57,8 +58,8 @@ struct DatabaseExamination {
             findings.append(
                 Finding(
                     "failover", .problem,
-                    "SALTERN_FAILOVER is synchronous, and synchronous_standby_names is empty: a failover would lose commits "
-                        + "and nobody would be told"))
+                    "SALTERN_FAILOVER is synchronous, and synchronous_standby_names is empty: a failover would lose "
+                        + "commits, and nobody would be told"))
         }
         if let directory = facts.dataDirectory, let finding = judgeDisk(directory) { findings.append(finding) }
         return findings
@@ -68,12 +69,14 @@ struct DatabaseExamination {
         if facts.isSuperuser || facts.ownsSchema {
             let who = facts.isSuperuser ? "a superuser" : "the schema's owner"
             return Finding(
-                "database_role", .warning, "the server's role is \(who): it needs to read and write rows and nothing else")
+                "database_role", .warning,
+                "the server's role is \(who): it needs to read and write rows and nothing else")
         }
         guard facts.isServer else {
             return Finding(
                 "database_role", .problem,
-                "the server's role cannot read the accounts: run saltern migrate up as the owner, and GRANT saltern_server")
+                "the server's role cannot read the accounts: run saltern migrate up as the owner, "
+                    + "and GRANT saltern_server")
         }
         return Finding("database_role", .fine, "the server's role reads and writes rows and nothing else")
     }

@@ -1,3 +1,4 @@
+import CommandLineKit
 import SalternServer
 
 /// Which file: `--file FILE`, else `SALTERN_MASTER_KEY_FILE`.

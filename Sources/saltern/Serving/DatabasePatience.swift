@@ -29,7 +29,8 @@ struct DatabasePatience {
         case MigrationError.database(let error): passing(error)
         case PostgresError.unavailable(_, .passwordMissing?), PostgresError.unavailable(_, .tls?): nil
         // 28: who asks is not let in. 3D000: there is no such database.
-        case PostgresError.unavailable(_, .server(let state)?) where state.code.hasPrefix("28") || state.code == "3D000":
+        case PostgresError.unavailable(_, .server(let state)?)
+        where state.code.hasPrefix("28") || state.code == "3D000":
             nil
         case let error as PostgresError where error.isTransient: error
         default: nil

@@ -10,6 +10,25 @@ import Testing
     private let userid = "ada@example.org"
     private let password = Password("correct horse battery staple")
 
+    private func withPhone(_ body: (LiveServer, Device, Vault) async throws -> Void) async throws {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+            try await body(server, phone, vault)
+        }
+    }
+
+    /// A phone to which the server is honest, and a laptop to which it may lie.
+    private func withTwoDevices(
+        _ body: (_ vault: Vault, _ other: Vault, _ laptop: Device) async throws -> Void
+    ) async throws {
+        try await withPhone { server, _, vault in
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            try await body(vault, other, laptop)
+        }
+    }
+
     /// Changes a reply's JSON text.
     private static func rewriting(
         _ target: String, _ change: @escaping @Sendable (String) -> String
@@ -21,9 +40,7 @@ import Testing
     }
 
     @Test func `other parameters of the stretching are refused before the password is used`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            _ = try await Vault.signUp(phone.settings, userid: userid, password: password)
+        try await withPhone { server, _, _ in
             let lies: [(String, String)] = [
                 (#""iterations":10000"#, #""iterations":1000"#), (#""iterations":10000"#, #""iterations":100000000"#),
                 (#""saltPrefix":"com"#, #""saltPrefix":"org"#), (":ada@", ":eve@"),
@@ -40,9 +57,7 @@ import Testing
     }
 
     @Test func `a keyring of somebody else, an older one and none are refused`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            _ = try await Vault.signUp(phone.settings, userid: userid, password: password)
+        try await withPhone { server, _, _ in
             let foreign = Base64.encodeToString(SecureRandom.bytes(161))
             for lie in [#""keyring":"\#(foreign)""#, #""x":"""#] {
                 let laptop = try Device("laptop", server)
@@ -56,9 +71,7 @@ import Testing
     }
 
     @Test func `items that were exchanged are not taken, and the known ones stay`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+        try await withPhone { server, _, vault in
             let notes = vault.collection("notes", of: Note.self)
             let one = try await notes.put(Note(text: "one"))
             let two = try await notes.put(Note(text: "two"))
@@ -77,11 +90,7 @@ import Testing
     }
 
     @Test func `an old version is noticed, reported and overwritten with the known one`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let laptop = try Device("laptop", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
-            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+        try await withTwoDevices { vault, other, laptop in
             let notes = vault.collection("notes", of: Note.self)
             let id = try await notes.put(Note(text: "first"))
             // What the server keeps of the first version.
@@ -126,11 +135,7 @@ import Testing
     }
 
     @Test func `an old version after a deletion is noticed and reported`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let laptop = try Device("laptop", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
-            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+        try await withTwoDevices { vault, other, laptop in
             let notes = vault.collection("notes", of: Note.self)
             let id = try await notes.put(Note(text: "first"))
             let page = Mutex([UInt8]())
@@ -159,11 +164,7 @@ import Testing
     }
 
     @Test func `what cannot be read is not written over`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let laptop = try Device("laptop", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
-            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+        try await withTwoDevices { vault, other, laptop in
             let notes = vault.collection("notes", of: Note.self)
             let there = other.collection("notes", of: Note.self)
             let id = try await notes.put(Note(text: "first"))
@@ -186,11 +187,7 @@ import Testing
     }
 
     @Test func `a change whose conflict is never told is decided all the same, and holds nothing up`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let laptop = try Device("laptop", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
-            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+        try await withTwoDevices { vault, other, laptop in
             let notes = vault.collection("notes", of: Note.self)
             let there = other.collection("notes", of: Note.self)
             let ids = [try await notes.put(Note(text: "a")), try await notes.put(Note(text: "b"))]
@@ -218,11 +215,7 @@ import Testing
     }
 
     @Test func `many deletions at once wait for somebody to agree`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let laptop = try Device("laptop", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
-            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+        try await withTwoDevices { vault, other, laptop in
             let notes = vault.collection("notes", of: Note.self)
             var ids: [ItemID] = []
             for number in 0..<12 { ids.append(try await notes.put(Note(text: "\(number)"))) }
@@ -242,9 +235,7 @@ import Testing
     }
 
     @Test func `a cursor that expired deletes nothing`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+        try await withPhone { _, phone, vault in
             let notes = vault.collection("notes", of: Note.self)
             let id = try await notes.put(Note(text: "kept"))
             try await vault.sync()

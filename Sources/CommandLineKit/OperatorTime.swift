@@ -1,7 +1,7 @@
 /// A time as operators write it: a whole number and its unit, `90s`, `15m`, `12h` or `30d`.
-enum OperatorTime {
+package enum OperatorTime {
     /// Reads one; nil when the text is none.
-    static func duration(_ text: String) -> Duration? {
+    package static func duration(_ text: String) -> Duration? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         guard let unit = text.last.flatMap({ units[$0] }), let number = Int(text.dropLast()), number >= 0,
             case let (seconds, overflow) = number.multipliedReportingOverflow(by: unit), !overflow
@@ -12,7 +12,7 @@ enum OperatorTime {
 
 extension Arguments {
     /// Takes `--name TIME`; nil when it is absent.
-    mutating func duration(_ name: String, in range: ClosedRange<Duration>) throws(UsageError) -> Duration? {
+    package mutating func duration(_ name: String, in range: ClosedRange<Duration>) throws(UsageError) -> Duration? {
         guard let text = try option(name) else { return nil }
         guard let duration = OperatorTime.duration(text), range.contains(duration) else {
             throw UsageError(

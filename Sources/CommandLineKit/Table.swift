@@ -1,21 +1,21 @@
 /// Rows as people read them: columns of one width, under their titles.
 ///
 /// Rows can be taken out as they come, so that a long list is never in memory; columns then grow with what they meet.
-struct Table {
+package struct Table {
     /// A column's title, and where its cells stand.
-    struct Column {
+    package struct Column {
         let title: String
         let isNumber: Bool
 
-        static func text(_ title: String) -> Column { Column(title: title, isNumber: false) }
-        static func number(_ title: String) -> Column { Column(title: title, isNumber: true) }
+        package static func text(_ title: String) -> Column { Column(title: title, isNumber: false) }
+        package static func number(_ title: String) -> Column { Column(title: title, isNumber: true) }
     }
 
     private let columns: [Column]
     private var widths: [Int]
     private var rows: [[String]]
 
-    init(_ columns: [Column]) {
+    package init(_ columns: [Column]) {
         self.columns = columns
         widths = columns.map { _ in 0 }
         rows = []
@@ -23,14 +23,14 @@ struct Table {
     }
 
     /// Appends a row. A missing value is shown as a dash, and characters that a terminal would obey as what they are.
-    mutating func append(_ cells: [String?]) {
+    package mutating func append(_ cells: [String?]) {
         let shown = cells.map { $0.map(VisibleText.visible) ?? "-" }
         for (column, cell) in shown.enumerated() { widths[column] = max(widths[column], cell.count) }
         rows.append(shown)
     }
 
     /// The rows since the last call, a line each.
-    mutating func takeText() -> String {
+    package mutating func takeText() -> String {
         defer { rows.removeAll() }
         return rows.map(line).joined()
     }
@@ -51,9 +51,9 @@ struct Table {
 }
 
 /// Text of strangers on its way to a terminal.
-enum VisibleText {
+package enum VisibleText {
     /// The text with characters that a terminal obeys, or that turn the direction of writing, spelt as `\u{1b}`.
-    static func visible(_ text: String) -> String {
+    package static func visible(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isObeyed) else { return text }
         return text.unicodeScalars.map { scalar in
             isObeyed(scalar) ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)

@@ -1,6 +1,6 @@
 /// How far a long command has come, on standard error: a bar that is drawn over on a terminal, a line for every tenth
 /// elsewhere.
-struct ProgressBar {
+package struct ProgressBar {
     private let console: Console
     private let what: String
     private var tenths = 0
@@ -9,13 +9,13 @@ struct ProgressBar {
 
     private static let width = 30
 
-    init(_ console: Console, _ what: String) {
+    package init(_ console: Console, _ what: String) {
         self.console = console
         self.what = what
     }
 
     /// Shows the progress, a few times a second at most.
-    mutating func show(_ done: Int, of total: Int, note: String) {
+    package mutating func show(_ done: Int, of total: Int, note: String) {
         // More may have come since they were counted.
         let total = max(total, done, 1)
         if console.isTerminal {
@@ -32,7 +32,7 @@ struct ProgressBar {
     }
 
     /// Leaves the last state where it stands.
-    mutating func end() {
+    package mutating func end() {
         if !shown.isEmpty { console.writeError("\n") }
         shown = ""
     }

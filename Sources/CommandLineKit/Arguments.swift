@@ -1,11 +1,11 @@
 /// The words after the subcommand, taken one option at a time.
-struct Arguments {
+package struct Arguments {
     private var words: [String]
 
-    init(_ words: [String]) { self.words = words }
+    package init(_ words: [String]) { self.words = words }
 
     /// Takes `--name VALUE` or `--name=VALUE`; nil when it is absent.
-    mutating func option(_ name: String) throws(UsageError) -> String? {
+    package mutating func option(_ name: String) throws(UsageError) -> String? {
         var found: [String] = []
         while let value = try nextOption(name) { found.append(value) }
         guard found.count <= 1 else { throw UsageError(message: "\(name) may be given once") }
@@ -13,29 +13,32 @@ struct Arguments {
     }
 
     /// Takes every `--name VALUE`.
-    mutating func options(_ name: String) throws(UsageError) -> [String] {
+    package mutating func options(_ name: String) throws(UsageError) -> [String] {
         var found: [String] = []
         while let value = try nextOption(name) { found.append(value) }
         return found
     }
 
     /// Takes `--name`; whether it was there.
-    mutating func flag(_ name: String) -> Bool {
+    package mutating func flag(_ name: String) -> Bool {
         guard let index = words.firstIndex(of: name) else { return false }
         words.remove(at: index)
         return true
     }
 
     /// Takes the next word that is no option. Ask after every option was taken.
-    mutating func word(_ meaning: String) throws(UsageError) -> String {
-        guard let index = words.firstIndex(where: { !$0.hasPrefix("--") }) else {
-            throw UsageError(message: "\(meaning) is missing")
-        }
-        return words.remove(at: index)
+    package mutating func word(_ meaning: String) throws(UsageError) -> String {
+        guard let word = optionalWord() else { throw UsageError(message: "\(meaning) is missing") }
+        return word
+    }
+
+    /// Takes the next word that is no option; nil when there is none. Ask after every option was taken.
+    package mutating func optionalWord() -> String? {
+        words.firstIndex { !$0.hasPrefix("--") }.map { words.remove(at: $0) }
     }
 
     /// Refuses what nobody took.
-    func finish() throws(UsageError) {
+    package func finish() throws(UsageError) {
         if let first = words.first { throw UsageError(message: "unknown argument \(first)") }
     }
 
@@ -52,7 +55,7 @@ struct Arguments {
 
 extension Arguments {
     /// Takes `--name NUMBER`; nil when it is absent.
-    mutating func integer(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
+    package mutating func integer(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
         guard let text = try option(name) else { return nil }
         guard let number = Int(text), range.contains(number) else {
             let most = range.upperBound == .max ? "" : " to \(range.upperBound)"

@@ -1,0 +1,45 @@
+/// One subcommand.
+package protocol Command: Sendable {
+    /// The words that call it, for example `["migrate", "up"]`.
+    static var words: [String] { get }
+    /// One line for the overview.
+    static var summary: String { get }
+    /// Everything after the summary in the command's own help: options and what it does.
+    static var help: String { get }
+
+    /// Reads the options; what is left over is refused by the caller.
+    init(_ arguments: inout Arguments) throws(UsageError)
+
+    /// Does it. Throws ``CommandFailure`` for what the caller has to mend.
+    func run(_ console: Console) async throws
+}
+
+/// The words of the command line were wrong; exit status 64 (`EX_USAGE`).
+package struct UsageError: Error {
+    package let message: String
+
+    package init(message: String) { self.message = message }
+}
+
+/// The command could not do its work.
+package struct CommandFailure: Error {
+    /// One line for each thing to mend.
+    package let messages: [String]
+    /// What the process ends with.
+    package var status: Int32 = 1
+    /// What scripts know it by.
+    package var code = "failed"
+
+    package init(_ messages: String...) { self.messages = messages }
+    package init(_ messages: [String]) { self.messages = messages }
+
+    package init(_ message: String, status: Int32, code: String) {
+        self.init([message], status: status, code: code)
+    }
+
+    package init(_ messages: [String], status: Int32, code: String) {
+        self.messages = messages
+        self.status = status
+        self.code = code
+    }
+}

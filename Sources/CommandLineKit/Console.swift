@@ -1,0 +1,51 @@
+package import Foundation
+
+/// Standard output, standard error and the environment, handed to commands.
+package struct Console: Sendable {
+    package let environment: [String: String]
+    package var output: FileHandle
+    package var error: FileHandle
+    /// Whether somebody sits in front of standard error.
+    package var isTerminal: Bool
+    /// Somebody's wish that the command ends, when it is awaited.
+    package var wish: Interruption.Wish?
+    /// The next line that somebody types; nil when nobody can.
+    package var answer: @Sendable () -> String?
+
+    package init(
+        environment: [String: String], output: FileHandle = .standardOutput, error: FileHandle = .standardError,
+        isTerminal: Bool = false, answer: @escaping @Sendable () -> String? = { nil }
+    ) {
+        self.environment = environment
+        self.output = output
+        self.error = error
+        self.isTerminal = isTerminal
+        self.answer = answer
+    }
+
+    /// The process's own.
+    package static func process() -> Console {
+        var console = Console(environment: ProcessInfo.processInfo.environment)
+        console.isTerminal = isatty(STDERR_FILENO) == 1
+        if isatty(STDIN_FILENO) == 1 { console.answer = { readLine() } }
+        return console
+    }
+
+    /// Asks before something that cannot be undone.
+    /// - Throws: ``CommandFailure`` unless somebody types `yes`.
+    package func confirm(_ question: String) throws(CommandFailure) {
+        writeError("\(question) Type yes: ")
+        guard let answer = answer() else { throw CommandFailure("nobody is there to confirm it; see --yes") }
+        guard answer == "yes" else { throw CommandFailure("not confirmed; nothing was done") }
+    }
+
+    /// Prints a line.
+    package func print(_ line: String) { write(line + "\n") }
+
+    package func write(_ text: String) { write(Array(text.utf8)) }
+
+    /// Writes to standard output. A reader that has gone, such as `head`, misses nothing that it wanted.
+    package func write(_ bytes: [UInt8]) { try? output.write(contentsOf: Data(bytes)) }
+
+    package func writeError(_ text: String) { try? error.write(contentsOf: Data(text.utf8)) }
+}

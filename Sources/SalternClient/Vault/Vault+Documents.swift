@@ -1,0 +1,189 @@
+internal import Cryptography
+public import Foundation
+
+/// One line of a file of documents.
+private struct DocumentLine: Codable {
+    var type: String
+    var version: Int?
+    var id: ItemID?
+    var collection: String?
+    var title: String?
+    /// The body, when it is UTF-8.
+    var text: String?
+    /// The body, when it is not.
+    var data: Base64Bytes?
+    var documents: Int?
+
+    static let begin = DocumentLine(type: "documents", version: 1)
+
+    init(type: String, version: Int? = nil, documents: Int? = nil) {
+        self.type = type
+        self.version = version
+        self.documents = documents
+    }
+
+    init(_ id: ItemID, _ collection: String, _ item: PlainItem) {
+        self.init(type: "document")
+        self.id = id
+        self.collection = collection
+        title = item.title
+        let bytes = item.body.withUnsafeBytes { [UInt8]($0) }
+        text = String(validating: bytes, as: UTF8.self)
+        if text == nil { data = Base64Bytes(bytes) }
+    }
+
+    /// The document that the line holds; nil when it holds none.
+    var document: (id: ItemID, collection: String, item: PlainItem)? {
+        guard type == "document", let id, let collection, let body = text.map({ Array($0.utf8) }) ?? data?.bytes,
+            Self.isName(collection)
+        else { return nil }
+        return (id, collection, PlainItem(title: title, body: SecureBytes(copying: body)))
+    }
+
+    private static func isName(_ collection: String) -> Bool {
+        (1...32).contains(collection.utf8.count)
+            && collection.utf8.allSatisfy {
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
+            }
+    }
+
+    func encoded() throws(VaultError) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self) else { throw .unreadable }
+        return Array(data) + [UInt8(ascii: "\n")]
+    }
+}
+
+/// The lines of a file of documents.
+private struct DocumentLines {
+    private let data: Data
+    private var position: Data.Index
+
+    init(_ data: Data) {
+        self.data = data
+        position = data.startIndex
+    }
+
+    /// - Returns: nil at the end.
+    mutating func next() throws(VaultError) -> DocumentLine? {
+        guard position < data.endIndex else { return nil }
+        let end = data[position...].firstIndex(of: UInt8(ascii: "\n")) ?? data.endIndex
+        guard let line = try? JSONDecoder().decode(DocumentLine.self, from: data[position..<end]) else {
+            throw .unreadable
+        }
+        position = end == data.endIndex ? end : data.index(after: end)
+        return line
+    }
+
+    /// - Throws: ``VaultError/unreadable`` unless the file is whole.
+    static func check(_ data: Data) throws(VaultError) {
+        var lines = DocumentLines(data)
+        guard let begin = try lines.next(), begin.type == "documents", begin.version == 1 else { throw .unreadable }
+        var count = 0
+        while let line = try lines.next() {
+            if line.type == "end", line.documents == count, try lines.next() == nil { return }
+            guard line.document != nil else { throw .unreadable }
+            count += 1
+        }
+        throw .unreadable
+    }
+}
+
+/// What an import has done.
+public struct DocumentImport: Hashable, Sendable {
+    /// Documents that were not here.
+    public var created = 0
+    /// Documents that were here as they are.
+    public var unchanged = 0
+    /// Documents whose items have another content here: both are kept, these under other ids.
+    public var copies = 0
+
+    public init(created: Int = 0, unchanged: Int = 0, copies: Int = 0) {
+        self.created = created
+        self.unchanged = unchanged
+        self.copies = copies
+    }
+}
+
+extension Vault {
+    /// Writes every item that opens to a new file, as text that anybody can read: a JSON object a line, the last of which
+    /// says how many documents there are.
+    /// - Returns: How many documents it has.
+    /// - Throws: ``StoreError/unusable`` when there is such a file.
+    @discardableResult
+    public func exportDocuments(to file: URL, collection: String? = nil) throws(VaultError) -> Int {
+        let sealer = try open.engine.sealer
+        let ids = try stored { try collection.map(store.currentIDs) ?? store.currentIDs() }
+        let target = try NewFile(file)
+        do throws(VaultError) {
+            let count = try write(ids, sealer, to: target)
+            try target.finish()
+            return count
+        } catch {
+            target.remove()
+            throw error
+        }
+    }
+
+    private func write(_ ids: [ItemID], _ sealer: Sealer, to file: NewFile) throws(VaultError) -> Int {
+        try file.append(DocumentLine.begin.encoded())
+        var (count, bytes) = (0, 0)
+        for id in ids {
+            guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
+            guard let content = try stored({ try store.current(id) }), let opened = try? sealer.open(content, id)
+            else { continue }
+            let line = try DocumentLine(id, content.collection, opened.item).encoded()
+            try file.append(line)
+            (count, bytes) = (count + 1, bytes + line.count)
+            if count.isMultiple(of: 100) { progressObservers.tell(.exported(bytes)) }
+        }
+        try file.append(DocumentLine(type: "end", documents: count).encoded())
+        return count
+    }
+
+    /// Puts the documents of a file into the vault: under their ids, and beside what is there when that is something else.
+    /// Importing a file twice is importing it once.
+    /// - Throws: ``VaultError/unreadable`` for what is no whole file of documents; nothing was changed then.
+    @discardableResult
+    public func importDocuments(from file: URL) throws(VaultError) -> DocumentImport {
+        guard let data = try? Data(contentsOf: file, options: .mappedIfSafe) else { throw .store(.unusable) }
+        try DocumentLines.check(data)
+        var lines = DocumentLines(data)
+        var done = DocumentImport()
+        while let line = try lines.next() {
+            guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
+            guard let document = line.document else { continue }
+            try take(document.item, document.id, document.collection, &done)
+        }
+        return done
+    }
+
+    private func take(
+        _ item: PlainItem, _ id: ItemID, _ collection: String, _ done: inout DocumentImport
+    ) throws(VaultError) {
+        guard let there = try stored({ try store.current(id) }) else {
+            try put(item, id, in: collection)
+            done.created += 1
+            return
+        }
+        if there.collection == collection, try self.item(id) == item { return done.unchanged += 1 }
+        // The same document again is the same copy.
+        let copy = Self.copyID(item, id, collection)
+        if try self.item(copy) == item { return done.unchanged += 1 }
+        try put(item, copy, in: collection)
+        done.copies += 1
+    }
+
+    private static func copyID(_ item: PlainItem, _ id: ItemID, _ collection: String) -> ItemID {
+        var hash = SHA256.Incremental()
+        for part in ["saltern document", collection, item.title ?? ""] {
+            hash.update(UInt64(part.utf8.count).bigEndianBytes)
+            hash.update(part.utf8)
+        }
+        hash.update(id.bytes)
+        hash.update(item.body)
+        return ItemID(bytes: hash.finalize().bytes.prefix(16)) ?? .random()
+    }
+}

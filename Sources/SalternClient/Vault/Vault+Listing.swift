@@ -1,0 +1,77 @@
+internal import Cryptography
+public import Foundation
+
+/// What a list shows of an item.
+public struct ItemSummary: Hashable, Sendable {
+    public let id: ItemID
+    public let collection: String
+    public let title: String?
+    /// How long the body is; nil when the item does not open.
+    public let byteCount: Int?
+    /// Whether the server has not confirmed what is here.
+    public let isUnsent: Bool
+    /// For what was deleted: since when.
+    public let removedAt: Date?
+
+    public init(
+        id: ItemID, collection: String, title: String?, byteCount: Int?, isUnsent: Bool, removedAt: Date? = nil
+    ) {
+        self.id = id
+        self.collection = collection
+        self.title = title
+        self.byteCount = byteCount
+        self.isUnsent = isUnsent
+        self.removedAt = removedAt
+    }
+}
+
+extension Vault {
+    /// The items that are here, in the order of their ids.
+    /// - Parameter collection: Nil for all of them.
+    public func items(in collection: String? = nil) throws(VaultError) -> [ItemSummary] {
+        let sealer = try open.engine.sealer
+        return try stored {
+            let ids = try collection.map(store.currentIDs) ?? store.currentIDs()
+            return try ids.compactMap { id in
+                guard let content = try store.current(id) else { return nil }
+                return summary(id, content, sealer, isUnsent: try store.change(id) != nil)
+            }
+        }
+    }
+
+    /// What a list would show of one item; nil when there is none.
+    public func summary(of id: ItemID) throws(VaultError) -> ItemSummary? {
+        let sealer = try open.engine.sealer
+        return try stored {
+            guard let content = try store.current(id) else { return nil }
+            return summary(id, content, sealer, isUnsent: try store.change(id) != nil)
+        }
+    }
+
+    /// What was deleted and can be restored on this device, the latest first.
+    public func deletedItems() throws(VaultError) -> [ItemSummary] {
+        let sealer = try open.engine.sealer
+        return try stored {
+            try store.trashedIDs().compactMap { id, removedAt in
+                guard let item = try store.trashed(id) else { return nil }
+                return summary(
+                    id, item.content, sealer, isUnsent: try store.change(id) != nil,
+                    removedAt: Date(timeIntervalSince1970: TimeInterval(removedAt)))
+            }
+        }
+    }
+
+    /// How many items each collection has here.
+    public func collectionCounts() throws(VaultError) -> [String: Int] {
+        try stored { try store.collectionCounts() }
+    }
+
+    private func summary(
+        _ id: ItemID, _ content: ItemContent, _ sealer: Sealer, isUnsent: Bool, removedAt: Date? = nil
+    ) -> ItemSummary {
+        let opened = try? sealer.open(content, id).item
+        return ItemSummary(
+            id: id, collection: content.collection, title: opened?.title, byteCount: opened?.body.count,
+            isUnsent: isUnsent, removedAt: removedAt)
+    }
+}

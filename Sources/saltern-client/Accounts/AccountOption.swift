@@ -1,0 +1,70 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+
+/// Which account a command is about: `--account NAME`, or the only one that there is.
+struct AccountOption {
+    static let help =
+        "  --account NAME        which account, where there are several (saltern-client status lists them)"
+
+    private let name: String?
+
+    init(_ arguments: inout Arguments) throws(UsageError) { name = try arguments.option("--account") }
+
+    /// Whether it was said.
+    var isNamed: Bool { name != nil }
+
+    /// Opens the account's vault, without network and without password.
+    func open(_ console: Console) async throws -> OpenAccount {
+        let profiles = try ProfileStore(console.environment)
+        let name = try resolve(profiles)
+        guard let profile = try profiles.profile(name) else { throw Self.nobody(name) }
+        let settings = try profile.settings(folder: profiles.folder(name))
+        guard let vault = try await OpenAccount.waiting({ try await Vault.resume(settings) }) else {
+            throw Self.nobody(name)
+        }
+        return OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
+    }
+
+    private func resolve(_ profiles: ProfileStore) throws -> String {
+        if let name { return name }
+        let names = profiles.names()
+        guard let only = names.first else { throw Self.nobody(nil) }
+        guard names.count == 1 else {
+            throw UsageError(message: "--account has to say which: \(names.joined(separator: ", "))")
+        }
+        return only
+    }
+
+    private static func nobody(_ name: String?) -> CommandFailure {
+        CommandFailure(
+            "nobody is logged in here\(name.map { " as \($0)" } ?? ""): see saltern-client login --help",
+            status: ExitStatus.configuration, code: "no_account")
+    }
+}
+
+/// An account whose store is open. Nobody else can open it while this lives.
+struct OpenAccount {
+    let name: String
+    let profile: AccountProfile
+    let profiles: ProfileStore
+    let vault: Vault
+
+    /// Remembers the pins that the server publishes now.
+    func learnPins() async throws {
+        let next = profile.learning(from: try await SalternAPI(profile.transport()).describeService())
+        if next != profile { try profiles.save(next, name) }
+    }
+
+    /// Does what needs the store, waiting a while for another process to be done with it.
+    static func waiting<Result>(_ body: () async throws -> Result) async throws -> Result {
+        let end = ContinuousClock.now + .seconds(10)
+        while true {
+            do {
+                return try await body()
+            } catch VaultError.store(.inUse) where ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import SalternClient
+
+/// What is remembered of an account beside its items: where the server is and how it is recognised. No secrets.
+struct AccountProfile: Codable, Equatable {
+    var server: String
+    var userid: String
+    /// Those that a person has given.
+    var pins: [String]
+    /// Those that the server has published over a connection that was pinned: so that a client outlives two changes of
+    /// the server's key.
+    var publishedPins: [String] = []
+    /// The only anchor, in PEM; nil for the system's.
+    var certificate: String?
+    var saltPrefix: String
+    var deviceName: String
+
+    func transport() throws(TransportError) -> CurlTransport { try transport(publishedPins: publishedPins) }
+
+    private func transport(publishedPins: [String]) throws(TransportError) -> CurlTransport {
+        let known = pins + publishedPins.filter { !pins.contains($0) }
+        return try CurlTransport(
+            CurlTransport.Server(base: server, pins: known, anchor: certificate.map { Array($0.utf8) }))
+    }
+
+    func settings(folder: URL) throws(TransportError) -> VaultSettings {
+        VaultSettings(
+            folder: folder, transport: try transport(), stretching: StretchingRule(saltPrefix: saltPrefix),
+            deviceName: deviceName)
+    }
+
+    /// Takes the pins that the server has published; malformed ones, and those of a connection without a pin, are none.
+    func learning(from service: ServiceDescription) -> AccountProfile {
+        let published = service.pins.active + service.pins.backup
+        guard !pins.isEmpty, published.count <= 16, (try? transport(publishedPins: published)) != nil else {
+            return self
+        }
+        var next = self
+        next.publishedPins = published
+        return next
+    }
+}

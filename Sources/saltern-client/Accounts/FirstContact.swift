@@ -1,0 +1,116 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+
+/// What a device has to be told once: where the server is, how it is recognised, and who the person is.
+struct FirstContact {
+    static let help = """
+          --server URL          https://host, or https://host:port
+          --userid USERID       who you are
+          --pin sha256//…       a pin of the server's key, as its operator gives it out; again for the backup key
+          --certificate FILE    a certificate in PEM that is the only anchor: for a server whose certificate is self-signed
+          --account NAME        what the account is called here (its userid)
+          --device NAME         what your other devices see of this one (the name of this machine)
+        """
+
+    static let trust = """
+        All but passwords and codes is remembered: later it need not be said again. Without --pin the system's authorities, or
+        --certificate alone, decide which server it is.
+        """
+
+    private let server: String?
+    private let userid: String?
+    private let pins: [String]
+    private let certificate: String?
+    private let account: String?
+    private let device: String?
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        server = try arguments.option("--server")
+        userid = try arguments.option("--userid")
+        pins = try arguments.options("--pin")
+        certificate = try arguments.option("--certificate")
+        account = try arguments.option("--account")
+        device = try arguments.option("--device")
+    }
+
+    /// Where the account will be, and what is known of it.
+    struct Place {
+        let name: String
+        var profile: AccountProfile
+        let profiles: ProfileStore
+        /// Whether nothing was here before.
+        let isNew: Bool
+
+        func settings() throws(TransportError) -> VaultSettings {
+            try profile.settings(folder: profiles.folder(name))
+        }
+
+        /// Does what makes the account be here. When that fails, what was not here before is not here afterwards.
+        func arrive(_ body: (VaultSettings) async throws -> Vault) async throws -> OpenAccount {
+            let vault: Vault
+            do {
+                vault = try await OpenAccount.waiting { try await body(try settings()) }
+            } catch {
+                if isNew { profiles.remove(name) }
+                throw error
+            }
+            try profiles.save(profile, name)
+            return OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
+        }
+    }
+
+    /// Puts together what was said and what is remembered, and asks the server for the rest.
+    /// - Parameter refusesKnown: Whether the account must not be here yet.
+    func place(_ console: Console, refusesKnown: Bool = false) async throws -> Place {
+        let profiles = try ProfileStore(console.environment)
+        let names = profiles.names()
+        guard let name = account ?? userid ?? (names.count == 1 ? names.first : nil) else {
+            throw UsageError(message: "--userid is missing")
+        }
+        let known = try profiles.profile(name)
+        if refusesKnown, known != nil {
+            throw CommandFailure(
+                "there is an account \(name) here already; see --account", status: ExitStatus.exists,
+                code: "account_exists")
+        }
+        if let known, let userid, known.userid != userid {
+            throw CommandFailure(
+                "\(name) is the account of \(known.userid); see --account", status: ExitStatus.exists,
+                code: "account_exists")
+        }
+        guard let userid = userid ?? known?.userid else { throw UsageError(message: "--userid is missing") }
+        guard let server = server.map(Self.base) ?? known?.server else {
+            throw UsageError(message: "--server is missing")
+        }
+        var profile = AccountProfile(
+            server: server, userid: userid, pins: pins.isEmpty ? known?.pins ?? [] : pins,
+            publishedPins: pins.isEmpty ? known?.publishedPins ?? [] : [],
+            certificate: try certificate.map(Self.text) ?? known?.certificate, saltPrefix: known?.saltPrefix ?? "",
+            deviceName: device ?? known?.deviceName ?? Self.hostName)
+        let service = try await SalternAPI(profile.transport()).describeService()
+        // Learnt once: a server that was taken over could ask for another one.
+        if known == nil { profile.saltPrefix = service.saltPrefix }
+        return Place(
+            name: name, profile: profile.learning(from: service), profiles: profiles,
+            isNew: known == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path))
+    }
+
+    private static func base(_ server: String) -> String {
+        server.hasSuffix("/") ? String(server.dropLast()) : server
+    }
+
+    private static func text(_ path: String) throws -> String {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure("cannot read \(path)", status: ExitStatus.notFound, code: "file_not_found")
+        }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    private static var hostName: String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "terminal" }
+        let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return text.isEmpty ? "terminal" : String(text.prefix(64))
+    }
+}

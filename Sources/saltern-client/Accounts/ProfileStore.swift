@@ -1,0 +1,79 @@
+import CommandLineKit
+import Foundation
+
+/// The accounts that are known here: a profile each under `XDG_CONFIG_HOME`, and a folder each under `XDG_DATA_HOME`.
+struct ProfileStore {
+    private let profiles: URL
+    private let folders: URL
+
+    init(_ environment: [String: String]) throws(CommandFailure) {
+        profiles = try Self.base("XDG_CONFIG_HOME", ".config", environment)
+        folders = try Self.base("XDG_DATA_HOME", ".local/share", environment)
+    }
+
+    /// A relative path in the variable is to be ignored (XDG Base Directory Specification).
+    private static func base(
+        _ variable: String, _ fallback: String, _ environment: [String: String]
+    ) throws(CommandFailure) -> URL {
+        if let path = environment[variable], path.hasPrefix("/") {
+            return URL(filePath: path, directoryHint: .isDirectory).appending(path: "saltern-client/accounts")
+        }
+        guard let home = environment["HOME"], home.hasPrefix("/") else {
+            throw CommandFailure(
+                "neither HOME nor \(variable) says where to keep things", status: ExitStatus.configuration,
+                code: "configuration")
+        }
+        return URL(filePath: home, directoryHint: .isDirectory)
+            .appending(path: fallback).appending(path: "saltern-client/accounts")
+    }
+
+    /// The names of all accounts, in their order.
+    func names() -> [String] {
+        let files = (try? FileManager.default.contentsOfDirectory(atPath: profiles.path)) ?? []
+        return files.filter { $0.hasSuffix(Self.suffix) }
+            .compactMap { String($0.dropLast(Self.suffix.count)).removingPercentEncoding }.sorted()
+    }
+
+    /// - Returns: nil when there is no such account.
+    func profile(_ name: String) throws(CommandFailure) -> AccountProfile? {
+        guard let data = try? Data(contentsOf: file(name)) else { return nil }
+        guard let profile = try? JSONDecoder().decode(AccountProfile.self, from: data) else {
+            throw CommandFailure(
+                "\(file(name).path) is damaged", status: ExitStatus.configuration, code: "configuration")
+        }
+        return profile
+    }
+
+    func save(_ profile: AccountProfile, _ name: String) throws(CommandFailure) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        do {
+            try FileManager.default.createDirectory(
+                at: profiles, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try PrivateFile.replace(file(name), with: encoder.encode(profile))
+        } catch {
+            throw CommandFailure("cannot write \(file(name).path)", status: ExitStatus.store, code: "store_unusable")
+        }
+    }
+
+    /// Where the account's store is.
+    func folder(_ name: String) -> URL { folders.appending(path: Self.escaped(name), directoryHint: .isDirectory) }
+
+    /// Forgets the account.
+    func remove(_ name: String) {
+        try? FileManager.default.removeItem(at: file(name))
+        try? FileManager.default.removeItem(at: folder(name))
+    }
+
+    private static let suffix = ".json"
+
+    private func file(_ name: String) -> URL { profiles.appending(path: Self.escaped(name) + Self.suffix) }
+
+    /// A name that is one component of a path, whatever the account is called.
+    private static func escaped(_ name: String) -> String {
+        let plain = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+-_")
+        let escaped = name.addingPercentEncoding(withAllowedCharacters: plain.union(CharacterSet(charactersIn: ".")))
+        let text = escaped ?? ""
+        return text.hasPrefix(".") ? "%2E" + text.dropFirst() : text
+    }
+}

@@ -1,0 +1,26 @@
+import CommandLineKit
+
+extension CommandLineTool {
+    /// `saltern-client` with every subcommand that it has.
+    static let client = CommandLineTool(
+        "saltern-client", purpose: "your encrypted items on a Saltern server, from a terminal.",
+        notes: """
+            Items are on this device from the first log-in on: what reads and writes them needs no network, and `sync` sends
+            and fetches. With --json every command prints one object, and errors are one on standard error.
+
+            \(ExitStatus.help)
+
+            """,
+        commands: [
+            Register.self, LogIn.self, LogOut.self, ShowStatus.self,
+            ListItems.self, GetItem.self, PutItem.self, EditItem.self, DeleteItems.self, RestoreItems.self,
+            SyncAccount.self,
+            ShareItem.self, EndShare.self, ListShares.self, OpenLink.self,
+            ChangePassword.self,
+            CreateRecoveryCode.self, UseRecoveryCode.self,
+            BeginSecondFactor.self, ConfirmSecondFactor.self, RenewSecondFactorCodes.self, EndSecondFactor.self,
+            EndDevice.self, ListDevices.self, ListEvents.self,
+            RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
+        ],
+        reportsJSON: true, explain: { Explanation.explain($0) })
+}

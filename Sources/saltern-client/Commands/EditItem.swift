@@ -1,0 +1,99 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+
+struct EditItem: Command {
+    static let words = ["edit"]
+    static let summary = "edit an item with $VISUAL or $EDITOR"
+    static let help = """
+        usage: saltern-client edit ITEM
+
+        \(AccountOption.help)
+          --json                one object, for scripts
+
+        The content is a file in memory (XDG_RUNTIME_DIR or /dev/shm) for as long as the editor is open, in a folder that only
+        you can enter, and is overwritten afterwards. Where there is no such place this refuses. What your editor keeps
+        elsewhere, such as registers in ~/.viminfo, is its own affair.
+
+        When the item is changed elsewhere meanwhile, both versions are kept.
+        \(ItemReference.help)
+        """
+
+    private struct Record: Encodable {
+        let id: ItemID
+        let changed: Bool
+    }
+
+    private let account: AccountOption
+    private let item: ItemReference
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        account = try AccountOption(&arguments)
+        item = ItemReference(try arguments.word("the item"))
+    }
+
+    func run(_ console: Console) async throws {
+        let editor = try Editor(console.environment)
+        let folder = try PrivateFolder(console.environment)
+        do {
+            let record = try await edit(editor, folder, console)
+            folder.wipe()
+            try console.show(record, asJSON: asJSON) { record.changed ? "\(record.id)\n" : "nothing was changed\n" }
+        } catch let error as Unstored {
+            // What a person has written is worth more than a clean folder.
+            throw CommandFailure(
+                (Explanation.explain(error.reason) ?? CommandFailure("\(error.reason)")).messages
+                    + ["what you have written is in \(folder.path)"], status: ExitStatus.store, code: "edit_not_stored")
+        } catch {
+            folder.wipe()
+            throw error
+        }
+    }
+
+    /// The edit was made and could not be kept.
+    private struct Unstored: Error { let reason: any Error }
+
+    /// The store is not held while the editor is open: others go on syncing.
+    private func edit(_ editor: Editor, _ folder: PrivateFolder, _ console: Console) async throws -> Record {
+        let (found, before, version) = try await read(console)
+        let file = try before.body.withUnsafeBytes { bytes throws(CommandFailure) in
+            try folder.write(Self.fileName(before.title), bytes)
+        }
+        if let wish = console.wish {
+            try await wish.ignoringKeyboard { try await editor.edit(file, in: folder) }
+        } else {
+            try await editor.edit(file, in: folder)
+        }
+        guard var data = FileManager.default.contents(atPath: file) else {
+            throw CommandFailure(
+                "the editor has removed the file; nothing was changed", status: 1, code: "editor_failed")
+        }
+        defer { data.resetBytes(in: data.indices) }
+        let body = data.withUnsafeBytes { SecureBytes(copying: $0) }
+        if body == before.body { return Record(id: found.id, changed: false) }
+        do {
+            let vault = try await account.open(console).vault
+            let id = try await vault.put(
+                PlainItem(title: before.title, body: body), found.id, in: found.collection, over: version)
+            return Record(id: id, changed: true)
+        } catch {
+            throw Unstored(reason: error)
+        }
+    }
+
+    private func read(_ console: Console) async throws -> (ItemSummary, PlainItem, ItemVersion?) {
+        let vault = try await account.open(console).vault
+        let found = try await item.find(in: vault)
+        guard let before = try await vault.item(found.id) else { throw VaultError.notFound }
+        return (found, before, try await vault.version(of: found.id))
+    }
+
+    /// A name whose ending tells the editor what it is.
+    private static func fileName(_ title: String?) -> String {
+        guard let title, let match = title.firstMatch(of: /\.([A-Za-z0-9]{1,8})$/) else { return "item.txt" }
+        return "item.\(match.1)"
+    }
+}

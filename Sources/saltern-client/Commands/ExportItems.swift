@@ -1,0 +1,57 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+
+struct ExportItems: Command {
+    static let words = ["export"]
+    static let summary = "write everything to a new file: readable, or sealed as the server has it"
+    static let help = """
+        usage: saltern-client export FILE [--collection NAME]
+               saltern-client export FILE --sealed
+
+        \(AccountOption.help)
+          --collection NAME     only the items of one collection
+          --sealed              everything that the server holds about the account, with the items sealed
+        \(PasswordOption.help), for --sealed
+          --json                one object, for scripts
+
+        Without --sealed the file has every item as anybody can read it, a JSON object a line; saltern-client import takes it.
+        It needs no network: sync first. The file must not be there yet, and only you can read it.
+        """
+
+    private let proof: ProvenCommand
+    private let account: AccountOption
+    private let collection: String?
+    private let isSealed: Bool
+    private let file: URL
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        isSealed = arguments.flag("--sealed")
+        collection = try arguments.option("--collection")
+        proof = try ProvenCommand(&arguments)
+        account = proof.account
+        file = URL(filePath: try arguments.word("the file"))
+        if isSealed, collection != nil { throw UsageError(message: "--collection does not belong to --sealed") }
+    }
+
+    func run(_ console: Console) async throws {
+        if FileManager.default.fileExists(atPath: file.path) {
+            throw CommandFailure("\(file.path) is there already", status: ExitStatus.exists, code: "file_exists")
+        }
+        if isSealed {
+            try await proof.withAccount(console) { account, password in
+                try await console.showingProgress(of: account.vault) {
+                    try await account.vault.export(to: file, password: password)
+                }
+            }
+            return try console.show(["file": file.path], asJSON: proof.asJSON) { "everything is in \(file.path)\n" }
+        }
+        let vault = try await account.open(console).vault
+        let count = try await console.showingProgress(of: vault) {
+            try await vault.exportDocuments(to: file, collection: collection)
+        }
+        try console.show(["documents": count], asJSON: proof.asJSON) {
+            "\(count) items are in \(file.path), for anybody to read who has it\n"
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import CommandLineKit
+import SalternClient
+
+struct LeaveServer: Command {
+    static let words = ["leave"]
+    static let summary = "delete the account with everything in it, on the server and here"
+    static let help = """
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --yes                 does not ask, for scripts
+          --json                one object, for scripts
+
+        There is no way back; see saltern-client export first.
+        """
+
+    private let proof: ProvenCommand
+    private let isConfirmed: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        isConfirmed = arguments.flag("--yes")
+        proof = try ProvenCommand(&arguments)
+    }
+
+    func run(_ console: Console) async throws {
+        let name = try await proof.withAccount(console) { account, password in
+            if !isConfirmed {
+                let count = try await account.vault.collectionCounts().values.reduce(0, +)
+                try console.confirm("Delete \(account.profile.userid) with \(count) items for good?")
+            }
+            try await account.vault.leave(password: password)
+            account.profiles.remove(account.name)
+            return account.name
+        }
+        try console.show(["left": name], asJSON: proof.asJSON) { "\(name) is gone, on the server and here\n" }
+    }
+}

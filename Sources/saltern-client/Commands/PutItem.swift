@@ -1,0 +1,69 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+
+struct PutItem: Command {
+    static let words = ["put"]
+    static let summary = "write an item: a new one, or another content of one that is there"
+    static let help = """
+        usage: saltern-client put [FILE] [--item ITEM] [--collection NAME] [--title TEXT]
+
+        \(AccountOption.help)
+          --item ITEM           the item to write over; a new one without it
+          --collection NAME     a-z, 0-9 and -; the server sees it (notes)
+          --title TEXT          what a list shows; sealed like the content (the file's name)
+          --json                one object with the id, for scripts
+
+        The content is that of FILE, or standard input. It is sealed and on the disk when this returns, and sent by the next
+        saltern-client sync. While this runs, others on this machine can see TEXT in the list of processes: saltern-client
+        import reads titles too.
+
+        \(ItemReference.help)
+        """
+
+    private let account: AccountOption
+    private let item: ItemReference?
+    private let collection: String?
+    private let title: String?
+    private let file: String?
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        item = try arguments.option("--item").map(ItemReference.init)
+        collection = try arguments.option("--collection")
+        title = try arguments.option("--title")
+        account = try AccountOption(&arguments)
+        file = arguments.optionalWord()
+        if let collection, collection.wholeMatch(of: /[a-z0-9-]{1,32}/) == nil {
+            throw UsageError(message: "--collection must be 1 to 32 of a-z, 0-9 and -")
+        }
+    }
+
+    func run(_ console: Console) async throws {
+        let body = try content()
+        let vault = try await account.open(console).vault
+        let before = try await item?.find(in: vault)
+        let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
+        let id = try await vault.put(
+            PlainItem(title: title, body: body), before?.id ?? .random(),
+            in: collection ?? before?.collection ?? "notes")
+        try console.show(["id": id.description], asJSON: asJSON) { "\(id)\n" }
+    }
+
+    private func content() throws -> SecureBytes {
+        if let file {
+            guard var data = FileManager.default.contents(atPath: file) else {
+                throw CommandFailure("cannot read \(file)", status: ExitStatus.notFound, code: "file_not_found")
+            }
+            defer { data.resetBytes(in: data.indices) }
+            return data.withUnsafeBytes { SecureBytes(copying: $0) }
+        }
+        guard var data = try? FileHandle.standardInput.readToEnd() ?? Data() else {
+            throw SecretInput.unreadable("standard input cannot be read")
+        }
+        defer { data.resetBytes(in: data.indices) }
+        return data.withUnsafeBytes { SecureBytes(copying: $0) }
+    }
+}

@@ -1,0 +1,71 @@
+import CommandLineKit
+import SalternClient
+
+struct CreateRecoveryCode: Command {
+    static let words = ["recovery", "create"]
+    static let summary = "make a code to print, which sets a new password when this one is forgotten"
+    static let help = """
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --json                one object, for scripts
+
+        It is shown this one time: write it down or print it, and keep it where nobody else looks. A code from before opens
+        nothing any more.
+        """
+
+    private let proof: ProvenCommand
+
+    init(_ arguments: inout Arguments) throws(UsageError) { proof = try ProvenCommand(&arguments) }
+
+    func run(_ console: Console) async throws {
+        let code = try await proof.withAccount(console) { try await $0.vault.makeRecoveryCode(password: $1) }
+        try console.show(["code": code.text], asJSON: proof.asJSON) { "\(code.text)\n" }
+    }
+}
+
+struct UseRecoveryCode: Command {
+    static let words = ["recovery", "use"]
+    static let summary = "set a new password with the printed code, and log in"
+    static let help = """
+        \(FirstContact.help)
+          --new-password-file FILE
+                                the new password is the first line of this file; - is standard input
+          --recovery-file FILE  the printed code is the first line of this file; - is standard input
+          --json                one object, for scripts
+
+        \(FirstContact.trust)
+        All sessions end. An account with a second factor still wants its code: log in afterwards.
+        """
+
+    private let contact: FirstContact
+    private let code: SecretOption
+    private let password: PasswordOption
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        contact = try FirstContact(&arguments)
+        code = try SecretOption("--recovery-file", &arguments)
+        password = try PasswordOption(&arguments, "--new-password-file")
+    }
+
+    func run(_ console: Console) async throws {
+        let place = try await contact.place(console)
+        guard let code = RecoveryCode(try code.text("Printed code")) else { throw VaultError.malformedRecoveryCode }
+        let password = try password.readNew("New password for \(place.profile.userid)")
+        let account: OpenAccount
+        do {
+            account = try await place.arrive { settings in
+                try await Vault.recover(settings, userid: place.profile.userid, code: code, newPassword: password)
+            }
+        } catch VaultError.codeRequired {
+            throw CommandFailure(
+                "the new password is set; the account has a second factor: log in with its code",
+                status: ExitStatus.denied, code: "code_required")
+        }
+        _ = try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
+        try console.show(LogIn.Record(account), asJSON: asJSON) {
+            "\(account.name) has a new password, and is logged in\n"
+        }
+    }
+}

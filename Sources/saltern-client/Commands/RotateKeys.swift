@@ -1,0 +1,30 @@
+import CommandLineKit
+import SalternClient
+
+struct RotateKeys: Command {
+    static let words = ["rotate"]
+    static let summary = "seal everything anew with a new key: when somebody may have seen the old one"
+    static let help = """
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --json                one object, for scripts
+
+        Password and recovery code stay as they are; all other sessions end. Nothing is changed before everything is changed at
+        once; Ctrl-C before that leaves it as it was. What deleted items held cannot be restored from the server afterwards.
+        """
+
+    private let proof: ProvenCommand
+
+    init(_ arguments: inout Arguments) throws(UsageError) { proof = try ProvenCommand(&arguments) }
+
+    func run(_ console: Console) async throws {
+        try await proof.withAccount(console) { account, password in
+            try await console.showingProgress(of: account.vault) {
+                try await account.vault.rotateKeys(password: password)
+            }
+        }
+        try console.show(["rotated": true], asJSON: proof.asJSON) {
+            "everything is sealed anew; all other sessions have ended\n"
+        }
+    }
+}

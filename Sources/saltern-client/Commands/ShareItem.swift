@@ -1,0 +1,51 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+
+struct ShareItem: Command {
+    static let words = ["share"]
+    static let summary = "make a link that opens an item in any browser"
+    static let help = """
+        usage: saltern-client share ITEM [--expires TIME] [--views N]
+
+        \(AccountOption.help)
+          --expires TIME        how long the link works: 12h, 30d (until you end it)
+          --views N             how often it opens (as often as anybody likes)
+          --json                one object, for scripts
+
+        Whoever has the whole link reads the item as it is now: later changes are not in it. Text and JSON are shown, anything
+        else is a file to save, named by the item's title.
+
+        \(ItemReference.help)
+        """
+
+    private let account: AccountOption
+    private let item: ItemReference
+    private let lifetime: Duration?
+    private let views: Int?
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        lifetime = try arguments.duration("--expires", in: .seconds(60) ... .seconds(3_650 * 86_400))
+        views = try arguments.integer("--views", in: 1...1_000_000)
+        account = try AccountOption(&arguments)
+        item = ItemReference(try arguments.word("the item"))
+    }
+
+    func run(_ console: Console) async throws {
+        let account = try await account.open(console)
+        let found = try await item.find(in: account.vault)
+        guard let item = try await account.vault.item(found.id), let base = URL(string: account.profile.server) else {
+            throw VaultError.notFound
+        }
+        let link = try await account.vault.share(
+            try SharedFile.payload(of: item), base: base,
+            expiresAt: lifetime.map { Date(timeIntervalSinceNow: TimeInterval($0.components.seconds)) },
+            maxViews: views)
+        try console.show(["id": link.id, "url": link.url.absoluteString], asJSON: asJSON) {
+            "\(link.url.absoluteString)\n"
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+
+struct ShowStatus: Command {
+    static let words = ["status"]
+    static let summary = "show who is logged in, what was not sent, what a person should look at, plan and usage"
+    static let help = """
+        \(AccountOption.help)
+          --seen                forget what is listed to look at
+          --json                one object, for scripts
+
+        Without --account, and with several accounts, lists them. Ends with status 2 when there is something to look at.
+        """
+
+    private struct Record: Encodable {
+        struct Plan: Encodable {
+            let name: String
+            let limits: AccountDescription.Limits
+            let usage: AccountDescription.Usage
+            let secondFactor: Bool
+            let recoveryCode: Bool
+        }
+
+        let account: String
+        let userid: String
+        let server: String
+        let collections: [String: Int]
+        let unsent: Int
+        let notices: [NoticeRecord]
+        let online: Bool
+        let plan: Plan?
+    }
+
+    private let account: AccountOption
+    private let isNamed: Bool
+    private let forgets: Bool
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        forgets = arguments.flag("--seen")
+        account = try AccountOption(&arguments)
+        isNamed = account.isNamed
+    }
+
+    func run(_ console: Console) async throws {
+        let names = try ProfileStore(console.environment).names()
+        if !isNamed, names.count > 1 {
+            return try console.show(["accounts": names], asJSON: asJSON) { names.map { $0 + "\n" }.joined() }
+        }
+        let account = try await account.open(console)
+        let vault = account.vault
+        let notices = try await vault.notices()
+        let plan = await Result { () async throws(VaultError) in try await vault.account() }
+        if case .failure(let error) = plan, !error.isForWantOfNetwork { throw error }
+        if case .success = plan { try? await account.learnPins() }
+        let description = try? plan.get()
+        let record = Record(
+            account: account.name, userid: account.profile.userid, server: account.profile.server,
+            collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
+            notices: notices.map(NoticeRecord.init), online: description != nil,
+            plan: description.map {
+                Record.Plan(
+                    name: $0.plan, limits: $0.limits, usage: $0.usage, secondFactor: $0.secondFactor.totp,
+                    recoveryCode: $0.recovery.set)
+            })
+        try console.show(record, asJSON: asJSON) { Self.text(record, notices) }
+        if forgets {
+            for notice in notices { try await vault.forget(notice) }
+        } else if !notices.isEmpty {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
+    }
+
+    private static func text(_ record: Record, _ notices: [Notice]) -> String {
+        var lines = [
+            ("account", record.account), ("userid", record.userid), ("server", record.server),
+            ("items", record.collections.values.reduce(0, +).formatted()), ("not sent", record.unsent.formatted()),
+        ]
+        if let plan = record.plan {
+            lines += [
+                ("plan", plan.name),
+                (
+                    "stored",
+                    "\(plan.usage.items) of \(plan.limits.items) items, \(plan.usage.bytes) of \(plan.limits.bytes) bytes"
+                ),
+                ("sessions", "\(plan.usage.sessions) of \(plan.limits.sessions)"),
+                ("shares", "\(plan.usage.shares) of \(plan.limits.shares)"),
+                ("second factor", plan.secondFactor ? "yes" : "no"),
+                ("recovery code", plan.recoveryCode ? "yes" : "no"),
+            ]
+        } else {
+            lines.append(("network", "the server cannot be reached"))
+        }
+        lines += notices.map { ("look", $0.text) }
+        var table = Table([.text("what"), .text("now")])
+        for (name, value) in lines { table.append([name, value]) }
+        return table.takeText()
+    }
+}
+
+extension Result where Failure == VaultError {
+    fileprivate init(_ body: () async throws(VaultError) -> Success) async {
+        do throws(VaultError) { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
+
+extension VaultError {
+    /// Whether it is so only because the server is away.
+    var isForWantOfNetwork: Bool {
+        if case .unavailable(let error) = self { error.isPassing } else { false }
+    }
+}

@@ -1,0 +1,75 @@
+import CommandLineKit
+import Foundation
+
+#if canImport(CPlatform)
+    import CPlatform
+#endif
+
+/// A folder in memory that only its owner can enter, for plaintext that a program wants as a file. What was in it is
+/// overwritten and removed.
+struct PrivateFolder {
+    let path: String
+
+    /// - Throws: ``CommandFailure`` where there is no file system in memory: on a disk, what was removed stays readable.
+    init(_ environment: [String: String]) throws(CommandFailure) {
+        for base in [environment["XDG_RUNTIME_DIR"], "/dev/shm"].compactMap(\.self) where Self.isInMemory(base) {
+            var template = Array("\(base)/saltern-client-XXXXXX".utf8CString)
+            guard mkdtemp(&template) != nil else { continue }
+            path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return
+        }
+        throw CommandFailure(
+            "there is no file system in memory (XDG_RUNTIME_DIR, /dev/shm) to edit on: use get and put instead",
+            status: ExitStatus.store, code: "no_memory_file_system")
+    }
+
+    private static func isInMemory(_ path: String) -> Bool {
+        #if canImport(CPlatform)
+            var status = statfs()
+            // TMPFS_MAGIC and RAMFS_MAGIC (linux/magic.h).
+            return statfs(path, &status) == 0 && [0x0102_1994, 0x8584_58f6].contains(Int(status.f_type))
+        #else
+            return false
+        #endif
+    }
+
+    /// Makes a file in it.
+    func write(_ name: String, _ bytes: UnsafeRawBufferPointer) throws(CommandFailure) -> String {
+        let file = path + "/" + name
+        let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw Self.unusable }
+        defer { close(descriptor) }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = Foundation.write(descriptor, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+            guard count > 0 else { throw Self.unusable }
+            rest = rest.dropFirst(count)
+        }
+        return file
+    }
+
+    private static let unusable = CommandFailure(
+        "the file to edit cannot be written", status: ExitStatus.store, code: "file_unusable")
+
+    /// Overwrites and removes everything, also what an editor has left there.
+    func wipe() {
+        let names = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
+        for name in names { Self.overwrite(path + "/" + name) }
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    private static func overwrite(_ file: String) {
+        let descriptor = open(file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
+        let zeros = [UInt8](repeating: 0, count: 1 << 16)
+        var rest = Int(status.st_size)
+        while rest > 0 {
+            let count = Foundation.write(descriptor, zeros, min(rest, zeros.count))
+            if count <= 0 { return }
+            rest -= count
+        }
+    }
+}

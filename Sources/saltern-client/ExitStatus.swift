@@ -1,0 +1,32 @@
+/// What the process ends with. These numbers are for ever: scripts decide by them.
+enum ExitStatus {
+    /// Done, and a person should look: conflicts, deletions that wait, changes that the server does not take.
+    static let attention: Int32 = 2
+    /// Something cannot be read: an item, a file, a code.
+    static let unreadable: Int32 = 65
+    /// There is no such item, share, session or file.
+    static let notFound: Int32 = 66
+    /// The server is away, or asks to be left alone for a while.
+    static let unavailable: Int32 = 69
+    /// Something would be written over.
+    static let exists: Int32 = 73
+    /// The store on this device cannot be used, or the disk is full.
+    static let store: Int32 = 74
+    /// Another process uses the account's store.
+    static let busy: Int32 = 75
+    /// The server is not who it should be, or asks for what this client does not do.
+    static let untrustworthy: Int32 = 76
+    /// Wrong password or code, or the session has ended.
+    static let denied: Int32 = 77
+    /// Nobody is logged in here, or the server's address, pin or certificate is malformed.
+    static let configuration: Int32 = 78
+    /// Ended by a signal; nothing was lost.
+    static let interrupted: Int32 = 130
+
+    static let help = """
+        Exit statuses: 0 done; 1 refused or failed; 2 done, and a person should look; 64 wrong words; 65 unreadable;
+        66 not found; 69 the server is away; 73 it would write over something; 74 the store cannot be used; 75 another
+        process uses it; 76 the server is not to be trusted; 77 wrong password or code, or the session has ended;
+        78 nobody is logged in here; 130 ended by a signal, and nothing was lost.
+        """
+}

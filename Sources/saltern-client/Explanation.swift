@@ -1,0 +1,118 @@
+import CommandLineKit
+import SalternClient
+
+/// What errors of the client kit mean to a person, and to a script.
+enum Explanation {
+    static func explain(_ error: any Error) -> CommandFailure? {
+        switch error {
+        case let error as VaultError: failure(for: error)
+        case let error as StoreError: failure(for: error)
+        case let error as APIError: failure(for: VaultError.unavailable(error))
+        case let error as TransportError: failure(for: error)
+        case is CancellationError: interrupted
+        default: nil
+        }
+    }
+
+    static let interrupted = CommandFailure(
+        "ended by a signal; nothing was lost", status: ExitStatus.interrupted, code: "interrupted")
+
+    private static func failure(for error: VaultError) -> CommandFailure {
+        switch error {
+        case .wrongCredentials: denied("userid and password do not belong together", "wrong_credentials")
+        case .codeRequired: denied("the account has a second factor: see --code-file", "code_required")
+        case .wrongCode: denied("the code is wrong, too old or was used", "wrong_code")
+        case .locked: denied("the vault is locked: log in again", "locked")
+        case .sessionEnded:
+            denied("the session has ended: log in again; nothing that is stored here is lost", "session_ended")
+        case .refused(let problem): failure(for: problem, status: 1)
+        case .unavailable(let error): failure(for: error)
+        case .untrustworthy(let refusal):
+            untrustworthy("the server asks for a weaker or another stretching of the password (\(refusal))", "weak_kdf")
+        case .useridNotCanonical(let canonical):
+            CommandFailure(
+                "the userid has another form on the server: \(canonical); give that one", status: 1,
+                code: "userid_not_canonical")
+        case .keyringUnusable:
+            untrustworthy("the server has no keyring of this client, or an older one than is known", "keyring_unusable")
+        case .malformedRecoveryCode: unreadable("the recovery code has a typing error", "malformed_recovery_code")
+        case .unsentEdits(let count):
+            CommandFailure(
+                "\(count) changes were not sent; sync first, or see --discard-unsent", status: ExitStatus.attention,
+                code: "unsent_changes")
+        case .deletionsHeld:
+            CommandFailure(
+                "many deletions wait for somebody to agree: see saltern-client sync --allow-deletions",
+                status: ExitStatus.attention, code: "deletions_held")
+        case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
+        case .unreadable: unreadable("it cannot be read", "unreadable")
+        case .store(let error): failure(for: error)
+        }
+    }
+
+    private static func failure(for error: APIError) -> CommandFailure {
+        switch error {
+        case .problem(let problem): failure(for: problem, status: ExitStatus.unavailable)
+        case .transport(let error): failure(for: error)
+        case .unexpectedReply:
+            untrustworthy("the server answers what this client does not understand", "unexpected_reply")
+        }
+    }
+
+    private static func failure(for problem: Problem, status: Int32) -> CommandFailure {
+        var message = problem.title
+        if let detail = problem.detail { message += ": \(detail)" }
+        if let wait = problem.retryAfter { message += "; again in \(wait.components.seconds) s" }
+        return CommandFailure(VisibleText.visible(message), status: status, code: problem.code.rawValue)
+    }
+
+    private static func failure(for error: TransportError) -> CommandFailure {
+        switch error {
+        case .pinMismatch:
+            untrustworthy("the server shows a key that is not pinned; nothing was sent", "pin_mismatch")
+        case .untrustedCertificate:
+            untrustworthy("the server's certificate is not trusted; nothing was sent", "untrusted_certificate")
+        case .unacceptableReply: untrustworthy("the server does not speak the protocol", "unacceptable_reply")
+        case .unreachable: away("the server cannot be reached", "unreachable")
+        case .timedOut: away("the server did not answer in time", "timed_out")
+        case .connectionLost: away("the connection was lost", "connection_lost")
+        case .cancelled: interrupted
+        case .configuration:
+            CommandFailure(
+                "the server's address, pin or certificate is malformed", status: ExitStatus.configuration,
+                code: "configuration")
+        }
+    }
+
+    private static func failure(for error: StoreError) -> CommandFailure {
+        switch error {
+        case .inUse:
+            CommandFailure(
+                "another process uses this account's store", status: ExitStatus.busy, code: "store_in_use")
+        case .unusable: store("the store or the file cannot be used", "store_unusable")
+        case .tooNew: store("the store belongs to a later version", "store_too_new")
+        case .diskFull: store("the disk is full; nothing was changed", "disk_full")
+        case .damaged: store("the store is damaged, or the disk fails", "store_damaged")
+        }
+    }
+
+    private static func denied(_ message: String, _ code: String) -> CommandFailure {
+        CommandFailure(message, status: ExitStatus.denied, code: code)
+    }
+
+    private static func untrustworthy(_ message: String, _ code: String) -> CommandFailure {
+        CommandFailure(message, status: ExitStatus.untrustworthy, code: code)
+    }
+
+    private static func unreadable(_ message: String, _ code: String) -> CommandFailure {
+        CommandFailure(message, status: ExitStatus.unreadable, code: code)
+    }
+
+    private static func away(_ message: String, _ code: String) -> CommandFailure {
+        CommandFailure(message, status: ExitStatus.unavailable, code: code)
+    }
+
+    private static func store(_ message: String, _ code: String) -> CommandFailure {
+        CommandFailure(message, status: ExitStatus.store, code: code)
+    }
+}

@@ -1,0 +1,84 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+
+/// An item as scripts read it.
+struct ItemRecord: Encodable {
+    let id: ItemID
+    let collection: String
+    let title: String?
+    /// The body, when it is UTF-8.
+    let text: String?
+    /// The body in base64, when it is not.
+    let data: String?
+
+    init(_ summary: ItemSummary, _ body: SecureBytes) {
+        id = summary.id
+        collection = summary.collection
+        title = summary.title
+        text = body.withUnsafeBytes { String(validating: $0, as: UTF8.self) }
+        data = text == nil ? Base64.encodeToString(body) : nil
+    }
+}
+
+/// A line of a list as scripts read it.
+struct ItemLine: Encodable {
+    let id: ItemID
+    let collection: String
+    let title: String?
+    let bytes: Int?
+    let unsent: Bool
+    let readable: Bool
+    let removedAt: Date?
+
+    init(_ summary: ItemSummary) {
+        id = summary.id
+        collection = summary.collection
+        title = summary.title
+        bytes = summary.byteCount
+        unsent = summary.isUnsent
+        readable = summary.byteCount != nil
+        removedAt = summary.removedAt
+    }
+}
+
+/// What a person has to hear of, as scripts read it.
+struct NoticeRecord: Encodable {
+    let kind: String
+    let item: ItemID?
+    let other: ItemID?
+
+    init(_ notice: Notice) {
+        kind = notice.kind.rawValue
+        item = notice.item
+        other = notice.other
+    }
+}
+
+extension Notice {
+    /// The same as a sentence.
+    var text: String {
+        let item = item?.description ?? "an item"
+        switch kind {
+        case .conflict:
+            return
+                "\(item) was changed here and elsewhere; the version of this device is \(other?.description ?? "gone")"
+        case .keptAfterDeletion: return "\(item) was deleted elsewhere and changed here; the change was kept"
+        case .deletionUndone: return "\(item) was deleted here and changed elsewhere; the change was kept"
+        case .unreadable:
+            return "the server has something in the place of \(item) that does not open; it was not taken"
+                + (self.other.map { "; what was changed here is \($0)" } ?? "")
+        case .rolledBack:
+            return "the server gave an older version of \(item) than is known; the known one is sent again"
+                + (self.other.map { "; the older one is \($0)" } ?? "")
+        case .timeWentBack: return "the server's database was restored from a backup; nothing was deleted here"
+        case .keptUnlisted: return "the server has lost \(item); it is sent again"
+        case .quotaExceeded: return "the plan has no room for \(item); the change stays on this device"
+        case .refused: return "the server refuses \(item) as it is; the change stays on this device"
+        case .massDeletion:
+            return "many items were deleted elsewhere; they are still here: see saltern-client sync --allow-deletions"
+        case .keyringRolledBack: return "the server gave an older keyring than is known; it was not taken"
+        }
+    }
+}

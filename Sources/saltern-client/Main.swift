@@ -1,0 +1,48 @@
+import CommandLineKit
+import Foundation
+
+/// `saltern-client`: the client kit for people and scripts.
+@main
+struct Main {
+    /// Not `async`: the main thread has nothing to do but to be there.
+    static func main() {
+        let words = Array(CommandLine.arguments.dropFirst())
+        // Passwords and keys are in this memory: no copy of it on a disk.
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        #if canImport(Glibc)
+            setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        #else
+            setrlimit(RLIMIT_CORE, &none)
+        #endif
+        // A reader that has gone must not end the process in the middle of something.
+        signal(SIGPIPE, SIG_IGN)
+        Task.detached { exit(await run(words)) }
+        while true { pause() }
+    }
+
+    /// Runs a command. The first Ctrl-C lets it stop where nothing is lost, the second ends the process.
+    private static func run(_ words: [String]) async -> Int32 {
+        let (signals, continuation) = AsyncStream.makeStream(of: Int.self)
+        let interruption = Interruption(signalsThatEnd) { count in
+            if count > 1 { _exit(ExitStatus.interrupted) }
+            continuation.yield(count)
+        }
+        var console = Console.process()
+        console.wish = interruption.wish
+        let task = Task { [console] in await CommandLineTool.client.run(words, console: console) }
+        let cancelling = Task { for await _ in signals { task.cancel() } }
+        defer { cancelling.cancel() }
+        let status = await task.value
+        withExtendedLifetime(interruption) {}
+        return status
+    }
+
+    /// Whoever started this with `nohup` wants it to outlive the terminal.
+    private static var signalsThatEnd: [Int32] {
+        var action = sigaction()
+        sigaction(SIGHUP, nil, &action)
+        // The handler is the first member, and SIG_IGN is 1.
+        let isIgnored = withUnsafeBytes(of: action) { $0.load(as: Int.self) } == 1
+        return isIgnored ? [SIGINT, SIGTERM] : [SIGINT, SIGTERM, SIGHUP]
+    }
+}

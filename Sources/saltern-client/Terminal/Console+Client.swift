@@ -1,0 +1,58 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+
+extension Console {
+    /// Prints a value as one object, for scripts.
+    func printJSON(_ value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        write(Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
+    }
+
+    /// Prints an object for scripts, or what a person reads.
+    func show(_ value: some Encodable, asJSON: Bool, _ text: () -> String) throws {
+        if asJSON { try printJSON(value) } else { write(text()) }
+    }
+
+    /// Does something long, and says on a terminal how far it has come.
+    func showingProgress<Result>(of vault: Vault, _ body: () async throws -> Result) async throws -> Result {
+        guard isTerminal else { return try await body() }
+        let progress = vault.progress()
+        let line = Task {
+            var isShown = false
+            for await step in progress {
+                writeError("\r\(step.text)\u{1b}[K")
+                isShown = true
+            }
+            if isShown { writeError("\r\u{1b}[K") }
+        }
+        let result = await Swift.Result { try await body() }
+        line.cancel()
+        await line.value
+        return try result.get()
+    }
+}
+
+extension Swift.Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
+
+extension VaultProgress {
+    fileprivate var text: String {
+        switch self {
+        case .fetched(let count): "\(count) changes fetched"
+        case .sent(let count, let total): "\(count) of \(total) changes sent"
+        case .sealedAnew(let count, let total): "\(count) of \(total) items sealed anew"
+        case .exported(let bytes): "\(bytes) bytes written"
+        }
+    }
+}
+
+extension Date {
+    /// The moment to the second, as tables show it.
+    var shown: String { formatted(.iso8601) }
+}

@@ -1,0 +1,94 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+
+/// Reads a line into memory that is wiped.
+enum SecretInput {
+    private static let limit = 4_096
+
+    static func unreadable(_ message: String) -> CommandFailure {
+        CommandFailure(message, status: ExitStatus.unreadable, code: "unreadable")
+    }
+
+    // MARK: Files
+
+    /// The first line of a file; `-` is standard input, of which each call takes a line.
+    /// - Throws: ``CommandFailure`` for a file that others can read.
+    static func line(ofFile path: String) throws -> SecureBytes {
+        if path == "-" { return try line(STDIN_FILENO) }
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw CommandFailure("cannot read \(path)", status: ExitStatus.notFound, code: "file_not_found")
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        // What is no file, such as a pipe of the shell, is nothing that could lie around.
+        if fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
+            throw unreadable("others can read \(path): chmod 600 it")
+        }
+        return try line(descriptor)
+    }
+
+    // MARK: The terminal
+
+    /// Asks at the terminal, also when standard input is something else.
+    static func line(askingFor prompt: String, isShown: Bool, orGivenBy option: String) throws -> SecureBytes {
+        let descriptor = open("/dev/tty", O_RDWR | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw UsageError(message: "there is no terminal to ask at; \(option) is missing")
+        }
+        defer { close(descriptor) }
+        if isShown {
+            write(prompt + ": ", to: descriptor)
+            return try line(descriptor)
+        }
+        var before = termios()
+        guard tcgetattr(descriptor, &before) == 0 else { throw unreadable("the terminal cannot be asked") }
+        var silent = before
+        silent.c_lflag &= ~tcflag_t(ECHO)
+        guard tcsetattr(descriptor, TCSAFLUSH, &silent) == 0 else {
+            throw unreadable("the terminal shows what is typed")
+        }
+        defer {
+            tcsetattr(descriptor, TCSAFLUSH, &before)
+            write("\n", to: descriptor)
+        }
+        // Last: what is typed before is thrown away.
+        write(prompt + ": ", to: descriptor)
+        return try line(descriptor)
+    }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        let bytes = Array(text.utf8)
+        _ = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+    }
+
+    // MARK: Reading
+
+    /// Byte by byte, so that what follows the line is left for others.
+    private static func line(_ descriptor: Int32) throws -> SecureBytes {
+        var count = 0
+        let buffer = try SecureBytes(count: limit) { buffer throws in
+            while true {
+                try waitForInput(descriptor)
+                guard count < limit else { throw unreadable("the line is too long") }
+                let result = read(descriptor, buffer.baseAddress?.advanced(by: count), 1)
+                if result < 0, errno == EINTR { continue }
+                guard result >= 0 else { throw unreadable("the line cannot be read") }
+                if result == 0 || buffer[count] == UInt8(ascii: "\n") { break }
+                count += 1
+            }
+            if count > 0, buffer[count - 1] == UInt8(ascii: "\r") { count -= 1 }
+        }
+        return buffer.withUnsafeBytes { SecureBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+    }
+
+    /// Ctrl-C does not end a read by itself: signals go to another thread.
+    private static func waitForInput(_ descriptor: Int32) throws {
+        var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        while poll(&state, 1, 100) == 0 {
+            if Task.isCancelled { throw CancellationError() }
+        }
+        if Task.isCancelled { throw CancellationError() }
+    }
+}

@@ -1,0 +1,72 @@
+import CommandLineKit
+import Cryptography
+import SalternClient
+
+/// Where a secret comes from: a file, or somebody at the terminal. Never an argument or the environment, which others on
+/// the machine can see.
+struct SecretOption {
+    private let option: String
+    private let path: String?
+
+    /// Takes an option that names a file.
+    init(_ option: String, _ arguments: inout Arguments) throws(UsageError) {
+        self.option = option
+        path = try arguments.option(option)
+    }
+
+    /// Whether it was given.
+    var isGiven: Bool { path != nil }
+
+    /// Reads the secret.
+    /// - Parameter isShown: Whether the terminal shows what is typed.
+    func read(_ prompt: String, isShown: Bool = false) throws -> SecureBytes {
+        let secret: SecureBytes
+        if let path {
+            secret = try SecretInput.line(ofFile: path)
+        } else {
+            secret = try SecretInput.line(askingFor: prompt, isShown: isShown, orGivenBy: option)
+        }
+        guard !secret.isEmpty else { throw SecretInput.unreadable("\(prompt): nothing was given") }
+        return secret
+    }
+
+    /// Reads what is no more than text.
+    func text(_ prompt: String) throws -> String {
+        let bytes = try read(prompt, isShown: true)
+        guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else {
+            throw SecretInput.unreadable("\(prompt): no UTF-8")
+        }
+        return text
+    }
+}
+
+/// `--password-file`, or the terminal.
+struct PasswordOption {
+    static let help = "  --password-file FILE  the password is the first line of this file; - is standard input"
+
+    private let secret: SecretOption
+
+    init(_ arguments: inout Arguments, _ option: String = "--password-file") throws(UsageError) {
+        secret = try SecretOption(option, &arguments)
+    }
+
+    func read(_ prompt: String = "Password") throws -> Password {
+        try Self.password(try secret.read(prompt))
+    }
+
+    /// Reads a password that is new: at the terminal twice, because nobody sees it.
+    func readNew(_ prompt: String) throws -> Password {
+        let password = try secret.read(prompt)
+        if !secret.isGiven {
+            guard try secret.read("\(prompt), again") == password else {
+                throw SecretInput.unreadable("these are two passwords; nothing was done")
+            }
+        }
+        return try Self.password(password)
+    }
+
+    private static func password(_ bytes: SecureBytes) throws -> Password {
+        guard let password = Password(utf8: bytes) else { throw SecretInput.unreadable("the password is no UTF-8") }
+        return password
+    }
+}

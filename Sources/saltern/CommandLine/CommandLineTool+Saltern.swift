@@ -1,0 +1,21 @@
+import CommandLineKit
+
+extension CommandLineTool {
+    /// `saltern` with every subcommand that it has.
+    static let saltern = CommandLineTool(
+        "saltern", purpose: "an account and credential server that never sees a password.",
+        notes: "Every setting is an environment variable SALTERN_…; `saltern serve --help` lists them.",
+        commands: [
+            Serve.self,
+            MigrateUp.self, MigrateStatus.self, MigrateVerify.self,
+            CreateCertificate.self, ShowPins.self, ExportCertificate.self, RotateCertificate.self,
+            RenewCertificate.self, CheckCertificate.self,
+            CreateMasterKey.self, ListMasterKeys.self, RotateMasterKey.self, ResealSecrets.self, PruneMasterKeys.self,
+            ListAccounts.self, ShowAccount.self, ListAccountEvents.self, LockAccount.self, UnlockAccount.self,
+            EndSessions.self, SetAccountPlan.self, RemoveAccountSecondFactor.self, DeleteAccount.self,
+            ListPlans.self, SetPlanLimits.self, ShowStatistics.self, PurgeNow.self, TellRestored.self,
+            CreateInvites.self, ListInvites.self, RevokeInvite.self,
+            ListAudit.self, VerifyAudit.self,
+            CheckHealth.self, ExamineInstallation.self, ListStatements.self, ShowVersion.self,
+        ])
+}

@@ -1,0 +1,496 @@
+#!/usr/bin/env bash
+# The command saltern-client on two devices, which are two homes: every subcommand, what is refused, and what is kept when
+# both have changed the same thing. And the walk with it that README.md shows.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+umask 077
+ensure_python_tools
+client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
+[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+# Guesses are made here on purpose, all from one address.
+limits=SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000
+start_own_server "$limits"
+
+editor=false
+
+# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    mkdir --parents -- "$home"
+    status=0
+    env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" CLIENT="$client" \
+        "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
+    body=$(tr -d '\0' <"$work/body")
+    headers=$(<"$work/errors")
+}
+phone() { device phone "$@" </dev/null; }
+laptop() { device laptop "$@" </dev/null; }
+
+# expect_error STATUS CODE: what a command with --json says of its failure.
+expect_error() {
+    expect_status "$1"
+    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
+}
+expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
+
+pin() {
+    openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER |
+        openssl dgst -sha256 -binary | openssl base64 | sed 's|^|sha256//|'
+}
+
+# one_time_code_now: one that counts, whatever was used before.
+one_time_code_now() {
+    query 'UPDATE saltern.second_factors SET last_step = 0'
+    one_time_code "$secret" >"$work/code"
+}
+
+userid=$(unique ada)
+where=(--server "$SALTERN_TEST_URL" --userid "$userid" --certificate "$certificate")
+echo 'correct horse battery staple' >"$work/password"
+echo 'a staple for every horse' >"$work/password-2"
+echo 'wrong' >"$work/wrong"
+
+scenario "nobody is logged in, and every command says so with status 78"
+for command in status list sync devices events shares logout; do
+    phone "$command" --json
+    expect_error 78 no_account
+done
+
+scenario "a wrong pin ends the conversation before anything is sent or remembered"
+phone register "${where[@]}" --pin "sha256//$(random_base64 32)" --password-file "$work/password" --json
+expect_error 76 pin_mismatch
+phone register --server "$SALTERN_TEST_URL" --userid "$userid" --pin "$(pin)" --password-file "$work/password" --json
+expect_error 76 untrusted_certificate
+[[ -z $(find "$work/phone" -type f) ]] || fail "no file in $(find "$work/phone" -type f)"
+
+scenario "a password that others can read is refused"
+chmod 0644 "$work/password"
+phone register "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json
+expect_error 65 unreadable
+chmod 0600 "$work/password"
+
+scenario "an account is made once, and what was said is remembered"
+phone register "${where[@]}" --pin "$(pin)" --password-file "$work/password" --device phone --json
+expect_status 0
+expect_json .userid "$userid"
+phone register "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json
+expect_error 73 account_exists
+laptop register "${where[@]}" --pin "$(pin)" --password-file "$work/wrong" --json
+expect_error 1 userid_taken
+phone status --json
+expect_status 0
+expect_json '[.online, .plan.name, .unsent] | tostring' '[true,"default",0]'
+
+scenario "a second device logs in; a wrong password leaves nothing behind"
+laptop login "${where[@]}" --pin "$(pin)" --password-file "$work/wrong" --json
+expect_error 77 wrong_credentials
+[[ -z $(find "$work/laptop" -type f) ]] || fail "no file in $(find "$work/laptop" -type f)"
+device laptop login "${where[@]}" --pin "$(pin)" --password-file - --device laptop <"$work/password"
+expect_status 0
+
+scenario "an item is written, read, listed and synced, as text and as bytes"
+device phone put --title shopping --json <<<'Buy salt.'
+expect_status 0
+shopping=$(json .id)
+printf 'x\0\377y' >"$work/photo.bin"
+phone put "$work/photo.bin" --collection files --json
+photo=$(json .id)
+phone list --json
+expect_json '[.items[] | [.collection, .title, .bytes, .unsent]] | sort | tostring' \
+    '[["files","photo.bin",4,true],["notes","shopping",10,true]]'
+phone sync --json
+expect_status 0
+expect_json '[.sent, .unsent, .deletionsHeld] | tostring' '[2,0,false]'
+laptop list --json
+expect_json '.items | length' 0
+laptop sync --json
+expect_json '[.fetched, (.changed | length)] | tostring' '[2,2]'
+laptop get shopping
+expect_output 'Buy salt.'
+laptop get "${photo:0:8}" --output "$work/copy.bin"
+cmp "$work/photo.bin" "$work/copy.bin"
+laptop get "$photo" --output "$work/copy.bin" --json
+expect_error 73 file_exists
+laptop get photo.bin --json
+expect_json .data eAD/eQ==
+laptop get nothing --json
+expect_error 66 not_found
+laptop list
+[[ $body == *"shopping"* && $body == id* ]] || fail "a table"
+
+scenario "neither passwords nor items are on the disk in the clear"
+for text in 'correct horse' 'Buy salt' 'shopping' 'photo.bin'; do
+    ! grep --recursive --quiet -- "$text" "$work/phone" "$work/laptop" || fail "no '$text' in $work"
+done
+[[ -z $(find "$work/phone" "$work/laptop" -type f -perm /077) ]] || fail "files that only their owner can read"
+
+scenario "an item is edited, and the editor's folder is gone afterwards"
+# shellcheck disable=SC2016  # the editor expands it
+editor='sh -c '\''test "$(stat --format %a "$(dirname "$1")")" = 700 && echo "Buy pepper." >>"$1" && dirname "$1" >"$HOME/where"'\'' sh'
+phone edit shopping --json
+expect_status 0
+expect_json .changed true
+[[ ! -e $(<"$work/phone/where") ]] || fail "the folder to be gone: $(<"$work/phone/where")"
+editor=true
+phone edit shopping --json
+expect_json .changed false
+editor=false
+phone edit shopping --json
+expect_error 1 editor_failed
+phone get shopping
+expect_output $'Buy salt.\nBuy pepper.'
+phone sync
+laptop sync
+
+scenario "what is changed while the editor is open is kept beside the edit"
+# shellcheck disable=SC2016
+editor='sh -c '\''echo "From elsewhere." | "$CLIENT" put --item shopping >/dev/null && echo "From the editor." >"$1"'\'' sh'
+phone edit shopping --json
+expect_status 0
+edited=$(json .id)
+[[ $edited != "$shopping" ]] || fail "another id for the edit"
+phone get "$shopping"
+expect_output 'From elsewhere.'
+phone get "$edited"
+expect_output 'From the editor.'
+phone status --json
+expect_status 2
+expect_json '.notices[0].kind' conflict
+phone status --seen
+expect_status 0
+phone status
+expect_status 0
+phone delete "$edited"
+device phone put --item "$shopping" <<<'Buy salt and pepper.'
+phone sync
+laptop sync
+
+# has_connected PID: whether it has a connection.
+# shellcheck disable=SC2317  # wait_until calls it
+has_connected() { [[ -n $(find "/proc/$1/fd" -lname 'socket:*' 2>/dev/null) ]]; }
+
+scenario "Ctrl-C ends a sync that waits for the server, and the next one loses nothing"
+device phone put --title later <<<'Later.'
+server_process=$(own_server_process)
+kill -STOP "$server_process"
+env --ignore-environment HOME="$work/phone" "$client" sync --json >/dev/null 2>"$work/errors" &
+syncing=$!
+wait_until 60 has_connected "$syncing" || fail "the command to connect"
+kill -INT "$syncing"
+status=0
+wait "$syncing" || status=$?
+kill -CONT "$server_process"
+headers=$(<"$work/errors")
+expect_error 130 interrupted
+phone sync --json
+expect_json '[.sent, .unsent] | tostring' '[1,0]'
+phone delete later
+phone sync
+laptop sync
+
+scenario "both devices go on without network"
+stop_own_server
+phone sync --json
+expect_error 69 unreachable
+phone status --json
+expect_status 0
+expect_json .online false
+device phone put --item shopping <<<'Buy salt, pepper and oil.'
+device laptop put --item shopping <<<'Buy vinegar.'
+device laptop put --title wine <<<'Red.'
+laptop delete photo.bin --json
+expect_json '.deleted[0]' "$photo"
+laptop list --json
+expect_json '.items | length' 2
+phone get shopping
+expect_output 'Buy salt, pepper and oil.'
+phone logout --json
+expect_error 2 unsent_changes
+start_own_server "$limits"
+
+scenario "and nothing of it is lost: the conflict keeps both, on both"
+phone sync
+expect_status 0
+laptop sync --json
+expect_status 2
+expect_json '.notices | map([.kind, .item]) | tostring' "[[\"conflict\",\"$shopping\"]]"
+copy=$(json '.notices[0].other')
+phone sync --json
+expect_status 0
+expect_json .removed[0] "$photo"
+for name in phone laptop; do
+    device "$name" get "$shopping"
+    expect_output 'Buy salt, pepper and oil.'
+    device "$name" get "$copy"
+    expect_output 'Buy vinegar.'
+    device "$name" get wine
+    expect_output 'Red.'
+done
+laptop get shopping --json
+expect_error 66 ambiguous
+
+scenario "what was deleted elsewhere is restored here"
+phone list --deleted --json
+expect_json '.items | map(.id) | contains(["'"$photo"'"])' true
+phone restore photo.bin --json
+expect_json '.restored[0]' "$photo"
+phone sync
+laptop sync
+laptop get photo.bin --output "$work/again.bin"
+cmp "$work/photo.bin" "$work/again.bin"
+
+scenario "many deletions at once wait until somebody agrees"
+for number in $(seq 12); do
+    device laptop put --collection many --title "many $number" <<<"$number"
+done
+laptop sync
+phone sync
+mapfile -t many < <(env --ignore-environment HOME="$work/laptop" "$client" list --collection many --json | jq --raw-output '.items[].id')
+laptop delete "${many[@]}"
+expect_status 0
+laptop sync
+phone sync --json
+expect_status 2
+expect_json '[.deletionsHeld, .notices[0].kind] | tostring' '[true,"massDeletion"]'
+phone list --collection many --json
+expect_json '.items | length' 12
+phone sync --allow-deletions
+expect_status 0
+phone list --collection many --json
+expect_json '.items | length' 0
+
+scenario "a link opens as often as it may, in the terminal as in a browser"
+phone share wine --views 2 --expires 1d --json
+expect_status 0
+json .url >"$work/link"
+share=$(json .id)
+phone shares --json
+expect_json '.shares | map([.id, .maxViews]) | tostring' "[[\"$share\",2]]"
+device stranger open --link-file "$work/link" --json </dev/null
+expect_error 76 untrusted_certificate
+device stranger open --link-file "$work/link" --certificate "$certificate" --pin "$(pin)" </dev/null
+expect_status 0
+expect_output 'Red.'
+laptop open "$(<"$work/link")" --json
+expect_json .text Red.
+laptop open --link-file "$work/link" --json
+expect_error 66 not_found
+phone share photo.bin --json
+share=$(json .id)
+laptop open "$(json .url)" --json
+expect_json '[.filename, .data] | tostring' '["photo.bin","eAD/eQ=="]'
+phone shares end "$share"
+expect_status 0
+phone shares end "$share" --json
+expect_error 66 not_found
+
+scenario "the sessions and what has happened are listed; one is ended, and its device loses nothing"
+phone devices --json
+expect_json '.devices | map(.name) | sort | tostring' '["laptop","phone"]'
+device laptop put --title unsent <<<'Not sent yet.'
+phone devices end --others --json
+expect_json .ended 1
+laptop sync --json
+expect_error 77 session_ended
+laptop list
+expect_status 0
+laptop login --password-file "$work/password"
+expect_status 0
+laptop status --json
+expect_json .unsent 0
+phone events --limit 200 --json
+expect_json '[.events[].kind] | contains(["session_opened","session_ended"])' true
+phone devices end 12 --json
+expect_error 64 usage
+
+scenario "another password: the old one is refused, and the other device logs in again"
+phone password --password-file "$work/wrong" --new-password-file "$work/password-2" --json
+expect_error 77 wrong_credentials
+phone password --password-file "$work/password" --new-password-file "$work/password-2"
+expect_status 0
+phone sync
+expect_status 0
+laptop sync --json
+expect_error 77 session_ended
+laptop login --password-file "$work/password" --json
+expect_error 77 wrong_credentials
+laptop login --password-file "$work/password-2"
+expect_status 0
+
+scenario "a second factor is asked for after the right password"
+phone second-factor begin --password-file "$work/password-2" --json
+secret=$(json .secret)
+one_time_code_now
+phone second-factor confirm --code-file "$work/code" --json
+expect_status 0
+expect_json '.recoveryCodes | length' 10
+json '.recoveryCodes[0]' >"$work/recovery-code"
+laptop logout
+expect_status 0
+[[ -z $(find "$work/laptop" -type f) ]] || fail "no file in $(find "$work/laptop" -type f)"
+again=("${where[@]}" --pin "$(pin)" --device laptop --password-file "$work/password-2")
+laptop login "${again[@]}" --json
+expect_error 77 code_required
+one_time_code "$secret" 3600 >"$work/code"
+laptop login "${again[@]}" --code-file "$work/code" --json
+expect_error 77 wrong_code
+laptop login "${again[@]}" --code-file "$work/recovery-code"
+expect_status 0
+laptop get wine
+expect_output 'Red.'
+phone second-factor codes --password-file "$work/password-2" --json
+expect_json '.recoveryCodes | length' 10
+phone second-factor end --password-file "$work/password-2"
+expect_status 0
+
+scenario "everything is sealed anew; a printed code from before still sets a new password, also on a new device"
+phone recovery create --password-file "$work/password-2" --json
+expect_status 0
+json .code >"$work/printed"
+phone rotate --password-file "$work/wrong" --json
+expect_error 77 wrong_credentials
+phone rotate --password-file "$work/password-2"
+expect_status 0
+laptop sync --json
+expect_error 77 session_ended
+sed 's/^./U/' "$work/printed" >"$work/misprinted"
+device tablet recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/misprinted" \
+    --new-password-file "$work/password" --json </dev/null
+expect_error 65 malformed_recovery_code
+device tablet recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/printed" \
+    --new-password-file "$work/password" --json </dev/null
+expect_status 0
+device tablet get "$shopping"
+expect_output 'Buy salt, pepper and oil.'
+for name in phone laptop; do
+    device "$name" login --password-file "$work/password" </dev/null
+    expect_status 0
+    device "$name" get "$copy"
+    expect_output 'Buy vinegar.'
+done
+
+scenario "what one account exports another one imports; a second account has a name of its own"
+phone export "$work/items.ndjson" --json
+count=$(json .documents)
+phone export "$work/items.ndjson" --json
+expect_error 73 file_exists
+phone export "$work/sealed.ndjson" --sealed --password-file "$work/password"
+expect_status 0
+[[ $(tail -n 1 "$work/sealed.ndjson") == '{"type":"end"'* ]] || fail "a whole export"
+other=$(unique eve)
+phone register --account eve --server "$SALTERN_TEST_URL" --userid "$other" --certificate "$certificate" --pin "$(pin)" \
+    --password-file "$work/password"
+expect_status 0
+phone list --json
+expect_error 64 usage
+phone status --json
+expect_json '.accounts | tostring' "[\"$userid\",\"eve\"]"
+sed '$d' "$work/items.ndjson" >"$work/cut.ndjson"
+phone import "$work/cut.ndjson" --account eve --json
+expect_error 65 unreadable
+phone import "$work/items.ndjson" --account eve --json
+expect_json '[.created, .copies] | tostring' "[$count,0]"
+phone import "$work/items.ndjson" --account eve --json
+expect_json '[.created, .unchanged] | tostring' "[0,$count]"
+phone sync --account eve
+phone get "$copy" --account eve
+expect_output 'Buy vinegar.'
+
+scenario "where the server asks for an invite, it comes from a file"
+stop_own_server
+start_own_server "$limits" SALTERN_REGISTRATION=invite
+invited=(--server "$SALTERN_TEST_URL" --userid "$(unique bob)" --certificate "$certificate" --password-file "$work/password")
+device bob register "${invited[@]}" --json </dev/null
+expect_status 1
+saltern invite create --json | jq --raw-output '.invites[0].code' >"$work/invite"
+device bob register "${invited[@]}" --invite-file "$work/invite" --json </dev/null
+expect_status 0
+
+scenario "a terminal is asked for the password, shows nothing of it, and Ctrl-C ends the question"
+"$repository/.venv/bin/python" - "$client" "$work/phone" "$userid" <<'PYTHON' || fail "the terminal to be asked"
+import os, pty, sys
+
+client, home, userid = sys.argv[1:]
+
+
+def session(answers, *words):
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execve(client, [client, *words], {"HOME": home})
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:
+            piece = b""
+        if not piece:
+            break
+        shown += piece
+        if answers and answers[0][0] in shown:
+            os.write(terminal, answers.pop(0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), shown
+
+
+status, shown = session(
+    [(b"Password of", b"correct horse battery staple\n")], "login", "--account", userid)
+assert status == 0 and b"horse" not in shown, (status, shown)
+status, shown = session([(b"Password of", b"correct\x03")], "login", "--account", userid)
+assert status == 130 and b"correct" not in shown, (status, shown)
+PYTHON
+
+scenario "a store that another process uses is waited for, and then refused"
+exec 8<>"$work/phone/.local/share/saltern-client/accounts/eve/store.sqlite"
+"$repository/.venv/bin/python" - "$work/phone/.local/share/saltern-client/accounts/eve/store.sqlite" <<'PYTHON' &
+import sqlite3, sys, time
+store = sqlite3.connect(sys.argv[1])
+store.execute("PRAGMA locking_mode = EXCLUSIVE")
+store.execute("BEGIN IMMEDIATE")
+time.sleep(600)
+PYTHON
+holder=$!
+exec 8>&-
+store_is_held() { device phone list --account eve --json && [[ $status == 75 ]]; }
+wait_until 60 store_is_held || fail "status 75"
+kill "$holder"
+wait "$holder" 2>/dev/null || true
+phone list --account eve
+expect_status 0
+
+scenario "who leaves is asked, and leaves nothing"
+phone leave --account eve --password-file "$work/password"
+expect_status 1
+phone leave --account eve --yes --password-file "$work/wrong" --json
+expect_error 77 wrong_credentials
+phone leave --account eve --yes --password-file "$work/password"
+expect_status 0
+phone leave --yes --password-file "$work/password"
+expect_status 0
+[[ -z $(find "$work/phone" -type f ! -name where) ]] || fail "no file in $(find "$work/phone" -type f)"
+laptop sync --json
+expect_error 77 session_ended
+laptop login --password-file "$work/password" --json
+expect_error 77 wrong_credentials
+laptop logout
+expect_status 0
+
+stop_own_server
+start_own_server "$limits"
+
+scenario "every block of the walk with saltern-client in README.md runs"
+person=$(unique ada)
+sed -n '/^<!-- Tests\/Integration\/client.sh runs/,/^<!-- The end of this walk/p' "$repository/README.md" |
+    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
+    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
+        >"$work/walk"
+(($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in README.md"
+mkdir -- "$work/bin"
+ln -s -- "$client" "$work/bin/saltern-client"
+PATH=$work/bin:$PATH bash -euo pipefail "$work/walk" >"$work/output" 2>&1 ||
+    fail "the walk to end well: $(tail -n 20 "$work/output")"
+for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is gone, on the server and here'; do
+    grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
+done

@@ -1,0 +1,114 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+import SalternTesting
+import Testing
+
+@testable import saltern_client
+
+@Suite struct ClientToolTests {
+    struct Outcome {
+        var status: Int32
+        var output: String
+        var error: String
+    }
+
+    private func run(_ words: String...) async throws -> Outcome {
+        let directory = try TemporaryDirectory()
+        let files = try ["output", "error"].map { name in
+            let path = directory.path + "/" + name
+            try #require(FileManager.default.createFile(atPath: path, contents: nil))
+            return (path, try #require(FileHandle(forWritingAtPath: path)))
+        }
+        let console = Console(
+            environment: ["HOME": directory.path], output: files[0].1, error: files[1].1)
+        let status = await CommandLineTool.client.run(words, console: console)
+        let texts = try files.map { String(decoding: try Data(contentsOf: URL(filePath: $0.0)), as: UTF8.self) }
+        return Outcome(status: status, output: texts[0], error: texts[1])
+    }
+
+    @Test func `help lists every command, and each has help of its own`() async throws {
+        let overview = try await run("--help")
+        #expect(overview.status == 0)
+        let commands = [
+            "register", "login", "logout", "status", "list", "get", "put", "edit", "delete", "restore", "sync", "share",
+            "shares", "shares end", "open", "password", "recovery create", "recovery use", "second-factor begin",
+            "second-factor confirm", "second-factor codes", "second-factor end", "devices", "devices end", "events",
+            "rotate", "export", "import", "leave",
+        ]
+        let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z]+)?) {2}/#)?.1 }.map(String.init)
+        #expect(listed.sorted() == commands.sorted())
+        for command in commands {
+            let help = await CommandLineTool.client.run(
+                command.split(separator: " ").map(String.init) + ["--help"],
+                console: Console(environment: [:], output: .nullDevice))
+            #expect(help == 0, "\(command)")
+        }
+        #expect(try await run("shares", "end", "--help").output.hasPrefix("saltern-client shares end: "))
+    }
+
+    @Test func `wrong words end with status 64, also as an object`() async throws {
+        #expect(try await run("lst").status == 64)
+        #expect(try await run("second-factor").error.contains("second-factor confirm"))
+        let unknown = try await run("list", "--bogus")
+        #expect(unknown.status == 64)
+        #expect(
+            unknown.error
+                == "saltern-client list: unknown argument --bogus; see saltern-client list --help\n")
+        let object = try await run("list", "--bogus", "--json")
+        #expect(object.status == 64)
+        #expect(
+            object.error
+                == #"{"error":{"code":"usage","messages":["unknown argument --bogus; see saltern-client list --help"],"status":64}}"#
+                + "\n")
+        #expect(try await run("put", "--collection", "No").status == 64)
+        #expect(try await run("export", "file", "--sealed", "--collection", "notes").status == 64)
+    }
+
+    @Test func `where nobody is logged in every command says so`() async throws {
+        for words in [["list"], ["sync"], ["status"], ["logout"], ["devices"], ["get", "x"], ["rotate"]] {
+            let outcome = await CommandLineTool.client.run(
+                words, console: Console(environment: ["HOME": "/nonexistent"], error: .nullDevice))
+            #expect(outcome == ExitStatus.configuration, "\(words)")
+        }
+    }
+
+    @Test func `every error of the kit has its status, for ever`() throws {
+        let statuses: [(any Error, Int32, String)] = [
+            (VaultError.wrongCredentials, 77, "wrong_credentials"), (VaultError.codeRequired, 77, "code_required"),
+            (VaultError.wrongCode, 77, "wrong_code"), (VaultError.locked, 77, "locked"),
+            (VaultError.sessionEnded, 77, "session_ended"),
+            (VaultError.unavailable(.unexpectedReply), 76, "unexpected_reply"),
+            (VaultError.unavailable(.transport(.pinMismatch)), 76, "pin_mismatch"),
+            (VaultError.unavailable(.transport(.untrustedCertificate)), 76, "untrusted_certificate"),
+            (VaultError.unavailable(.transport(.unacceptableReply)), 76, "unacceptable_reply"),
+            (VaultError.unavailable(.transport(.unreachable)), 69, "unreachable"),
+            (VaultError.unavailable(.transport(.timedOut)), 69, "timed_out"),
+            (VaultError.unavailable(.transport(.connectionLost)), 69, "connection_lost"),
+            (VaultError.unavailable(.transport(.cancelled)), 130, "interrupted"),
+            (TransportError.configuration, 78, "configuration"), (CancellationError(), 130, "interrupted"),
+            (VaultError.untrustworthy(.saltPrefix), 76, "weak_kdf"),
+            (VaultError.useridNotCanonical(canonical: "ada"), 1, "userid_not_canonical"),
+            (VaultError.keyringUnusable, 76, "keyring_unusable"),
+            (VaultError.malformedRecoveryCode, 65, "malformed_recovery_code"),
+            (VaultError.unsentEdits(count: 2), 2, "unsent_changes"), (VaultError.deletionsHeld, 2, "deletions_held"),
+            (VaultError.notFound, 66, "not_found"), (VaultError.unreadable, 65, "unreadable"),
+            (VaultError.store(.inUse), 75, "store_in_use"), (VaultError.store(.diskFull), 74, "disk_full"),
+            (VaultError.store(.unusable), 74, "store_unusable"), (VaultError.store(.tooNew), 74, "store_too_new"),
+            (VaultError.store(.damaged), 74, "store_damaged"),
+        ]
+        for (error, status, code) in statuses {
+            let failure = try #require(Explanation.explain(error))
+            #expect(failure.status == status, "\(error)")
+            #expect(failure.code == code, "\(error)")
+            #expect(failure.messages.count == 1)
+        }
+        let json = Data(#"{"status":409,"code":"userid_taken","title":"Taken \u001b[2J"}"#.utf8)
+        let problem = try JSONDecoder().decode(Problem.self, from: json)
+        let refusal = try #require(Explanation.explain(VaultError.refused(problem)))
+        #expect(refusal.status == 1)
+        #expect(refusal.code == "userid_taken")
+        #expect(refusal.messages == [#"Taken \u{1b}[2J"#])
+    }
+}

@@ -1,0 +1,83 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+import SalternTesting
+import Testing
+
+@testable import saltern_client
+
+@Suite struct EditingTests {
+    private func contents(_ path: String) -> String? {
+        FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private func withFile(_ body: (PrivateFolder, String) async throws -> Void) async throws {
+        let folder = try PrivateFolder([:])
+        defer { folder.wipe() }
+        let file = try Array("Buy salt.\n".utf8).withUnsafeBytes { bytes throws(CommandFailure) in
+            try folder.write("item.txt", bytes)
+        }
+        try await body(folder, file)
+    }
+
+    @Test func `an editor changes a file that only its owner can reach`() async throws {
+        try await withFile { folder, file in
+            let modes = try [folder.path, file].map {
+                try FileManager.default.attributesOfItem(atPath: $0)[.posixPermissions] as? Int
+            }
+            #expect(modes == [0o700, 0o600])
+            try await Editor(["EDITOR": "printf pepper >>"]).edit(file, in: folder)
+            #expect(contents(file) == "Buy salt.\npepper")
+            // VISUAL comes first, and temporary files go beside the file.
+            try await Editor(["VISUAL": "printf %s \"$TMPDIR\" >", "EDITOR": "false"]).edit(file, in: folder)
+            #expect(contents(file) == folder.path)
+        }
+    }
+
+    @Test func `an editor that fails, and none, are errors`() async throws {
+        try await withFile { folder, file in
+            await #expect(throws: CommandFailure.self) { try await Editor(["EDITOR": "false"]).edit(file, in: folder) }
+            #expect(throws: CommandFailure.self) { try Editor(["EDITOR": ""]) }
+        }
+    }
+
+    @Test func `whoever ends the command ends the editor`() async throws {
+        try await withFile { folder, file in
+            let task = Task { try await Editor(["EDITOR": "sleep 600 #"]).edit(file, in: folder) }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+    }
+
+    @Test func `what was in the folder is overwritten, also what an editor has left`() throws {
+        let folder = try PrivateFolder([:])
+        // Another name for the same bytes shows what became of them.
+        let witness = "/dev/shm/saltern-witness-\(UUID())"
+        defer { unlink(witness) }
+        try Data("left behind".utf8).write(to: URL(filePath: folder.path + "/.item.txt.swp"))
+        try #require(link(folder.path + "/.item.txt.swp", witness) == 0)
+        folder.wipe()
+        #expect(!FileManager.default.fileExists(atPath: folder.path))
+        #expect(FileManager.default.contents(atPath: witness) == Data(count: 11))
+    }
+
+    @Test func `a folder on a disk is not used`() throws {
+        let directory = try TemporaryDirectory()
+        let folder = try PrivateFolder(["XDG_RUNTIME_DIR": directory.path])
+        defer { folder.wipe() }
+        #expect(!folder.path.hasPrefix(directory.path))
+    }
+
+    @Test func `text is shared as it is, and anything else as a file`() throws {
+        let text = PlainItem(title: "a", body: SecureBytes(copying: Array("Buy salt.".utf8)))
+        #expect(try SharedFile.payload(of: text) == text.body)
+        #expect(SharedFile(payload: text.body) == nil)
+        let bytes = PlainItem(title: "a.bin", body: SecureBytes(copying: [0, 255] as [UInt8]))
+        let file = try #require(SharedFile(payload: try SharedFile.payload(of: bytes)))
+        #expect(file.filename == "a.bin")
+        #expect(file.data.bytes == [0, 255])
+        let other = SecureBytes(copying: Array(#"{"filename":"a","mediaType":"b","data":"","more":"c"}"#.utf8))
+        #expect(SharedFile(payload: other) == nil)
+    }
+}

@@ -1,0 +1,112 @@
+import Cryptography
+import Foundation
+import SalternClient
+import SalternTesting
+import Testing
+
+/// What lists of items, of what was deleted and of shares show, and how far something long has come.
+@Suite struct ListingTests {
+    private let userid = "ada@example.org"
+    private let password = Password("correct horse battery staple")
+
+    private func withVault(_ body: (LiveServer, Vault, Device) async throws -> Void) async throws {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            try await body(
+                server, try await Vault.signUp(phone.settings, userid: userid, password: password), phone)
+        }
+    }
+
+    private func item(_ title: String?, _ text: String) -> PlainItem {
+        PlainItem(title: title, body: SecureBytes(copying: text.utf8))
+    }
+
+    @Test func `items are listed as they are here, sent or not, and so is what was deleted`() async throws {
+        try await withVault { _, vault, phone in
+            let kept = try await vault.put(item("kept", "1"), .random(), in: "notes")
+            let gone = try await vault.put(item("gone", "22"), .random(), in: "notes")
+            let edited = try await vault.put(item("edited", "4444"), .random(), in: "notes")
+            try await vault.sync()
+            phone.link.setFate { .losesRequest }
+            let new = try await vault.put(item(nil, "333"), .random(), in: "files")
+            try await vault.put(item("edited", "55555"), edited, in: "notes")
+            try await vault.delete(gone)
+
+            let items = try await vault.items()
+            #expect(items.map(\.id) == [kept, new, edited].sorted())
+            #expect(items.first { $0.id == kept }?.isUnsent == false)
+            #expect(items.first { $0.id == new }?.isUnsent == true)
+            #expect(items.first { $0.id == kept }?.title == "kept")
+            #expect(items.first { $0.id == new }?.byteCount == 3)
+            #expect(try await vault.items(in: "files").map(\.id) == [new])
+            #expect(items.first { $0.id == edited }?.byteCount == 5)
+            #expect(try await vault.items(in: "notes").map(\.id) == [kept, edited].sorted())
+            #expect(try await vault.collectionCounts() == ["notes": 2, "files": 1])
+            #expect(try await vault.summary(of: kept)?.collection == "notes")
+            #expect(try await vault.summary(of: gone) == nil)
+
+            let deleted = try await vault.deletedItems()
+            #expect(deleted.map(\.id) == [gone])
+            #expect(deleted.first?.title == "gone")
+            #expect(deleted.first?.removedAt != nil)
+            try await vault.restore(gone)
+            #expect(try await vault.deletedItems().isEmpty)
+        }
+    }
+
+    @Test func `what is in the trash and here again is not listed as deleted`() async throws {
+        try await withVault { _, vault, _ in
+            let id = try await vault.put(item("a", "1"), .random(), in: "notes")
+            try await vault.delete(id)
+            try await vault.put(item("a", "2"), id, in: "notes")
+            #expect(try await vault.deletedItems().isEmpty)
+        }
+    }
+
+    @Test func `shares are listed and ended, and a link needs no account`() async throws {
+        try await withVault { server, vault, _ in
+            let payload = SecureBytes(copying: Array("secret".utf8))
+            let base = try #require(URL(string: server.base))
+            let link = try await vault.share(payload, base: base, maxViews: 5)
+            #expect(try await ShareLink.open(link.url, over: CurlTransport(server.address())) == payload)
+            let shares = try await vault.shares()
+            #expect(shares.map(\.id) == [link.id])
+            #expect(shares.first?.views == 1)
+            try await vault.endShare(link.id)
+            #expect(try await vault.shares().isEmpty)
+            for id in [link.id, "nothing"] {
+                await #expect { try await vault.endShare(id) } throws: {
+                    if case VaultError.notFound = $0 { true } else { false }
+                }
+            }
+        }
+    }
+
+    @Test func `who asks hears how far syncing, a rotation and an export have come`() async throws {
+        try await withVault { server, vault, phone in
+            for number in 0..<3 { try await vault.put(item(nil, "\(number)"), .random(), in: "notes") }
+            var steps = vault.progress().makeAsyncIterator()
+            try await vault.sync()
+            #expect(await steps.next() == .fetched(0))
+            #expect(await steps.next() == .sent(3, of: 3))
+            try await vault.export(to: URL(filePath: phone.folder.path + "/export"), password: password)
+            // So that there is another step in the place of one that is missing.
+            try await vault.sync()
+            guard case .exported(let bytes)? = await steps.next() else {
+                Issue.record("the export told nothing")
+                return
+            }
+            #expect(bytes > 0)
+
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            var others = other.progress().makeAsyncIterator()
+            try await other.sync()
+            #expect(await others.next() == .fetched(3))
+            try await other.rotateKeys(password: password)
+            try await other.sync()
+            #expect(await others.next() == .fetched(0))
+            #expect(await others.next() == .sealedAnew(3, of: 3))
+        }
+    }
+}
