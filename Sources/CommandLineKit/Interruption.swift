@@ -7,6 +7,7 @@ import Synchronization
 package final class Interruption {
     /// Whether a signal has come.
     package let wish = Wish()
+    private let signals: [Int32]
     private let sources: [any DispatchSourceSignal]
 
     /// Somebody's wish that a command ends.
@@ -32,6 +33,7 @@ package final class Interruption {
 
     /// - Parameter onSignal: Called with the number of the signals that have come so far.
     package init(_ signals: [Int32] = [SIGINT, SIGTERM], onSignal: @escaping @Sendable (Int) -> Void = { _ in }) {
+        self.signals = signals
         let queue = DispatchQueue(label: "interruption")
         sources = signals.map { [wish] number in
             signal(number, SIG_IGN)
@@ -44,7 +46,6 @@ package final class Interruption {
 
     deinit {
         for source in sources { source.cancel() }
-        signal(SIGINT, SIG_DFL)
-        signal(SIGTERM, SIG_DFL)
+        for number in signals { signal(number, SIG_DFL) }
     }
 }

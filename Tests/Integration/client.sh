@@ -443,18 +443,20 @@ assert status == 130 and b"correct" not in shown, (status, shown)
 PYTHON
 
 scenario "a store that another process uses is waited for, and then refused"
-exec 8<>"$work/phone/.local/share/saltern-client/accounts/eve/store.sqlite"
-"$repository/.venv/bin/python" - "$work/phone/.local/share/saltern-client/accounts/eve/store.sqlite" <<'PYTHON' &
-import sqlite3, sys, time
+setpriv --pdeathsig TERM "$repository/.venv/bin/python" - \
+    "$work/phone/.local/share/saltern-client/accounts/eve/store.sqlite" "$work/held" <<'PYTHON' &
+import pathlib, sqlite3, sys, time
+
 store = sqlite3.connect(sys.argv[1])
 store.execute("PRAGMA locking_mode = EXCLUSIVE")
 store.execute("BEGIN IMMEDIATE")
+pathlib.Path(sys.argv[2]).touch()
 time.sleep(600)
 PYTHON
 holder=$!
-exec 8>&-
-store_is_held() { device phone list --account eve --json && [[ $status == 75 ]]; }
-wait_until 60 store_is_held || fail "status 75"
+wait_until 60 test -e "$work/held" || fail "the store to be held"
+phone list --account eve --json
+expect_error 75 store_in_use
 kill "$holder"
 wait "$holder" 2>/dev/null || true
 phone list --account eve
