@@ -44,7 +44,9 @@ let package = Package(
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
-        library("SalternClient", ["Cryptography", "CCurl", "CSQLite"]),
+        library(
+            "SalternClient",
+            ["Cryptography", "CCurl", "CSQLite", .target(name: "CPlatform", condition: .when(platforms: [.linux]))]),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
@@ -69,6 +71,7 @@ let package = Package(
             [
                 "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
                 "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite",
+                .target(name: "CPlatform", condition: .when(platforms: [.linux])),
             ]),
         tests("TransportSecurityTests", ["TransportSecurity", "Cryptography"]),
         tests("EventLoopTests", ["EventLoop"]),
