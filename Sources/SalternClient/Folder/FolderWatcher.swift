@@ -33,10 +33,10 @@ final class FolderWatcher: @unchecked Sendable {
     /// Watches every folder that is there now. One that is watched already stays so.
     func watchAll() {
         guard let top = FolderSystem.openRoot(root) else { return }
-        queue.sync { watch(top, root, isRoot: true) }
+        queue.sync { watch(top, isRoot: true) }
     }
 
-    private func watch(_ folder: Descriptor, _ path: String, isRoot: Bool) {
+    private func watch(_ folder: Descriptor, isRoot: Bool) {
         let events = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB | IN_ONLYDIR
         // By its descriptor, so that no link in the path is followed.
         _ = inotify_add_watch(descriptor.number, "/proc/self/fd/\(folder.number)", UInt32(events))
@@ -45,7 +45,7 @@ final class FolderWatcher: @unchecked Sendable {
                 FolderSystem.status(name, in: folder)?.isFolder == true,
                 let inner = FolderSystem.openFolder(name, in: folder)
             else { continue }
-            watch(inner, path + "/" + name, isRoot: false)
+            watch(inner, isRoot: false)
         }
     }
 }

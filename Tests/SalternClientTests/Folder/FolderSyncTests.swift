@@ -165,6 +165,26 @@ import Testing
         #expect(report.warnings.map(\.kind) == [.unreadable, .unreadable])
     }
 
+    @Test(.timeLimit(.minutes(10))) func `what was read of a file that is still young is not relied on`() async throws {
+        let folder = try TemporaryDirectory()
+        try Data("x".utf8).write(to: URL(filePath: folder.path + "/a"))
+        let tree = try FolderTree(folder.path)
+        let path = try FolderPath("a")
+        // The file of a moment ago, unless this machine was stopped for two seconds right here.
+        var begin = timespec()
+        clock_gettime(CLOCK_REALTIME, &begin)
+        try Data("y".utf8).write(to: URL(filePath: folder.path + "/a"))
+        #expect(tree.scan().files.count == 1)
+        var end = timespec()
+        clock_gettime(CLOCK_REALTIME, &end)
+        if end.nanoseconds - begin.nanoseconds < 2_000_000_000 { #expect(tree.hashes[path] == nil) }
+        while tree.hashes[path] == nil {
+            try await Task.sleep(for: .milliseconds(100))
+            _ = tree.scan()
+        }
+        #expect(tree.hashes[path]?.digest == SHA256.hash(Array("y".utf8)).bytes)
+    }
+
     @Test func `many deletions wait for somebody to agree, in either direction`() async throws {
         try await withPair { phone, laptop in
             for number in 0..<12 { try phone.write("\(number)", to: "\(number)") }
