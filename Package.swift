@@ -46,7 +46,9 @@ let package = Package(
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
         library("CommandLineKit", []),
-        library("SalternClient", ["Cryptography", "CCurl", "CSQLite"]),
+        library(
+            "SalternClient",
+            ["Cryptography", "CCurl", "CSQLite", .target(name: "CPlatform", condition: .when(platforms: [.linux]))]),
         .executableTarget(
             name: "saltern-client",
             dependencies: [
@@ -79,6 +81,7 @@ let package = Package(
             [
                 "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
                 "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite",
+                .target(name: "CPlatform", condition: .when(platforms: [.linux])),
             ]),
         tests(
             "SalternClientCommandTests",

@@ -16,3 +16,13 @@ static inline int saltern_bound_allocator(int arenas, int mapped_from, int trim_
 
 // In Swift, mallinfo2() makes an empty structure of that name.
 static inline long saltern_free_heap_bytes(void) { return (long)mallinfo2().fordblks; }
+
+#include <sys/fsuid.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Swift's module of the C library lacks it, and syscall is variadic.
+static inline int saltern_renameat2(int from, const char *name, int to, const char *new_name, unsigned flags) {
+    return (int)syscall(SYS_renameat2, from, name, to, new_name, flags);
+}

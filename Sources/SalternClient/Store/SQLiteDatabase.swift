@@ -38,8 +38,9 @@ final class SQLiteDatabase {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs `body` in a transaction: all of it happens, or nothing.
+    /// Runs `body` in a transaction: all of it happens, or nothing. Within a transaction it is a part of that one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+        guard sqlite3_get_autocommit(handle) != 0 else { return try body() }
         try execute("BEGIN IMMEDIATE")
         do {
             let result = try body()

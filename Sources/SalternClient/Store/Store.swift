@@ -48,7 +48,10 @@ final class Store {
     /// Removes everything: nobody is logged in here any more.
     func removeEverything() throws {
         try database.transaction {
-            for table in ["facts", "items", "changes", "trash", "graves", "notices"] {
+            for table in [
+                "facts", "items", "changes", "trash", "graves", "notices", "chunks", "folders", "folder_files",
+                "folder_hashes",
+            ] {
                 try database.execute("DELETE FROM \(table)")
             }
         }
@@ -235,4 +238,6 @@ enum StoreFact: String {
     case agreedDeletions
     /// The rotation that was opened here and whose end was not seen.
     case rotation
+    /// What the plan allows, as the server said last.
+    case itemBytes, deletedDays
 }

@@ -46,6 +46,36 @@ enum StoreSchema {
             id BLOB PRIMARY KEY, revision INTEGER NOT NULL, edit INTEGER, noted_at INTEGER NOT NULL
         ) WITHOUT ROWID;
         """,
+        """
+        -- Which chunks of attachments the server has. Their content is fetched when somebody wants it.
+        CREATE TABLE chunks (
+            id BLOB PRIMARY KEY, revision INTEGER NOT NULL, stored_at INTEGER NOT NULL,
+            -- Since when nothing here names it.
+            unnamed_since INTEGER,
+            listing INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
+        """
+        -- Folders of files, by the marker in them, and where they were last.
+        CREATE TABLE folders (id BLOB PRIMARY KEY, root TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+
+        -- What a file and its item were when they were last the same.
+        CREATE TABLE folder_files (
+            folder BLOB NOT NULL, id BLOB NOT NULL, path TEXT NOT NULL, digest BLOB NOT NULL,
+            byte_count INTEGER NOT NULL, executable INTEGER NOT NULL,
+            -- The version of the item that is this; null when none was seen since.
+            revision INTEGER, sequence INTEGER,
+            -- Whether it is only about to be the same: it counts when the file is there.
+            pending INTEGER NOT NULL,
+            PRIMARY KEY (folder, id), UNIQUE (folder, path)
+        ) WITHOUT ROWID;
+
+        -- What was read of a file, for as long as the kernel says that nobody has changed it.
+        CREATE TABLE folder_hashes (
+            folder BLOB NOT NULL, path TEXT NOT NULL, inode INTEGER NOT NULL, byte_count INTEGER NOT NULL,
+            modified INTEGER NOT NULL, changed INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (folder, path)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the store up to date.

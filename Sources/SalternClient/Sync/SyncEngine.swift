@@ -55,10 +55,7 @@ final class SyncEngine {
             // Who lists everything anew holds items, and has to hear which of them are gone.
             let tellsDeletions = try store.number(.listing) ?? 0 > 0
             let page: ChangePage
-            let outcome = await Result.of { () throws(APIError) in
-                try await server.changes(since: cursor, limit: limits.page, tellsDeletions: tellsDeletions)
-            }
-            switch outcome {
+            switch await self.page(since: cursor, tellsDeletions: tellsDeletions) {
             case .success(let fetched): page = fetched
             case .failure(.problem(let problem)) where problem.code == .cursorExpired && cursor != nil:
                 try beginListing(base: nil)
@@ -76,7 +73,7 @@ final class SyncEngine {
             }
             let isApplied = try store.transaction {
                 guard try guardian.permits(page.changes) else { return false }
-                for change in page.changes { try apply(change, into: &report) }
+                for change in page.changes where try !isChunkNoted(change) { try apply(change, into: &report) }
                 try store.set(.cursor, Array(page.cursor.utf8))
                 if !page.more { try endListing() }
                 return true
@@ -128,6 +125,7 @@ final class SyncEngine {
                 try store.note(.keptUnlisted, item.id)
             }
         }
+        try store.forgetUnlistedChunks(listing)
         try store.set(.comparing, nil)
     }
 
@@ -145,7 +143,10 @@ extension Result where Failure == APIError {
 
 /// What the engine needs of the server.
 protocol SyncServer: Sendable {
-    func changes(since cursor: String?, limit: Int, tellsDeletions: Bool) async throws(APIError) -> ChangePage
+    /// - Parameter isMetaOnly: Without titles and bodies.
+    func changes(
+        since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
+    ) async throws(APIError) -> ChangePage
     /// One item as it is; nil when there is none.
     func item(_ id: ItemID) async throws(APIError) -> ItemState?
     /// Sends operations, all or nothing.

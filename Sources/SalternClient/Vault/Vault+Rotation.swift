@@ -106,6 +106,17 @@ extension Vault {
             guard let end = ids.last else { break }
             last = end
         }
+        for chunk in try stored({ try store.chunks() }) where staged[chunk.id] != chunk.revision {
+            guard let item = try await resealedChunk(chunk, from: before, to: new, opened) else { continue }
+            batch.append(item)
+            staged[chunk.id] = chunk.revision
+            bytes += 256 + item.body.bytes.count * 4 / 3
+            guard batch.count >= limits.batch || bytes >= limits.batchBytes else { continue }
+            try await send(batch, rotation, opened)
+            count += batch.count
+            (batch, bytes) = ([], 0)
+            try tellProgress(count)
+        }
         if !batch.isEmpty {
             try await send(batch, rotation, opened)
             count += batch.count

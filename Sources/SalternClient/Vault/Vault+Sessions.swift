@@ -255,9 +255,12 @@ struct LiveSyncServer: SyncServer {
     let token: Token
     let retries: Retries
 
-    func changes(since cursor: String?, limit: Int, tellsDeletions: Bool) async throws(APIError) -> ChangePage {
+    func changes(
+        since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
+    ) async throws(APIError) -> ChangePage {
         try await retries({ () throws(APIError) in
-            try await api.listChanges(since: cursor, limit: limit, tellsDeletions: tellsDeletions, token)
+            try await api.listChanges(
+                since: cursor, isMetaOnly: isMetaOnly, limit: limit, tellsDeletions: tellsDeletions, token)
         })
     }
 

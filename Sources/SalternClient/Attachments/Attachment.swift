@@ -1,0 +1,103 @@
+public import Cryptography
+internal import Foundation
+
+/// Content of any length that belongs to an item: the manifest, which is the item's body.
+///
+/// Short content is in the manifest itself. Longer content is in chunks, items of a collection of their own, which devices
+/// fetch when somebody wants them. A manifest is a line that says so, a line of JSON, and what is short:
+///
+///     saltern-attachment-1 ⏎ {"byteCount":…,"chunkByteCount":…,"chunks":[…],…} ⏎ content
+public struct Attachment: Sendable, Equatable {
+    /// Stays the same from version to version, so that chunks that did not change are not sent again.
+    public let id: ItemID
+    public let byteCount: Int64
+    /// SHA-256 of the content.
+    public let digest: [UInt8]
+    /// What an app says of it.
+    public var properties: [String: String]
+    let chunkByteCount: Int
+    /// The chunks' ids in order; empty when the content is `inline`.
+    let chunks: [ItemID]
+    let inline: SecureBytes?
+
+    /// The collection of all chunks.
+    public static let chunkCollection = "saltern-chunks"
+    /// A chunk's size, unless the plan allows less.
+    static let chunkByteCount = 512 << 10
+
+    private static let mark = Array("saltern-attachment-1\n".utf8)
+
+    private struct Head: Codable {
+        var id: ItemID
+        var byteCount: Int64
+        var digest: Base64Bytes
+        var properties: [String: String]
+        var chunkByteCount: Int
+        var chunks: [ItemID]
+    }
+
+    init(
+        id: ItemID, byteCount: Int64, digest: [UInt8], properties: [String: String], chunkByteCount: Int,
+        chunks: [ItemID], inline: SecureBytes?
+    ) {
+        self.id = id
+        self.byteCount = byteCount
+        self.digest = digest
+        self.properties = properties
+        self.chunkByteCount = chunkByteCount
+        self.chunks = chunks
+        self.inline = inline
+    }
+
+    /// How many pieces ``Vault/piece(_:of:)`` has.
+    public var pieceCount: Int { inline == nil ? chunks.count : 1 }
+
+    /// Reads an item's body.
+    /// - Returns: nil when it is no manifest.
+    public init?(_ body: SecureBytes) {
+        let parts: (head: Head, inline: SecureBytes)? = body.withUnsafeBytes { bytes in
+            guard bytes.starts(with: Self.mark),
+                let end = bytes[Self.mark.count...].firstIndex(of: UInt8(ascii: "\n")),
+                let head = try? JSONDecoder().decode(Head.self, from: Data(bytes[Self.mark.count..<end]))
+            else { return nil }
+            return (head, SecureBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[(end + 1)...])))
+        }
+        guard let (head, content) = parts, head.byteCount >= 0, head.chunkByteCount > 0,
+            head.digest.bytes.count == 32
+        else { return nil }
+        if head.chunks.isEmpty {
+            guard content.count == head.byteCount else { return nil }
+        } else {
+            let size = Int64(head.chunkByteCount)
+            let isWhole = head.byteCount / size + (head.byteCount % size > 0 ? 1 : 0) == head.chunks.count
+            guard isWhole, content.isEmpty else { return nil }
+        }
+        self.init(
+            id: head.id, byteCount: head.byteCount, digest: head.digest.bytes, properties: head.properties,
+            chunkByteCount: head.chunkByteCount, chunks: head.chunks, inline: head.chunks.isEmpty ? content : nil)
+    }
+
+    /// The manifest, for the body of an item.
+    public func body() -> SecureBytes {
+        let head = Head(
+            id: id, byteCount: byteCount, digest: Base64Bytes(digest), properties: properties,
+            chunkByteCount: chunkByteCount, chunks: chunks)
+        let encoder = JSONEncoder()
+        // The same attachment is the same bytes.
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let json = try? encoder.encode(head) else { preconditionFailure("numbers and texts can be encoded") }
+        let prefix = Self.mark + json + [UInt8(ascii: "\n")]
+        let count = prefix.count + (inline?.count ?? 0)
+        return SecureBytes(count: count) { buffer in
+            buffer.copyBytes(from: prefix)
+            inline?.withUnsafeBytes { content in
+                UnsafeMutableRawBufferPointer(rebasing: buffer[prefix.count...]).copyMemory(from: content)
+            }
+        }
+    }
+
+    /// How many bytes the piece has.
+    func byteCount(ofPiece index: Int) -> Int {
+        Int(min(Int64(chunkByteCount), byteCount - Int64(index) * Int64(chunkByteCount)))
+    }
+}

@@ -1,0 +1,72 @@
+internal import Foundation
+
+extension Vault {
+    /// Removes chunks that nothing names any more: no item, none in the trash, nothing unsent and nothing that it was
+    /// changed from, for as long as a deleted item can be restored, here or on the server.
+    ///
+    /// Where one item does not open, nothing is removed: it may be a manifest.
+    /// - Returns: How many were removed.
+    @discardableResult
+    public func sweepChunks() async throws(VaultError) -> Int { try await sweepChunks(at: Date()) }
+
+    func sweepChunks(at moment: Date) async throws(VaultError) -> Int {
+        guard try stored({ try store.hasChunks() }) else { return 0 }
+        let days = max(try await learnLimits().deletedDays, 30)
+        let end = moment.addingTimeInterval(-Double(days) * 86_400)
+        await beginTurn()
+        defer { endTurn() }
+        // A manifest that another device has put meanwhile is here before anything is decided.
+        guard try await round().isHeld == false else { throw .deletionsHeld }
+        let opened = try open
+        guard let named = try namedChunks(opened.engine.sealer) else { return 0 }
+        let unnamed = try stored {
+            try store.transaction {
+                for chunk in try store.chunks() {
+                    if named.contains(chunk.id) {
+                        if chunk.unnamedSince != nil { try store.setUnnamed(chunk.id, since: nil) }
+                    } else if chunk.unnamedSince == nil {
+                        try store.setUnnamed(chunk.id, since: moment)
+                    }
+                }
+                return try store.chunks().filter { chunk in
+                    guard let since = chunk.unnamedSince else { return false }
+                    return since <= end && chunk.storedAt <= end
+                }
+            }
+        }
+        var count = 0
+        for chunk in unnamed {
+            if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
+            // An attachment that is made meanwhile may want it.
+            guard try stored({ try store.chunk(chunk.id) }) == chunk else { continue }
+            do throws(APIError) {
+                _ = try await settings.retries({ () throws(APIError) in
+                    try await api.deleteItem(chunk.id, .revision(chunk.revision), opened.token)
+                })
+                count += 1
+            } catch {
+                // Gone, or written anew since.
+                guard [.notFound, .preconditionFailed].contains(error.code) else { throw VaultError(error) }
+                continue
+            }
+            try stored { try store.forgetChunk(chunk.id) }
+        }
+        return count
+    }
+
+    /// - Returns: nil when something does not open, and may name any.
+    private func namedChunks(_ sealer: Sealer) throws(VaultError) -> Set<ItemID>? {
+        var named: Set<ItemID>? = []
+        try stored {
+            try store.forEachContent { id, content in
+                guard content.format == SealedBox.format else { return }
+                if let opened = try? sealer.open(content, id) {
+                    if let attachment = Attachment(opened.item.body) { named?.formUnion(attachment.chunks) }
+                } else {
+                    named = nil
+                }
+            }
+        }
+        return named
+    }
+}

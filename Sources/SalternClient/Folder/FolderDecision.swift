@@ -1,0 +1,249 @@
+/// What is done when a folder and a vault are not the same: the one place where that is decided. Pure.
+///
+/// It decides as much as can be done at once. Who has done it looks again, until there is nothing left.
+struct FolderDecision {
+    let view: FolderView
+    private(set) var actions: [FolderAction] = []
+
+    /// Files that were renamed here: the new path of an item.
+    private var renamed: [ItemID: FolderPath] = [:]
+    /// The item that a local path belongs to.
+    private var owner: [FolderPath: ItemID] = [:]
+    /// Local paths by name as the file system compares it.
+    private var localByKey: [String: FolderPath] = [:]
+    /// Which item has a path there.
+    private var holders: [String: ItemID] = [:]
+    private var localFolders: Set<String> = []
+    private var remoteFolders: Set<String> = []
+    /// Items and local paths that this pass has decided on.
+    private var settled: Set<ItemID> = []
+    private var movedAside: Set<FolderPath> = []
+    private var taken: Set<String> = []
+
+    static func decide(_ view: FolderView) -> [FolderAction] {
+        var decision = FolderDecision(view)
+        decision.settleNames()
+        decision.settleLocalNames()
+        for (id, known) in view.known.sorted(by: { $0.key < $1.key }) where !decision.isSettled(id) {
+            decision.decide(id, known)
+        }
+        decision.decideUnknown()
+        return decision.actions
+    }
+
+    private init(_ view: FolderView) {
+        self.view = view
+        for (path, _) in view.local { localByKey[key(path)] = path }
+        for (id, known) in view.known where view.local[known.path] != nil { owner[known.path] = id }
+        findRenames()
+        for path in view.local.keys { localFolders.formUnion(path.folders.map(key)) }
+        for (id, file) in view.remote where !leavesThere(id, file) {
+            remoteFolders.formUnion(file.path.folders.map(key))
+        }
+        taken = Set(localByKey.keys).union(view.remote.values.map { key($0.path) })
+    }
+
+    private func key(_ path: FolderPath) -> String { view.foldsCase ? path.text.lowercased() : path.text }
+
+    private func isSettled(_ id: ItemID) -> Bool { settled.contains(id) || view.ignored.contains(id) }
+
+    /// A rename is one path that vanished and one that appeared with the same content, and no other of either.
+    private mutating func findRenames() {
+        guard view.isWalkComplete else { return }
+        var vanished: [[UInt8]: [ItemID]] = [:]
+        for (id, known) in view.known where view.local[known.path] == nil && known.content.byteCount > 0 {
+            vanished[known.content.digest, default: []].append(id)
+        }
+        var appeared: [[UInt8]: [FolderPath]] = [:]
+        for (path, content) in view.local where owner[path] == nil {
+            appeared[content.digest, default: []].append(path)
+        }
+        for (digest, ids) in vanished where ids.count == 1 {
+            guard let paths = appeared[digest], paths.count == 1, let id = ids.first, view.remote[id] != nil,
+                !view.ignored.contains(id)
+            else { continue }
+            renamed[id] = paths[0]
+            owner[paths[0]] = id
+        }
+    }
+
+    // MARK: Names
+
+    /// Two items with one name, and a file against a folder, there: what is decided is the same on every device.
+    private mutating func settleNames() {
+        for (id, file) in view.remote.sorted(by: { $0.key < $1.key }) where !view.ignored.contains(id) {
+            if let holder = holders[key(file.path)], let other = view.remote[holder] {
+                settled.insert(id)
+                if other.content == file.content, other.path == file.path {
+                    actions.append(.mergeThere(id))
+                } else {
+                    actions.append(.moveThere(id, to: freePath(file.path, id), isHere: false))
+                }
+            } else {
+                holders[key(file.path)] = id
+            }
+        }
+        for (id, file) in view.remote.sorted(by: { $0.key < $1.key }) where !isSettled(id) {
+            guard
+                remoteFolders.contains(key(file.path))
+                    || !leavesThere(id, file) && isAgainstLocalFolder(file.path)
+            else { continue }
+            settled.insert(id)
+            holders[key(file.path)] = nil
+            actions.append(.moveThere(id, to: freePath(file.path, id), isHere: false))
+        }
+    }
+
+    /// Whether a person has deleted or renamed it here, so that it will not stay there.
+    private func leavesThere(_ id: ItemID, _ file: RemoteFile) -> Bool {
+        guard view.isWalkComplete, let known = view.known[id], view.local[known.path] == nil else { return false }
+        return file.path == known.path && (renamed[id] != nil || file.content == known.content)
+    }
+
+    /// Whether a folder of this name is here and stays.
+    private func isAgainstLocalFolder(_ path: FolderPath) -> Bool {
+        let name = key(path)
+        guard localFolders.contains(name) else { return false }
+        return view.local.contains { inner, content in
+            inner.folders.contains { key($0) == name } && !goesAway(inner, content)
+        }
+    }
+
+    /// Whether the file here is deleted or renamed there, so that it will not stay.
+    private func goesAway(_ path: FolderPath, _ content: FileContent) -> Bool {
+        guard let id = owner[path], let known = view.known[id] else { return false }
+        guard let remote = view.remote[id] else { return view.buried.contains(id) && known.content == content }
+        return remote.path != path && remote.path != known.path
+    }
+
+    /// What is here and has the name of another item there makes room.
+    private mutating func settleLocalNames() {
+        for (path, content) in view.local.sorted(by: { $0.key < $1.key }) {
+            let id = owner[path]
+            if let id, isSettled(id) || goesAway(path, content) { continue }
+            let holder = holders[key(path)]
+            if let holder, holder != id, let remote = view.remote[holder] {
+                if let id, renamed[id] == nil { continue }
+                if id == nil, isAbsentHere(holder), remote.path == path, remote.content.digest == content.digest {
+                    settled.insert(holder)
+                    owner[path] = holder
+                    actions.append(
+                        remote.content == content
+                            ? .note(holder, path, content) : .download(holder, to: path, over: content))
+                } else {
+                    moveAside(path, content)
+                }
+            } else if remoteFolders.contains(key(path)), id == nil || id.flatMap({ renamed[$0] }) != nil {
+                moveAside(path, content)
+            }
+        }
+    }
+
+    /// Whether none of the files here is the item.
+    private func isAbsentHere(_ id: ItemID) -> Bool {
+        guard let known = view.known[id] else { return true }
+        return view.local[known.path] == nil && renamed[id] == nil
+    }
+
+    private mutating func moveAside(_ path: FolderPath, _ content: FileContent) {
+        movedAside.insert(path)
+        if let id = owner[path] { settled.insert(id) }
+        var suffix = "conflict, \(view.device), \(view.date)"
+        var number = 1
+        while taken.contains(key(path.suffixed(suffix))) || localFolders.contains(key(path.suffixed(suffix))) {
+            number += 1
+            suffix = "conflict, \(view.device), \(view.date), \(number)"
+        }
+        let target = path.suffixed(suffix)
+        taken.insert(key(target))
+        actions.append(.moveAside(path, to: target, content))
+    }
+
+    /// The same on every device, so that two that do it at once do the same.
+    private mutating func freePath(_ path: FolderPath, _ id: ItemID) -> FolderPath {
+        let short = path.suffixed(String(id.description.prefix(8)))
+        let target = taken.contains(key(short)) ? path.suffixed(id.description) : short
+        taken.insert(key(target))
+        return target
+    }
+
+    /// Whether a file can be put there now: nothing else is there, and no file where a folder has to be.
+    private func isFree(_ path: FolderPath, for id: ItemID) -> Bool {
+        for place in [path] + path.folders {
+            if let local = localByKey[key(place)], owner[local] != id { return false }
+        }
+        let name = key(path)
+        guard localFolders.contains(name) else { return true }
+        return !view.local.keys.contains { inner in owner[inner] != id && inner.folders.contains { key($0) == name } }
+    }
+
+    // MARK: What is known
+
+    private mutating func decide(_ id: ItemID, _ known: KnownFile) {
+        let path = renamed[id] ?? known.path
+        let local = view.local[path]
+        guard let remote = view.remote[id] else { return decideWithoutRemote(id, known, local) }
+        guard let local else { return decideWithoutLocal(id, known, remote) }
+        if movedAside.contains(path) { return }
+        if remote.path != known.path && remote.path != path { return moveHere(id, path, remote.path, local) }
+        if remote.path != path {
+            actions.append(.moveThere(id, to: path, isHere: true))
+        } else if local == remote.content {
+            if known.path != path || known.content != local || known.stamp != remote.stamp {
+                actions.append(.note(id, path, local))
+            }
+        } else if local == known.content || local.digest == remote.content.digest {
+            actions.append(.download(id, to: path, over: local))
+        } else if remote.content == known.content {
+            actions.append(.upload(path, local, over: id))
+        } else {
+            moveAside(path, local)
+        }
+    }
+
+    private mutating func decideWithoutRemote(_ id: ItemID, _ known: KnownFile, _ local: FileContent?) {
+        if local == known.content, view.buried.contains(id) {
+            if view.isWalkComplete { actions.append(.deleteHere(id, known.path, known.content)) }
+        } else if local != nil || view.isWalkComplete {
+            actions.append(.forget(id))
+            // It goes up again as a new file when this is done.
+            if local != nil { movedAside.insert(known.path) }
+        }
+    }
+
+    private mutating func decideWithoutLocal(_ id: ItemID, _ known: KnownFile, _ remote: RemoteFile) {
+        guard view.isWalkComplete else { return }
+        if remote.content == known.content && remote.path == known.path {
+            actions.append(.deleteThere(id))
+        } else if isFree(remote.path, for: id) {
+            actions.append(.download(id, to: remote.path, over: nil))
+        }
+    }
+
+    private mutating func moveHere(_ id: ItemID, _ from: FolderPath, _ to: FolderPath, _ content: FileContent) {
+        if isFree(to, for: id) { return actions.append(.moveHere(id, from: from, to: to, content)) }
+        // Files that change their names in a circle: one of them makes the first step.
+        var next = localByKey[key(to)].flatMap { owner[$0] }
+        var isSmallest = true
+        for _ in view.known.indices {
+            guard let other = next, other != id, let remote = view.remote[other] else { break }
+            if other < id { isSmallest = false }
+            next = localByKey[key(remote.path)].flatMap { owner[$0] }
+        }
+        guard next == id, isSmallest else { return }
+        actions.append(.moveHere(id, from: from, to: freePath(to, id), content))
+    }
+
+    // MARK: What is not known
+
+    private mutating func decideUnknown() {
+        for (path, content) in view.local.sorted(by: { $0.key < $1.key })
+        where owner[path] == nil && !movedAside.contains(path) && holders[key(path)] == nil {
+            actions.append(.upload(path, content, over: nil))
+        }
+        for (id, remote) in view.remote.sorted(by: { $0.key < $1.key })
+        where view.known[id] == nil && !isSettled(id) && isFree(remote.path, for: id) {
+            actions.append(.download(id, to: remote.path, over: nil))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+internal import Foundation
+
+/// Where a file is, seen from the folder's root: names in NFC with slashes between them. Nothing that leads out of the
+/// root, or into the kit's own corner of it, is one.
+public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// Why a text is no path. Titles come from other devices and are not trusted.
+    public enum Refusal: Error, Hashable, Sendable {
+        case empty, absolute, leadsUp, nul, notUTF8, tooLong, reserved
+    }
+
+    /// Where the kit keeps marker, trash and what is not complete.
+    static let corner = ".saltern"
+    private static let nameLimit = 255
+    private static let limit = 4_000
+
+    public let text: String
+    let names: [String]
+
+    public init(_ text: some StringProtocol) throws(Refusal) {
+        let text = String(text).precomposedStringWithCanonicalMapping
+        // What was not UTF-8 has become this.
+        if text.unicodeScalars.contains("\u{fffd}") { throw .notUTF8 }
+        if text.isEmpty { throw .empty }
+        if text.unicodeScalars.contains("\0") { throw .nul }
+        if text.utf8.first == UInt8(ascii: "/") { throw .absolute }
+        let names = text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map {
+            String(Substring($0))
+        }
+        for name in names {
+            if name.isEmpty { throw .empty }
+            if name == "." || name == ".." { throw .leadsUp }
+            if name.utf8.count > Self.nameLimit { throw .tooLong }
+        }
+        if text.utf8.count > Self.limit { throw .tooLong }
+        // Also where the file system does not tell "a" from "A".
+        if names[0].lowercased() == Self.corner { throw .reserved }
+        self.text = text
+        self.names = names
+    }
+
+    public var description: String { text }
+
+    public static func < (left: Self, right: Self) -> Bool {
+        left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    }
+
+    /// The paths of the folders that it is in, the outermost first.
+    var folders: [FolderPath] {
+        (1..<max(names.count, 1)).compactMap { try? FolderPath(names.prefix($0).joined(separator: "/")) }
+    }
+
+    /// The same place with `suffix` after the name: `a/b (suffix).txt`.
+    func suffixed(_ suffix: String) -> FolderPath {
+        let name = names[names.count - 1]
+        // A dot at the beginning hides a file; it does not end its name.
+        let dot = name.dropFirst().lastIndex(of: ".")
+        let ending = dot.map { String(name[$0...]) }.flatMap { $0.utf8.count <= 32 ? $0 : nil } ?? ""
+        var stem = String(name.dropLast(ending.count))
+        let addition = " (\(suffix))\(ending)"
+        while stem.utf8.count + addition.utf8.count > Self.nameLimit, !stem.isEmpty { stem.removeLast() }
+        let whole = (names.dropLast() + [stem + addition]).joined(separator: "/")
+        return (try? FolderPath(whole)) ?? self
+    }
+}

@@ -1,0 +1,158 @@
+internal import CPlatform
+internal import Foundation
+
+/// A file descriptor and its end.
+final class Descriptor: Sendable {
+    let number: Int32
+
+    init?(_ number: Int32) {
+        guard number >= 0 else { return nil }
+        self.number = number
+    }
+
+    deinit { close(number) }
+}
+
+/// What the kernel knows of a file: who has changed it has changed this, but for the youngest files.
+struct FileSignature: Hashable, Sendable {
+    var inode: UInt64
+    var byteCount: Int64
+    var modified: Int64
+    var changed: Int64
+}
+
+/// The system calls of a folder, with names beneath a descriptor; none follows a link.
+enum FolderSystem {
+    static func openRoot(_ path: String) -> Descriptor? { Descriptor(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) }
+
+    static func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? {
+        Descriptor(openat(folder.number, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))
+    }
+
+    static func openFile(_ name: String, in folder: Descriptor) -> Descriptor? {
+        // A pipe in the place of a file would wait for somebody to write.
+        Descriptor(openat(folder.number, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK))
+    }
+
+    static func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
+        Descriptor(openat(folder.number, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600))
+    }
+
+    static func makeFolder(_ name: String, in folder: Descriptor) -> Bool {
+        mkdirat(folder.number, name, 0o700) == 0 || errno == EEXIST
+    }
+
+    static func removeFolder(_ name: String, in folder: Descriptor) -> Bool {
+        unlinkat(folder.number, name, AT_REMOVEDIR) == 0
+    }
+
+    static func removeFile(_ name: String, in folder: Descriptor) { unlinkat(folder.number, name, 0) }
+
+    /// Renames, and never over something.
+    static func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
+        saltern_renameat2(from.number, name, to.number, newName, 1) == 0
+    }
+
+    /// Each gets the name of the other, at once.
+    static func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
+        saltern_renameat2(one.number, name, two.number, other, 2) == 0
+    }
+
+    static func status(_ name: String, in folder: Descriptor) -> stat? {
+        var status = stat()
+        return fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+    }
+
+    static func status(_ descriptor: Descriptor) -> stat? {
+        var status = stat()
+        return fstat(descriptor.number, &status) == 0 ? status : nil
+    }
+
+    static func sync(_ descriptor: Descriptor) -> Bool { fsync(descriptor.number) == 0 }
+
+    static func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = Glibc.write(file.number, rest.baseAddress, rest.count)
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+        }
+        return true
+    }
+
+    /// - Returns: How many bytes there were; nil when it failed.
+    static func read(_ file: Descriptor, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(
+                file.number, buffer.baseAddress?.advanced(by: done), buffer.count - done, Int(offset) + done)
+            if count < 0 && errno == EINTR { continue }
+            if count < 0 { return nil }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    static func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool {
+        guard fchmod(file.number, mode) == 0 else { return false }
+        guard let modified else { return true }
+        let times = [modified, modified]
+        return futimens(file.number, times) == 0
+    }
+
+    /// The names in a folder, as bytes; nil when it cannot be read to its end.
+    static func names(in folder: Descriptor) -> [[UInt8]]? {
+        let copy = openat(folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard copy >= 0 else { return nil }
+        guard let stream = fdopendir(copy) else {
+            close(copy)
+            return nil
+        }
+        defer { closedir(stream) }
+        var names: [[UInt8]] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { return errno == 0 ? names : nil }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: UInt8.self, capacity: 256) { bytes in
+                    Array(
+                        UnsafeBufferPointer(
+                            start: bytes, count: strlen(UnsafeRawPointer(bytes).assumingMemoryBound(to: CChar.self))))
+                }
+            }
+            if name != [46] && name != [46, 46] { names.append(name) }
+        }
+    }
+
+    /// Renames a file whose name is no NFC text as it is on the disk.
+    static func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool {
+        (bytes + [0]).withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) {
+                saltern_renameat2(folder.number, $0.baseAddress, folder.number, name, 1) == 0
+            }
+        }
+    }
+}
+
+extension stat {
+    var isFolder: Bool { st_mode & S_IFMT == S_IFDIR }
+    var isFile: Bool { st_mode & S_IFMT == S_IFREG }
+    var isExecutable: Bool { st_mode & S_IXUSR != 0 }
+
+    var signature: FileSignature {
+        FileSignature(
+            inode: UInt64(st_ino), byteCount: Int64(st_size), modified: st_mtim.nanoseconds,
+            changed: st_ctim.nanoseconds)
+    }
+}
+
+extension timespec {
+    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+
+    init(nanoseconds: Int64) {
+        let seconds = nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
+        self.init(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds - seconds * 1_000_000_000))
+    }
+}

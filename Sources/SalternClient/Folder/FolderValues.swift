@@ -1,0 +1,77 @@
+/// What is in a file, as far as it is compared.
+struct FileContent: Hashable, Sendable {
+    /// SHA-256.
+    var digest: [UInt8]
+    var byteCount: Int64
+    var isExecutable: Bool
+}
+
+/// Which version of an item was seen: cheaper than its content.
+struct ItemStamp: Hashable, Sendable {
+    /// What the server was last seen to have.
+    var revision: Int64?
+    /// What was changed here and not confirmed.
+    var sequence: Int64?
+}
+
+/// What both sides were when they were last the same.
+struct KnownFile: Hashable, Sendable {
+    var path: FolderPath
+    var content: FileContent
+    /// The version of the item that is this; nil when none was seen since.
+    var stamp: ItemStamp?
+    /// Whether it was only about to be so: it counts when the file is there.
+    var isPending = false
+
+    /// It has come to be so.
+    var done: KnownFile { KnownFile(path: path, content: content, stamp: stamp) }
+}
+
+/// A file of the vault.
+struct RemoteFile: Hashable, Sendable {
+    var path: FolderPath
+    var content: FileContent
+    var stamp = ItemStamp()
+}
+
+/// Everything that is decided from.
+struct FolderView: Sendable {
+    var known: [ItemID: KnownFile] = [:]
+    var local: [FolderPath: FileContent] = [:]
+    var remote: [ItemID: RemoteFile] = [:]
+    /// Items of which there is a tombstone. What is only absent was not deleted by anybody.
+    var buried: Set<ItemID> = []
+    /// Items that are not touched, because their titles are no paths or they do not open.
+    var ignored: Set<ItemID> = []
+    /// Whether all that is in the folder was seen.
+    var isWalkComplete = true
+    /// Whether the file system takes "a" and "A" for one name.
+    var foldsCase = false
+    /// For names of conflict copies.
+    var device = "device"
+    var date = "date"
+}
+
+/// One step towards two sides that are the same. Each is right on its own: who is stopped between two begins anew.
+enum FolderAction: Hashable, Sendable {
+    /// Both sides are this.
+    case note(ItemID, FolderPath, FileContent)
+    /// It is gone on both sides, or nobody knows what has become of it there.
+    case forget(ItemID)
+    /// What is here goes there: over the item, or as a new one.
+    case upload(FolderPath, FileContent, over: ItemID?)
+    /// What is there comes here, in the place of `over`.
+    case download(ItemID, to: FolderPath, over: FileContent?)
+    /// It was renamed there.
+    case moveHere(ItemID, from: FolderPath, to: FolderPath, FileContent)
+    /// It was renamed here, or cannot have the name that it has there.
+    case moveThere(ItemID, to: FolderPath, isHere: Bool)
+    /// It was deleted there, and nobody has changed it here.
+    case deleteHere(ItemID, FolderPath, FileContent)
+    /// It was deleted here, and nobody has changed it there.
+    case deleteThere(ItemID)
+    /// Another item has the same name and content.
+    case mergeThere(ItemID)
+    /// What is here makes room under this name, and is a file of its own from now on.
+    case moveAside(FolderPath, to: FolderPath, FileContent)
+}

@@ -1,0 +1,124 @@
+extension Store {
+    // MARK: Folders
+
+    /// The folder that was at this place last.
+    func folder(at root: String) throws -> ItemID? {
+        try database.rows("SELECT id FROM folders WHERE root = ?", .text(root)) { try Self.id($0, 0) }.first
+    }
+
+    func isFolderKnown(_ id: ItemID) throws -> Bool {
+        try !database.rows("SELECT 1 FROM folders WHERE id = ?", .blob(id.bytes), decode: { _ in true }).isEmpty
+    }
+
+    func setFolder(_ id: ItemID, at root: String) throws {
+        try database.execute("DELETE FROM folders WHERE root = ? AND id <> ?", .text(root), .blob(id.bytes))
+        try database.execute(
+            "INSERT INTO folders (id, root) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET root = excluded.root",
+            .blob(id.bytes), .text(root))
+    }
+
+    // MARK: What both sides were
+
+    func knownFiles(in folder: ItemID) throws -> [ItemID: KnownFile] {
+        let files = try database.rows(
+            """
+            SELECT id, path, digest, byte_count, executable, revision, sequence, pending FROM folder_files WHERE folder = ?
+            """, .blob(folder.bytes)
+        ) { row in
+            guard let path = row.text(1).flatMap({ try? FolderPath($0) }), let digest = row.blob(2),
+                let count = row.integer(3), let executable = row.integer(4)
+            else { throw StoreError.damaged }
+            let stamp = ItemStamp(revision: row.integer(5), sequence: row.integer(6))
+            return (
+                try Self.id(row, 0),
+                KnownFile(
+                    path: path,
+                    content: FileContent(digest: digest, byteCount: count, isExecutable: executable != 0),
+                    stamp: stamp == ItemStamp() ? nil : stamp, isPending: row.integer(7) == 1)
+            )
+        }
+        return Dictionary(files) { _, last in last }
+    }
+
+    /// Notes what both sides are, or with nil that they are nothing any more.
+    func setKnownFile(_ id: ItemID, _ file: KnownFile?, in folder: ItemID) throws {
+        try database.execute(
+            "DELETE FROM folder_files WHERE folder = ? AND id = ?", .blob(folder.bytes), .blob(id.bytes))
+        guard let file else { return }
+        try database.execute(
+            "DELETE FROM folder_files WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(file.path.text))
+        try database.execute(
+            """
+            INSERT INTO folder_files (folder, id, path, digest, byte_count, executable, revision, sequence, pending)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, .blob(folder.bytes), .blob(id.bytes), .text(file.path.text), .blob(file.content.digest),
+            .integer(file.content.byteCount), .integer(file.content.isExecutable ? 1 : 0),
+            .optional(file.stamp?.revision), .optional(file.stamp?.sequence),
+            .integer(file.isPending ? 1 : 0))
+    }
+
+    // MARK: Hashes
+
+    func fileHashes(in folder: ItemID) throws -> [FolderPath: FolderTree.KnownHash] {
+        let hashes = try database.rows(
+            "SELECT path, inode, byte_count, modified, changed, digest FROM folder_hashes WHERE folder = ?",
+            .blob(folder.bytes)
+        ) { row in
+            guard let path = row.text(0).flatMap({ try? FolderPath($0) }), let inode = row.integer(1),
+                let count = row.integer(2), let modified = row.integer(3), let changed = row.integer(4),
+                let digest = row.blob(5)
+            else { throw StoreError.damaged }
+            let signature = FileSignature(
+                inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
+            return (path, FolderTree.KnownHash(signature: signature, digest: digest))
+        }
+        return Dictionary(hashes) { _, last in last }
+    }
+
+    func setFileHashes(
+        _ hashes: [FolderPath: FolderTree.KnownHash], after known: [FolderPath: FolderTree.KnownHash], in folder: ItemID
+    ) throws {
+        for path in known.keys where hashes[path] == nil {
+            try database.execute(
+                "DELETE FROM folder_hashes WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(path.text))
+        }
+        for (path, hash) in hashes where known[path] != hash {
+            try database.execute(
+                """
+                INSERT OR REPLACE INTO folder_hashes (folder, path, inode, byte_count, modified, changed, digest)
+                VALUES (?, ?, ?, ?, ?, ?, ?)
+                """, .blob(folder.bytes), .text(path.text), .integer(Int64(bitPattern: hash.signature.inode)),
+                .integer(hash.signature.byteCount), .integer(hash.signature.modified),
+                .integer(hash.signature.changed), .blob(hash.digest))
+        }
+    }
+
+    // MARK: Items
+
+    /// Which versions of a collection's items there are, without reading them.
+    func stamps(_ collection: String) throws -> [ItemID: ItemStamp] {
+        let stamps = try database.rows(
+            """
+            SELECT id, revision, NULL FROM items i
+            WHERE collection = ?1 AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
+            UNION ALL
+            SELECT c.id, i.revision, c.sequence FROM changes c LEFT JOIN items i ON i.id = c.id WHERE c.collection = ?1
+            """, .text(collection)
+        ) { row in (try Self.id(row, 0), ItemStamp(revision: row.integer(1), sequence: row.integer(2))) }
+        return Dictionary(stamps) { _, last in last }
+    }
+
+    func stamp(_ id: ItemID) throws -> ItemStamp? {
+        if let change = try change(id) {
+            return change.content == nil
+                ? nil : ItemStamp(revision: try item(id)?.revision.number, sequence: change.sequence)
+        }
+        return try item(id).map { ItemStamp(revision: $0.revision.number) }
+    }
+
+    /// Whether somebody has deleted it: what is only absent was not.
+    func isBuried(_ id: ItemID) throws -> Bool {
+        if let change = try change(id) { return change.content == nil }
+        return try item(id) == nil && grave(id) != nil
+    }
+}

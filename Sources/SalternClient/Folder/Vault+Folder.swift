@@ -1,0 +1,145 @@
+internal import Cryptography
+internal import Foundation
+
+/// A file of the vault, as it is written.
+struct FileVersion: Sendable {
+    var attachment: Attachment
+    var content: FileContent
+    var modified: Int64?
+
+    private static let modifiedName = "modified"
+    private static let executableName = "executable"
+
+    static func properties(isExecutable: Bool, modified: Int64) -> [String: String] {
+        [modifiedName: String(modified), executableName: isExecutable ? "1" : "0"]
+    }
+
+    /// Any item of the collection is a file; one that is no attachment has its body as content.
+    init(_ body: SecureBytes) {
+        attachment =
+            Attachment(body)
+            ?? Attachment(
+                id: .random(), byteCount: Int64(body.count), digest: SHA256.hash(body).bytes, properties: [:],
+                chunkByteCount: Attachment.chunkByteCount, chunks: [], inline: body)
+        content = FileContent(
+            digest: attachment.digest, byteCount: attachment.byteCount,
+            isExecutable: attachment.properties[Self.executableName] == "1")
+        modified = attachment.properties[Self.modifiedName].flatMap { Int64($0) }
+    }
+}
+
+/// The vault's half of a folder. Each function that writes does so in one transaction with what is known of the folder.
+extension Vault {
+    /// Finds the folder again that a place or its marker names.
+    /// - Returns: Which it is, and whether its marker is missing.
+    func openFolder(at root: String, marker: ItemID?) throws(VaultError) -> (id: ItemID, isMarkerMissing: Bool) {
+        _ = try open
+        return try stored {
+            if let marker {
+                try store.setFolder(marker, at: root)
+                return (marker, false)
+            }
+            if let known = try store.folder(at: root) { return (known, true) }
+            return (.random(), false)
+        }
+    }
+
+    func noteFolder(_ id: ItemID, at root: String) throws(VaultError) {
+        try stored { try store.transaction { try store.setFolder(id, at: root) } }
+    }
+
+    func fileHashes(in folder: ItemID) throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
+        try stored { try store.fileHashes(in: folder) }
+    }
+
+    func setFileHashes(
+        _ hashes: [FolderPath: FolderTree.KnownHash], after known: [FolderPath: FolderTree.KnownHash], in folder: ItemID
+    ) throws(VaultError) {
+        if hashes == known { return }
+        try stored { try store.transaction { try store.setFileHashes(hashes, after: known, in: folder) } }
+    }
+
+    /// What is known and what is in the vault.
+    func folderView(
+        _ folder: ItemID, _ collection: String
+    ) throws(VaultError) -> (view: FolderView, warnings: [FolderWarning]) {
+        _ = try open
+        var view = FolderView()
+        var warnings: [FolderWarning] = []
+        view.known = try stored { try store.knownFiles(in: folder) }
+        for (id, stamp) in try stored({ try store.stamps(collection) }) {
+            if let known = view.known[id], known.stamp == stamp {
+                view.remote[id] = RemoteFile(path: known.path, content: known.content, stamp: stamp)
+                continue
+            }
+            let found: PlainItem?
+            do throws(VaultError) {
+                found = try item(id)
+            } catch {
+                guard case .unreadable = error else { throw error }
+                view.ignored.insert(id)
+                warnings.append(FolderWarning(kind: .unreadableItem, path: id.description))
+                continue
+            }
+            guard let found else { continue }
+            if let path = try? FolderPath(found.title ?? "") {
+                view.remote[id] = RemoteFile(path: path, content: FileVersion(found.body).content, stamp: stamp)
+            } else {
+                view.ignored.insert(id)
+                warnings.append(FolderWarning(kind: .refusedTitle, path: id.description))
+            }
+        }
+        for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
+            if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
+        }
+        return (view, warnings)
+    }
+
+    /// What is to be downloaded, if it is still this version.
+    func file(_ id: ItemID, _ seen: ItemStamp) throws(VaultError) -> FileVersion? {
+        guard try stored({ try store.stamp(id) }) == seen, let item = try item(id) else { return nil }
+        return FileVersion(item.body)
+    }
+
+    func setKnownFile(_ id: ItemID, _ file: KnownFile?, in folder: ItemID) throws(VaultError) {
+        try stored { try store.transaction { try store.setKnownFile(id, file, in: folder) } }
+    }
+
+    /// Writes a file's item, with what is known from then on.
+    /// - Parameters:
+    ///   - body: Nil for the one that it has.
+    ///   - seen: The version that it goes over; nil when there was none.
+    ///   - known: Nil when nothing about the folder has changed.
+    /// - Returns: Whether it was written: not when there is another version than the one that was seen.
+    func putFile(
+        _ id: ItemID, _ path: FolderPath, _ body: SecureBytes?, over seen: ItemStamp?, _ collection: String,
+        known: KnownFile?, in folder: ItemID
+    ) throws(VaultError) -> Bool {
+        try together {
+            guard try store.stamp(id) == seen else { return false }
+            guard let body = try body ?? item(id)?.body else { return false }
+            try put(PlainItem(title: path.text, body: body), id, in: collection)
+            if var known {
+                known.stamp = known.stamp == nil ? nil : try store.stamp(id)
+                try store.setKnownFile(id, known, in: folder)
+            }
+            return true
+        }
+    }
+
+    /// Deletes a file's item, with what is known of it.
+    func deleteFile(_ id: ItemID, _ seen: ItemStamp, in folder: ItemID) throws(VaultError) -> Bool {
+        try together {
+            guard try store.stamp(id) == seen else { return false }
+            try delete(id)
+            try store.setKnownFile(id, nil, in: folder)
+            return true
+        }
+    }
+
+    private func together<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
+        do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
+            throw .store(error as? StoreError ?? .damaged)
+        }
+    }
+}

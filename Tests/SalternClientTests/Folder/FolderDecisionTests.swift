@@ -1,0 +1,227 @@
+import Testing
+
+@testable import SalternClient
+
+/// Every row of the table, and what names can do to each other.
+@Suite struct FolderDecisionTests {
+    private let id = FolderDecisionTests.item(1)
+    private let other = FolderDecisionTests.item(2)
+
+    private static func item(_ number: UInt8) -> ItemID {
+        ItemID(bytes: [number] + [UInt8](repeating: 0, count: 15)) ?? .random()
+    }
+
+    private func path(_ text: String) throws -> FolderPath { try FolderPath(text) }
+
+    private func content(_ text: String, isExecutable: Bool = false) -> FileContent {
+        FileContent(digest: Array(text.utf8), byteCount: Int64(text.utf8.count), isExecutable: isExecutable)
+    }
+
+    private enum Here: CaseIterable { case same, changed, missing, moved, movedAndUnseen }
+    private enum There: CaseIterable { case same, changed, equallyChanged, deleted, absent, moved, movedAndChanged }
+
+    /// A file that both sides had as `a`, and what has become of it.
+    private func view(_ here: Here, _ there: There) throws -> FolderView {
+        var view = FolderView(known: [id: KnownFile(path: try path("a"), content: content("old"), stamp: ItemStamp())])
+        switch here {
+        case .same: view.local = [try path("a"): content("old")]
+        case .changed: view.local = [try path("a"): content("mine")]
+        case .missing: break
+        case .moved: view.local = [try path("b"): content("old")]
+        case .movedAndUnseen:
+            view.local = [try path("b"): content("old")]
+            view.isWalkComplete = false
+        }
+        switch there {
+        case .same: view.remote = [id: RemoteFile(path: try path("a"), content: content("old"))]
+        case .changed: view.remote = [id: RemoteFile(path: try path("a"), content: content("theirs"))]
+        case .equallyChanged: view.remote = [id: RemoteFile(path: try path("a"), content: content("mine"))]
+        case .deleted: view.buried = [id]
+        case .absent: break
+        case .moved: view.remote = [id: RemoteFile(path: try path("c"), content: content("old"))]
+        case .movedAndChanged: view.remote = [id: RemoteFile(path: try path("c"), content: content("theirs"))]
+        }
+        return view
+    }
+
+    @Test func `every row of what is known`() throws {
+        let (a, b, c) = (try path("a"), try path("b"), try path("c"))
+        let (old, mine) = (content("old"), content("mine"))
+        let conflict = try path("a (conflict, device, date)")
+        let unseen = FolderAction.upload(b, old, over: nil)
+        let table: [Here: [There: [FolderAction]]] = [
+            .same: [
+                .same: [], .changed: [.download(id, to: a, over: old)],
+                .equallyChanged: [.download(id, to: a, over: old)], .deleted: [.deleteHere(id, a, old)],
+                .absent: [.forget(id)], .moved: [.moveHere(id, from: a, to: c, old)],
+                .movedAndChanged: [.moveHere(id, from: a, to: c, old)],
+            ],
+            .changed: [
+                .same: [.upload(a, mine, over: id)], .changed: [.moveAside(a, to: conflict, mine)],
+                .equallyChanged: [.note(id, a, mine)], .deleted: [.forget(id)], .absent: [.forget(id)],
+                .moved: [.moveHere(id, from: a, to: c, mine)], .movedAndChanged: [.moveHere(id, from: a, to: c, mine)],
+            ],
+            .missing: [
+                .same: [.deleteThere(id)], .changed: [.download(id, to: a, over: nil)],
+                .equallyChanged: [.download(id, to: a, over: nil)], .deleted: [.forget(id)], .absent: [.forget(id)],
+                .moved: [.download(id, to: c, over: nil)], .movedAndChanged: [.download(id, to: c, over: nil)],
+            ],
+            .moved: [
+                .same: [.moveThere(id, to: b, isHere: true)], .changed: [.moveThere(id, to: b, isHere: true)],
+                .equallyChanged: [.moveThere(id, to: b, isHere: true)], .deleted: [.forget(id), unseen],
+                .absent: [.forget(id), unseen], .moved: [.moveHere(id, from: b, to: c, old)],
+                .movedAndChanged: [.moveHere(id, from: b, to: c, old)],
+            ],
+            // Nothing is concluded from what was not seen.
+            .movedAndUnseen: [
+                .same: [unseen], .changed: [unseen], .equallyChanged: [unseen], .deleted: [unseen], .absent: [unseen],
+                .moved: [unseen], .movedAndChanged: [unseen],
+            ],
+        ]
+        for here in Here.allCases {
+            for there in There.allCases {
+                let actions = FolderDecision.decide(try view(here, there))
+                #expect(actions == table[here]?[there], "\(here) here, \(there) there")
+            }
+        }
+    }
+
+    @Test func `every row of what is not known`() throws {
+        let a = try path("a")
+        let theirs = RemoteFile(path: a, content: content("theirs"))
+        #expect(FolderDecision.decide(FolderView()) == [])
+        #expect(
+            FolderDecision.decide(FolderView(local: [a: content("mine")])) == [.upload(a, content("mine"), over: nil)])
+        #expect(FolderDecision.decide(FolderView(remote: [id: theirs])) == [.download(id, to: a, over: nil)])
+        #expect(
+            FolderDecision.decide(FolderView(local: [a: content("theirs")], remote: [id: theirs]))
+                == [.note(id, a, content("theirs"))])
+        #expect(
+            FolderDecision.decide(FolderView(local: [a: content("mine")], remote: [id: theirs]))
+                == [.moveAside(a, to: try path("a (conflict, device, date)"), content("mine"))])
+        // The same bytes that may be run there: there it is so.
+        let executable = RemoteFile(path: a, content: content("theirs", isExecutable: true))
+        #expect(
+            FolderDecision.decide(FolderView(local: [a: content("theirs")], remote: [id: executable]))
+                == [.download(id, to: a, over: content("theirs"))])
+    }
+
+    @Test func `a walk that missed something deletes nothing`() throws {
+        for there in There.allCases {
+            var missing = try view(.missing, there)
+            missing.isWalkComplete = false
+            #expect(FolderDecision.decide(missing) == [], "\(there)")
+        }
+        var deleted = try view(.same, .deleted)
+        deleted.isWalkComplete = false
+        #expect(FolderDecision.decide(deleted) == [])
+    }
+
+    @Test func `an empty file, or one of two, is not renamed`() throws {
+        let (a, b, c) = (try path("a"), try path("b"), try path("c"))
+        var view = FolderView(
+            known: [id: KnownFile(path: a, content: content(""))], local: [b: content("")],
+            remote: [id: RemoteFile(path: a, content: content(""))])
+        #expect(FolderDecision.decide(view) == [.deleteThere(id), .upload(b, content(""), over: nil)])
+        view = FolderView(
+            known: [id: KnownFile(path: a, content: content("x"))], local: [b: content("x"), c: content("x")],
+            remote: [id: RemoteFile(path: a, content: content("x"))])
+        #expect(
+            FolderDecision.decide(view)
+                == [.deleteThere(id), .upload(b, content("x"), over: nil), .upload(c, content("x"), over: nil)])
+    }
+
+    @Test func `two items with one name: equal ones become one, else the higher id gets a suffix`() throws {
+        let a = try path("a.txt")
+        var view = FolderView(remote: [
+            id: RemoteFile(path: a, content: content("x")), other: RemoteFile(path: a, content: content("x")),
+        ])
+        #expect(FolderDecision.decide(view) == [.mergeThere(other), .download(id, to: a, over: nil)])
+        view.remote[other]?.content = content("y")
+        #expect(
+            FolderDecision.decide(view) == [
+                .moveThere(other, to: try path("a (02000000).txt"), isHere: false), .download(id, to: a, over: nil),
+            ])
+    }
+
+    @Test func `names that the file system takes for one get a suffix`() throws {
+        var view = FolderView(remote: [
+            id: RemoteFile(path: try path("a"), content: content("x")),
+            other: RemoteFile(path: try path("A"), content: content("x")),
+        ])
+        #expect(
+            FolderDecision.decide(view) == [
+                .download(id, to: try path("a"), over: nil), .download(other, to: try path("A"), over: nil),
+            ])
+        view.foldsCase = true
+        #expect(
+            FolderDecision.decide(view) == [
+                .moveThere(other, to: try path("A (02000000)"), isHere: false),
+                .download(id, to: try path("a"), over: nil),
+            ])
+    }
+
+    @Test func `of a file and a folder of one name the file gets the suffix`() throws {
+        let (a, inner) = (try path("a"), try path("a/b"))
+        let both = FolderView(remote: [
+            id: RemoteFile(path: a, content: content("x")), other: RemoteFile(path: inner, content: content("y")),
+        ])
+        #expect(
+            FolderDecision.decide(both) == [
+                .moveThere(id, to: try path("a (01000000)"), isHere: false), .download(other, to: inner, over: nil),
+            ])
+        let folderHere = FolderView(
+            local: [inner: content("y")], remote: [id: RemoteFile(path: a, content: content("x"))])
+        #expect(
+            FolderDecision.decide(folderHere) == [
+                .moveThere(id, to: try path("a (01000000)"), isHere: false), .upload(inner, content("y"), over: nil),
+            ])
+        let fileHere = FolderView(
+            local: [a: content("x")], remote: [other: RemoteFile(path: inner, content: content("y"))])
+        #expect(
+            FolderDecision.decide(fileHere)
+                == [.moveAside(a, to: try path("a (conflict, device, date)"), content("x"))])
+    }
+
+    @Test func `files that change their names in a circle all arrive`() throws {
+        let names = try ["a", "b", "c"].map(path)
+        var device = ModelDevice("phone")
+        let vault = ModelVault()
+        for (index, name) in names.enumerated() {
+            let item = Self.item(UInt8(index + 1))
+            device.files[name] = content("\(index)")
+            device.known[item] = KnownFile(path: name, content: content("\(index)"))
+            vault.remote[item] = RemoteFile(path: names[(index + 1) % 3], content: content("\(index)"))
+        }
+        let hasEnded = device.settle(vault)
+        #expect(hasEnded)
+        #expect(device.files == [names[1]: content("0"), names[2]: content("1"), names[0]: content("2")])
+        #expect(vault.remote.count == 3)
+    }
+
+    @Test func `many deletions at once are held back, in either direction`() throws {
+        let deletions = (0..<26).map { FolderAction.deleteThere(Self.item(UInt8($0))) }
+        let others = [FolderAction.forget(id)]
+        func held(_ total: Int, _ actions: [FolderAction]) -> HeldDeletions {
+            var deletions = FolderDeletionGuard(total: total, isOff: false)
+            return deletions.permit(actions).held
+        }
+        var few = FolderDeletionGuard(total: 1_000, isOff: false)
+        let permitted = few.permit(Array(deletions.prefix(25)) + others).permitted
+        #expect(permitted.count == 26)
+        // One more in a later pass of the same round is one too many.
+        let late = few.permit(Array(deletions.prefix(1))).held
+        #expect(late == HeldDeletions(here: 0, there: 1))
+        var many = FolderDeletionGuard(total: 1_000, isOff: false)
+        let rest = many.permit(deletions + others).permitted
+        #expect(rest == others)
+        #expect(held(10, Array(deletions.prefix(4))).there == 4)
+        #expect(held(10, Array(deletions.prefix(3))).isEmpty)
+        #expect(held(9, Array(deletions.prefix(9))).isEmpty)
+        let here = try (0..<4).map { FolderAction.deleteHere(Self.item(UInt8($0)), try path("a"), content("x")) }
+        #expect(held(10, here + deletions.prefix(3)) == HeldDeletions(here: 4, there: 0))
+        var off = FolderDeletionGuard(total: 10, isOff: true)
+        let all = off.permit(deletions).permitted
+        #expect(all == deletions)
+    }
+}

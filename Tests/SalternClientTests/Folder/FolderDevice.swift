@@ -1,0 +1,77 @@
+import Foundation
+import SalternTesting
+
+@testable import SalternClient
+
+/// A device with a folder that is kept in sync.
+struct FolderDevice {
+    let device: Device
+    let vault: Vault
+    let folder: TemporaryDirectory
+    let sync: FolderSync
+    /// The same, by somebody who has agreed to deletions.
+    let agreeing: FolderSync
+
+    init(_ name: String, _ server: LiveServer, isFirst: Bool) async throws {
+        device = try Device(name, server)
+        let (userid, password) = ("ada@example.org", Password("password"))
+        vault =
+            isFirst
+            ? try await Vault.signUp(device.settings, userid: userid, password: password)
+            : try await Vault.logIn(device.settings, userid: userid, password: password)
+        folder = try TemporaryDirectory()
+        (sync, agreeing) = Self.syncs(vault, folder.path, name)
+    }
+
+    static func syncs(_ vault: Vault, _ folder: String, _ name: String) -> (FolderSync, FolderSync) {
+        var settings = FolderSettings(deviceName: name)
+        let root = URL(filePath: folder)
+        let sync = FolderSync(vault: vault, root: root, settings: settings)
+        settings.allowsDeletions = true
+        return (sync, FolderSync(vault: vault, root: root, settings: settings))
+    }
+
+    func url(_ path: String) -> URL { URL(filePath: folder.path + "/" + path) }
+
+    func write(_ text: String, to path: String) throws {
+        try FileManager.default.createDirectory(
+            at: url(path).deletingLastPathComponent(), withIntermediateDirectories: true)
+        try Data(text.utf8).write(to: url(path))
+    }
+
+    func read(_ path: String) -> String? {
+        (try? Data(contentsOf: url(path))).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func remove(_ path: String) throws { try FileManager.default.removeItem(at: url(path)) }
+
+    func rename(_ path: String, _ other: String) throws {
+        try FileManager.default.createDirectory(
+            at: url(other).deletingLastPathComponent(), withIntermediateDirectories: true)
+        try FileManager.default.moveItem(at: url(path), to: url(other))
+    }
+
+    /// All files by path, without the kit's own corner.
+    func files() -> [String: String] {
+        let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        return names.reduce(into: [:]) { files, name in
+            var isFolder: ObjCBool = false
+            guard !name.hasPrefix(".saltern"),
+                FileManager.default.fileExists(atPath: folder.path + "/" + name, isDirectory: &isFolder),
+                !isFolder.boolValue
+            else { return }
+            files[name] = read(name)
+        }
+    }
+
+    /// What is in the folder's trash.
+    func trash() -> Set<String> {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path + "/.saltern/trash")) ?? []
+        return Set(names.compactMap { read(".saltern/trash/" + $0) })
+    }
+
+    func item(_ path: String) async throws -> ItemID? {
+        for id in try await vault.ids("files") where try await vault.item(id)?.title == path { return id }
+        return nil
+    }
+}

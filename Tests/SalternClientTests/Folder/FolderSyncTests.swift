@@ -1,0 +1,296 @@
+import CPlatform
+import Cryptography
+import Foundation
+import SalternTesting
+import Testing
+
+@testable import SalternClient
+
+/// Two folders of one person against a real server.
+@Suite struct FolderSyncTests {
+    private func withPair(_ body: (FolderDevice, FolderDevice) async throws -> Void) async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            try await body(phone, laptop)
+        }
+    }
+
+    @Test func `files are created, changed, renamed and deleted on both sides`() async throws {
+        try await withPair { phone, laptop in
+            try phone.write("one", to: "notes/ä.txt")
+            try phone.write(String(repeating: "long ", count: 150_000), to: "long")
+            try phone.write("", to: "empty")
+            try phone.write("#!", to: "run")
+            let moment = Date(timeIntervalSince1970: 1_700_000_000)
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o755, .modificationDate: moment], ofItemAtPath: phone.url("run").path)
+            #expect(try await phone.sync.run().uploaded.count == 4)
+            #expect(try await laptop.sync.run().downloaded.count == 4)
+            #expect(laptop.files() == phone.files())
+            let run = try FileManager.default.attributesOfItem(atPath: laptop.url("run").path)
+            #expect(run[.modificationDate] as? Date == moment)
+            #expect((run[.posixPermissions] as? Int).map { $0 & 0o100 } == 0o100)
+            // A rename keeps the item; nothing is sent twice.
+            let id = try #require(try await laptop.item("long"))
+            try laptop.rename("long", "far/away/long.txt")
+            try laptop.write("two", to: "notes/ä.txt")
+            let report = try await laptop.sync.run()
+            #expect(report.renamed.map(\.text) == ["far/away/long.txt"])
+            #expect(report.uploaded.map(\.text) == ["notes/ä.txt"])
+            try await phone.sync.run()
+            #expect(phone.files() == laptop.files())
+            #expect(try await phone.item("far/away/long.txt") == id)
+            try phone.remove("notes/ä.txt")
+            #expect(try await phone.sync.run().deletedThere.map(\.text) == ["notes/ä.txt"])
+            #expect(try await laptop.sync.run().deletedHere.map(\.text) == ["notes/ä.txt"])
+            #expect(laptop.files() == phone.files())
+            #expect(!FileManager.default.fileExists(atPath: laptop.url("notes").path))
+            #expect(laptop.trash().contains("two"))
+            for device in [phone, laptop] {
+                let report = try await device.sync.run()
+                #expect(report.uploaded.isEmpty && report.downloaded.isEmpty && report.warnings.isEmpty)
+            }
+        }
+    }
+
+    @Test func `changed on both sides, both are kept; a change beats a deletion`() async throws {
+        try await withPair { phone, laptop in
+            try phone.write("one", to: "a.txt")
+            try phone.write("one", to: "b")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            try phone.write("phone", to: "a.txt")
+            try laptop.write("laptop", to: "a.txt")
+            try phone.write("changed", to: "b")
+            try laptop.remove("b")
+            try await phone.sync.run()
+            let conflicts = try await laptop.sync.run().conflicts
+            let name = try #require(conflicts.first?.text)
+            #expect(conflicts.count == 1)
+            #expect(name.hasPrefix("a (conflict, laptop, ") && name.hasSuffix(").txt"))
+            try await phone.sync.run()
+            #expect(phone.files() == ["a.txt": "phone", name: "laptop", "b": "changed"])
+            #expect(laptop.files() == phone.files())
+        }
+    }
+
+    @Test func `a title that leads out of the folder is refused`() async throws {
+        try await withPair { phone, laptop in
+            let outside = FileManager.default.fileExists(atPath: laptop.folder.path + "/../x")
+            let titles = [
+                "../x", "/x", "a/../../x", "", "a\0b", "a//b", ".", ".saltern/folder", ".SALTERN/x",
+                String(repeating: "x", count: 256), "\u{fffd}",
+            ]
+            for title in titles {
+                try await phone.vault.put(
+                    PlainItem(title: title, body: SecureBytes(copying: Array("x".utf8))), .random(), in: "files")
+            }
+            try await phone.vault.put(
+                PlainItem(title: "good", body: SecureBytes(copying: Array("x".utf8))), .random(), in: "files")
+            try await phone.vault.sync()
+            let report = try await laptop.sync.run()
+            #expect(report.warnings.count { $0.kind == .refusedTitle } == titles.count)
+            #expect(laptop.files() == ["good": "x"])
+            #expect(FileManager.default.fileExists(atPath: laptop.folder.path + "/../x") == outside)
+            // They are left as they are.
+            #expect(try await laptop.vault.ids("files").count == titles.count + 1)
+        }
+    }
+
+    @Test func `links are not followed, and what is behind them is not deleted`() async throws {
+        try await withPair { phone, laptop in
+            let outside = try TemporaryDirectory()
+            try phone.write("one", to: "inner/a")
+            try phone.write("two", to: "b")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            // In the place of a folder and of a file.
+            try laptop.remove("inner")
+            try laptop.remove("b")
+            for name in ["inner", "b"] {
+                try FileManager.default.createSymbolicLink(
+                    atPath: laptop.url(name).path, withDestinationPath: outside.path)
+            }
+            try phone.write("new", to: "inner/c")
+            try phone.write("changed", to: "inner/a")
+            try await phone.sync.run()
+            let report = try await laptop.sync.run()
+            #expect(Set(report.warnings.map(\.kind)) == [.link])
+            #expect(report.deletedThere.isEmpty)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside.path).isEmpty)
+            try await phone.sync.run()
+            #expect(phone.files() == ["inner/a": "changed", "inner/c": "new", "b": "two"])
+        }
+    }
+
+    @Test func `a folder that is not there, or cannot be read, deletes nothing`() async throws {
+        try await withPair { phone, laptop in
+            try phone.write("one", to: "a")
+            try phone.write("two", to: "inner/b")
+            try await phone.sync.run()
+            // The disk is not there: an empty folder in its place.
+            try phone.remove(".saltern")
+            try phone.remove("a")
+            try phone.remove("inner")
+            let report = try await phone.sync.run()
+            #expect(report.warnings.map(\.kind) == [.markerMissing])
+            #expect(report.deletedThere.isEmpty)
+            try await laptop.sync.run()
+            #expect(laptop.files() == ["a": "one", "inner/b": "two"])
+            // Somebody says that it is meant.
+            #expect(try await phone.agreeing.run().deletedThere.count == 2)
+            #expect(try await phone.sync.run().warnings.isEmpty)
+        }
+    }
+
+    @Test func `what cannot be read makes a walk incomplete`() throws {
+        let folder = try TemporaryDirectory()
+        let inner = folder.path + "/inner"
+        try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: true)
+        try Data("x".utf8).write(to: URL(filePath: folder.path + "/file"))
+        let tree = try FolderTree(folder.path)
+        var report = FolderReport()
+        #expect(tree.walk(into: &report).isComplete)
+        for name in ["inner", "file"] {
+            chmod(folder.path + "/" + name, 0)
+            // Root may read everything; this thread is somebody else for a moment.
+            _ = setfsuid(65_534)
+            tree.hashes = [:]
+            let scan = tree.walk(into: &report)
+            _ = setfsuid(geteuid())
+            #expect(!scan.isComplete)
+            chmod(folder.path + "/" + name, 0o700)
+        }
+        #expect(report.warnings.map(\.kind) == [.unreadable, .unreadable])
+    }
+
+    @Test(.timeLimit(.minutes(10))) func `what was read of a file that is still young is not relied on`() async throws {
+        let folder = try TemporaryDirectory()
+        try Data("x".utf8).write(to: URL(filePath: folder.path + "/a"))
+        let tree = try FolderTree(folder.path)
+        let path = try FolderPath("a")
+        // The file of a moment ago, unless this machine was stopped for two seconds right here.
+        let begin = ContinuousClock.now
+        try Data("y".utf8).write(to: URL(filePath: folder.path + "/a"))
+        #expect(tree.scan().files.count == 1)
+        if begin.duration(to: .now) < .seconds(2) { #expect(tree.hashes[path] == nil) }
+        while tree.hashes[path] == nil {
+            try await Task.sleep(for: .milliseconds(100))
+            _ = tree.scan()
+        }
+        #expect(tree.hashes[path]?.digest == SHA256.hash(Array("y".utf8)).bytes)
+    }
+
+    @Test func `many deletions wait for somebody to agree, in either direction`() async throws {
+        try await withPair { phone, laptop in
+            for number in 0..<12 { try phone.write("\(number)", to: "\(number)") }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            for number in 0..<5 { try phone.remove("\(number)") }
+            let held = try await phone.sync.run()
+            #expect(held.held == HeldDeletions(here: 0, there: 5))
+            #expect(held.deletedThere.isEmpty)
+            #expect(try await phone.agreeing.run().deletedThere.count == 5)
+            let vaultHeld = try await laptop.sync.run()
+            #expect(vaultHeld.isVaultHeld && laptop.files().count == 12)
+            try await laptop.vault.agreeToDeletions()
+            #expect(try await laptop.sync.run().held == HeldDeletions(here: 5, there: 0))
+            #expect(laptop.files().count == 12)
+            #expect(try await laptop.agreeing.run().deletedHere.count == 5)
+            #expect(laptop.files() == phone.files())
+        }
+    }
+
+    @Test func `a cursor that has expired deletes nothing`() async throws {
+        try await withPair { phone, laptop in
+            try phone.write("one", to: "a")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            laptop.device.link.expireCursor()
+            let report = try await laptop.sync.run()
+            #expect(report.deletedHere.isEmpty && report.deletedThere.isEmpty)
+            #expect(laptop.files() == ["a": "one"])
+        }
+    }
+
+    @Test func `without a server files wait, and go up later`() async throws {
+        try await withPair { phone, laptop in
+            phone.device.link.setFate { .losesRequest }
+            try phone.write("one", to: "a")
+            try phone.write(String(repeating: "x", count: 600_000), to: "long")
+            let report = try await phone.sync.run()
+            #expect(report.isOffline)
+            #expect(report.uploaded.map(\.text) == ["a"])
+            #expect(report.warnings == [FolderWarning(kind: .failed, path: "long")])
+            phone.device.link.setFate { .passes }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            #expect(laptop.files() == phone.files())
+        }
+    }
+
+    @Test(.timeLimit(.minutes(10))) func `a folder that is watched follows both sides`() async throws {
+        try await withPair { phone, laptop in
+            let watching = Task { try await phone.sync.watch { _ in } }
+            try phone.write("one", to: "inner/a")
+            // However long it takes: there is no moment at which it should have happened.
+            while laptop.files() != ["inner/a": "one"] {
+                try await Task.sleep(for: .milliseconds(50))
+                _ = try await laptop.sync.run()
+            }
+            try laptop.write("two", to: "b")
+            _ = try await laptop.sync.run()
+            while phone.files() != laptop.files() { try await Task.sleep(for: .milliseconds(50)) }
+            // In a folder that came after the watch began.
+            try phone.write("three", to: "later/c")
+            while laptop.files()["later/c"] != "three" {
+                try await Task.sleep(for: .milliseconds(50))
+                _ = try await laptop.sync.run()
+            }
+            watching.cancel()
+            _ = await watching.result
+        }
+    }
+
+    @Test func `names become NFC, and two that differ in nothing else are both kept`() async throws {
+        try await withPair { phone, laptop in
+            try phone.write("composed", to: "\u{e4}")
+            try phone.write("decomposed", to: "a\u{308}")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            #expect(Set(laptop.files().values) == ["composed", "decomposed"])
+            let names = try FileManager.default.contentsOfDirectory(atPath: laptop.folder.path)
+            #expect(
+                Set(names.map { Array($0.utf8) }) == [
+                    Array(".saltern".utf8), Array("\u{e4}".utf8), Array("\u{e4} (2)".utf8),
+                ])
+        }
+    }
+
+    @Test func `what is written while a file is exchanged is kept`() throws {
+        let folder = try TemporaryDirectory()
+        let tree = try FolderTree(folder.path)
+        let path = try FolderPath("a")
+        let aside = try FolderPath("a (conflict)")
+        try Data("of a person".utf8).write(to: URL(filePath: folder.path + "/a"))
+        let part = try tree.newPart()
+        _ = Array("new".utf8).withUnsafeBytes { FolderSystem.write($0, to: part.file) }
+        let expected = FileContent(digest: SHA256.hash(Array("old".utf8)).bytes, byteCount: 3, isExecutable: false)
+        let isPlaced = tree.place(part, at: path, over: expected, isExecutable: false, modified: nil, aside: aside)
+        #expect(isPlaced)
+        let scan = tree.scan()
+        #expect(scan.files[path]?.byteCount == 3)
+        #expect(scan.files[aside]?.byteCount == 11)
+        // A deletion of what is not what was expected is none.
+        #expect(!tree.discard(aside, expected))
+        #expect(tree.scan().files.count == 2)
+    }
+}
+
+extension FolderTree {
+    fileprivate func scan() -> Scan {
+        var report = FolderReport()
+        return walk(into: &report)
+    }
+}
