@@ -7,6 +7,9 @@ enum Explanation {
         switch error {
         case let error as VaultError: failure(for: error)
         case let error as StoreError: failure(for: error)
+        case FolderError.vault(let error): failure(for: error)
+        case FolderError.unusable: unreadable("the folder cannot be opened, or nothing can be written in it", "unusable")
+        case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))
         case let error as TransportError: failure(for: error)
         case is CancellationError: interrupted

@@ -5,11 +5,14 @@ struct SyncAccount: Command {
     static let words = ["sync"]
     static let summary = "send what was changed here, fetch what was changed elsewhere"
     static let help = """
+          DIR                   a folder of files, kept the same as a collection on all devices; none: the items alone
         \(AccountOption.help)
-          --allow-deletions     also when many items were deleted elsewhere, at once
+          --collection NAME     the collection of the folder's files (files)
+          --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere
+          --allow-deletions     also when many items were deleted elsewhere, or many files here, at once
           --json                one object, for scripts
 
-        What was changed on two devices is kept twice, and deletions of many items at once wait for --allow-deletions: then it
+        What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of many items at once wait for --allow-deletions: then it
         ends with status 2 and says what to look at; saltern-client status says it again. Ctrl-C stops it where nothing is
         lost; the next time it goes on from there.
         """
@@ -26,17 +29,33 @@ struct SyncAccount: Command {
 
     private let account: AccountOption
     private let allowsDeletions: Bool
+    private let watches: Bool
+    private let collection: String?
+    private let folder: String?
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         allowsDeletions = arguments.flag("--allow-deletions")
+        watches = arguments.flag("--watch")
+        collection = try arguments.option("--collection")
         account = try AccountOption(&arguments)
+        folder = arguments.optionalWord()
+        if folder == nil, watches || collection != nil {
+            throw UsageError(message: "--watch and --collection are about a folder: sync DIR")
+        }
     }
 
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
         let vault = account.vault
+        if let folder {
+            let settings = FolderSettings(
+                collection: collection ?? FolderSettings().collection, allowsDeletions: allowsDeletions,
+                deviceName: account.profile.deviceName)
+            return try await SyncFolder(folder: folder, settings: settings, watches: watches, asJSON: asJSON)
+                .run(account, console)
+        }
         let known = Set(try await vault.notices().map(\.number))
         let report = try await console.showingProgress(of: vault) {
             allowsDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
