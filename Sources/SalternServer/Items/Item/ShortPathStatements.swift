@@ -51,7 +51,7 @@ struct ReplaceItem: AccountWrite {
         RETURNING i.revision, i.created_at, i.updated_at
         """
 
-    private static let storedBytes: SQLFragment = "(octet_length(i.body) + coalesce(octet_length(i.title), 0))"
+    private static let storedBytes = SealedSize.bytes(of: "i")
 }
 
 /// Creates an item of whose identifier nothing is left, not even a tombstone, within the plan: ``WriteItem`` for
@@ -154,7 +154,7 @@ struct BuryOneItem: AccountWrite {
         RETURNING \(ItemHeader.columns), n.expires_at
         """
 
-    private static let bytes: SQLFragment = "(octet_length(i.body) + coalesce(octet_length(i.title), 0))"
+    private static let bytes = SealedSize.bytes(of: "i")
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(header: try ItemHeader(row: &row), restorableUntil: try row.next())
