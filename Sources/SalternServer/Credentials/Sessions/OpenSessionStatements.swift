@@ -53,6 +53,8 @@ struct OpenSession: Statement {
     static let columns: SQLFragment =
         "a.keyring, a.keyring_revision, a.sealed_secret, a.created_at, a.last_step"
 
+    var bytesInGroup: Int? { 512 }
+
     static let sql: SQL<Self> = """
         WITH \(account), opened AS (
             \(insertion) WHERE a.sealed_secret IS NULL

@@ -38,6 +38,8 @@ struct AuthenticateForWrite: Statement {
         authenticate = Authenticate(caller: caller, touchInterval: touchInterval)
     }
 
+    var bytesInGroup: Int? { 128 }
+
     static let sql: SQL<Self> = """
         \(Authenticate.sql, of: \.authenticate)
         FOR NO KEY UPDATE OF a

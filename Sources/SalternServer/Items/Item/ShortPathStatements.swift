@@ -23,6 +23,7 @@ struct ReplaceItem: AccountWrite {
 
     let write: WriteItem
 
+    static let joinsGroups = true
     var sealedByteCount: Int { write.sealedByteCount }
 
     static let sql: CallerSQL<Self> = """
@@ -64,6 +65,7 @@ struct CreateItem: AccountWrite {
 
     let write: WriteItem
 
+    static let joinsGroups = true
     var sealedByteCount: Int { write.sealedByteCount }
 
     static let sql: CallerSQL<Self> = """
@@ -112,6 +114,8 @@ struct WrittenItem: DecodableRow {
 /// also when there is room.
 struct BuryOneItem: AccountWrite {
     let burial: BuryItem
+
+    static let joinsGroups = true
 
     struct Row: Sendable {
         let header: ItemHeader
