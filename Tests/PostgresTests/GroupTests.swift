@@ -197,8 +197,43 @@ import Testing
         #expect(values[2..<40].allSatisfy { $0 == 5 })
     }
 
+    @Test func `those who hold a key together and meet its lock wait one behind the other, and take one lease`()
+        async throws
+    {
+        let configure = Self.commits(1)
+        let (leases, values) = try await withDatabase(
+            Self.schema,
+            { configuration in
+                configure(&configuration)
+                configuration.sharedLockTimeout = .milliseconds(5)
+            }
+        ) { client in
+            func increment(_ id: Int32) -> Task<Void, any Error> {
+                Task(executorPreference: client.loop) {
+                    _ = try await client.execute(Increment(id: id), key: Self.key(1))
+                }
+            }
+            func leases() -> Int { client.pool.slots.count { if case .leased = $0.phase { true } else { false } } }
+            var tasks: [Task<Void, any Error>] = []
+            let most = try await client.withTransaction { holder in
+                _ = try await holder.execute(Touch(id: 1))
+                // While the first is under way, which wants another row, the others come; then they hold the key together.
+                tasks = [increment(2)] + (0..<9).map { _ in increment(1) }
+                try await eventually { client.keys.counts == (held: 1, waiting: 8) || leases() > 2 }
+                let most = leases()
+                for id in 3..<20 as Range<Int32> { _ = try await client.execute(Increment(id: id), key: Self.key(id)) }
+                return most
+            }
+            for task in tasks { try await task.value }
+            return (most, try await client.execute(Values()))
+        }
+        #expect(leases <= 2)
+        #expect(values[1] == 9 && values[2] == 1)
+    }
+
     @Test func `groups of two nodes that want the same rows in other orders wait for nobody for ever`() async throws {
-        try await TemporaryDatabase.with(migrations: [Migration(version: 1, name: "test", sql: Self.schema)]) { database in
+        try await TemporaryDatabase.with(migrations: [Migration(version: 1, name: "test", sql: Self.schema)]) {
+            database in
             let configure = Self.commits(2)
             let short: @Sendable (inout PostgresConfiguration) -> Void = { configuration in
                 configure(&configuration)

@@ -18,7 +18,7 @@ import Testing
 
     private func id(_ slot: Int) -> ConnectionID { .init(slot: slot, generation: 0) }
 
-    private func wait(_ pool: inout Pool, _ request: Int, key: Int = 0, bytes: Int = 100) {
+    private func wait(_ pool: inout Pool, _ request: Int, key: Int? = 0, bytes: Int = 100) {
         _ = pool.waitForGroup(request, key, bytes: bytes, until: start + .seconds(2))
     }
 
@@ -34,8 +34,8 @@ import Testing
 
     @Test func `who comes to an idle connection goes alone and at once; the others go together when it is done`() {
         var pool = makePool()
-        #expect(pool.acquireAlone(0) == id(1))
-        #expect(pool.acquireAlone(0) == nil)
+        #expect(pool.acquireAlone() == id(1))
+        #expect(pool.acquireAlone() == nil)
         for request in 1...20 { wait(&pool, request) }
         #expect(groups(pool.releaseShared(id(1))) == [Array(1...16)])
         for _ in 0..<15 { #expect(groups(pool.releaseShared(id(1))).isEmpty, "nothing goes behind a group") }
@@ -45,7 +45,7 @@ import Testing
 
     @Test func `a group has 256 KiB at most, and who is to be alone is alone`() {
         var pool = makePool()
-        _ = pool.acquireAlone(0)
+        _ = pool.acquireAlone()
         for (request, bytes) in [(1, 200_000), (2, 62_144), (3, 1), (4, .max), (5, .max), (6, 262_144), (7, 1)] {
             wait(&pool, request, bytes: bytes)
         }
@@ -59,7 +59,7 @@ import Testing
 
     @Test func `who has waited longest comes first, in a group or alone`() {
         var pool = makePool()
-        _ = pool.acquireAlone(0)
+        _ = pool.acquireAlone()
         wait(&pool, 1)
         _ = pool.waitForShared(2, .commits, until: start + .seconds(2))
         wait(&pool, 3)
@@ -102,16 +102,23 @@ import Testing
         for request in 0..<400 {
             switch Int.random(in: 0..<10, using: &random) {
             case 0...4:
+                // Some hold a key together with others, and the rest are alone with theirs.
                 let key = Int.random(in: 0..<9, using: &random)
-                keys[request] = key
-                if let id = pool.acquireAlone(key) {
+                let isTogether = random.chance(0.5)
+                keys[request] = isTogether ? key : 100 + request
+                if !isTogether, let id = pool.acquireAlone() {
                     #expect(underWay[id.slot, default: []].isEmpty)
                     underWay[id.slot] = [request]
-                    lastOfKey[key] = request
                 } else {
                     waiting.insert(request)
-                    wait(&pool, request, key: key, bytes: Int.random(in: 1...60_000, using: &random))
+                    let bytes = Int.random(in: 1...60_000, using: &random)
+                    wait(&pool, request, key: isTogether ? key : nil, bytes: bytes)
                     take(pool.serveIdleCommits())
+                    let isAnyIdle = pool.slots[1...3].contains {
+                        if case .ready(load: 0) = $0.phase { true } else { false }
+                    }
+                    #expect(
+                        isTogether || !isAnyIdle || !waiting.contains(request), "it waits though a connection is idle")
                 }
             case 5:
                 if let id = pool.acquireShared(.commits) {
@@ -137,11 +144,22 @@ import Testing
             }
         }
         _ = pool.advance(to: start + .seconds(1))
-        for slot in 1...3 { take(pool.connected(.init(slot: slot, generation: pool.slots[slot].generation), now: start)) }
+        for slot in 1...3 {
+            take(pool.connected(.init(slot: slot, generation: pool.slots[slot].generation), now: start))
+        }
         while let slot = underWay.first(where: { !$0.value.isEmpty })?.key {
             underWay[slot]?.removeFirst()
             take(pool.releaseShared(.init(slot: slot, generation: pool.slots[slot].generation)))
         }
         #expect(waiting.isEmpty && pool.waiterCount == 0)
+    }
+
+    @Test func `those who hold a key together go to one connection, all others to whichever is free first`() {
+        var pool = makePool(2)
+        #expect(pool.acquireAlone() == id(1) && pool.acquireAlone() == id(2))
+        for request in [1, 3, 5] { wait(&pool, request, key: 1) }
+        for request in [2, 4] { wait(&pool, request, key: nil) }
+        #expect(groups(pool.releaseShared(id(1))) == [[2, 4]])
+        #expect(groups(pool.releaseShared(id(2))) == [[1, 3, 5]])
     }
 }

@@ -31,15 +31,15 @@ extension PostgresClient {
     /// A connection for a request that writes and may share a transaction: at once when it is idle, so that low load has no
     /// wait, else for the group that goes out when the present commit is answered.
     /// - Parameters:
-    ///   - key: Requests of one key go to one connection.
+    ///   - key: What it holds.
     ///   - bytes: What it sends; more than a group may have when it has to be alone.
-    ///   - isTogether: Whether others of the key are on their way.
+    ///   - isTogether: Whether others of the key are on their way: then all go to one connection.
     func groupConnection(
         _ key: RequestKey, _ bytes: Int, isTogether: Bool, for execution: Execution,
         until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> PostgresConnection {
-        let number = key.hashValue
-        if !isTogether, let id = pool.acquireAlone(number), let connection = connection(id) { return connection }
+        let number = isTogether ? key.hashValue : nil
+        if !isTogether, let id = pool.acquireAlone(), let connection = connection(id) { return connection }
         while true {
             guard let waiter = pool.waitForGroup(execution, number, bytes: bytes, until: deadline) else {
                 throw unavailable()

