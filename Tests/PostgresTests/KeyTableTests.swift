@@ -26,7 +26,7 @@ import Testing
         #expect(isHeld(acquire(&table, key(1), 0)))
         for waiter in 1...3 { #expect(!isHeld(acquire(&table, key(1), waiter))) }
         #expect(isHeld(acquire(&table, key(2), 9)), "another key is another matter")
-        #expect((0..<4).map { _ in table.release(key(1), now: start)?.waiter } == [1, 2, 3, nil])
+        #expect((0..<4).map { _ in table.release(key(1), now: start).first?.waiter } == [1, 2, 3, nil])
         #expect(table.heldCount == 1 && table.waiterCount == 0)
         #expect(isHeld(acquire(&table, key(1), 4)))
     }
@@ -36,7 +36,7 @@ import Testing
         for waiter in 0...64 { #expect(!isRefused(acquire(&table, key(1), waiter))) }
         #expect(isRefused(acquire(&table, key(1), 65)))
         #expect(isHeld(acquire(&table, key(2), 66)))
-        #expect(table.release(key(1), now: start)?.waiter == 1)
+        #expect(table.release(key(1), now: start).first?.waiter == 1)
         #expect(!isRefused(acquire(&table, key(1), 67)))
     }
 
@@ -47,9 +47,9 @@ import Testing
         let second = try ticket(acquire(&table, key(1), 2))
         #expect(table.cancel(first) == 1)
         #expect(table.cancel(first) == nil)
-        #expect(table.release(key(1), now: start)?.waiter == 2)
+        #expect(table.release(key(1), now: start).first?.waiter == 2)
         #expect(table.cancel(second) == nil, "he holds it by now")
-        #expect(table.release(key(1), now: start)?.waiter == nil)
+        #expect(table.release(key(1), now: start).first?.waiter == nil)
     }
 
     @Test func `somebody who waits too long is told so, whatever came in between`() throws {
@@ -61,7 +61,7 @@ import Testing
         _ = acquire(&table, key(1), 3, 3)
         #expect(table.nextDeadline == start + .seconds(1))
         #expect(table.expire(now: start) == nil)
-        #expect(table.release(key(1), now: start)?.waiter == 1)
+        #expect(table.release(key(1), now: start).first?.waiter == 1)
         #expect(table.expire(now: start + .seconds(2)) == 2)
         #expect(table.expire(now: start + .seconds(2)) == nil)
         #expect(table.expire(now: start + .seconds(3)) == 3)
@@ -136,7 +136,7 @@ import Testing
                 let next = queue.isEmpty ? nil : queue.removeFirst().waiter
                 queues[number] = queue
                 holders[number] = next
-                #expect(table.release(key(number), now: now)?.waiter == next)
+                #expect(table.release(key(number), now: now).first?.waiter == next)
             case 8:
                 guard let index = queues[number]?.indices.randomElement(using: &random),
                     let gone = queues[number]?.remove(at: index)
@@ -157,5 +157,37 @@ import Testing
             #expect(table.heldCount == holders.count)
             #expect(table.waiterCount == queues.values.reduce(0) { $0 + $1.count })
         }
+    }
+
+    @Test func `those of one party that wait one behind the other hold the key together, and are done together`() {
+        var table = Table()
+        let (one, other) = (ObjectIdentifier(Table.self), ObjectIdentifier(Int.self))
+        _ = acquire(&table, key(1), 0)
+        let parties: [ObjectIdentifier?] = [one, one, one, other, nil, nil, one] + Array(repeating: other, count: 20)
+        for (index, party) in parties.enumerated() {
+            _ = table.acquire(key(1), party: party, waiter: index + 1, now: start, deadline: start + .seconds(10))
+        }
+        func release() -> [Int] { table.release(key(1), now: start).map(\.waiter) }
+        #expect(release() == [1, 2, 3])
+        #expect(release() == [] && release() == [])
+        #expect(release() == [4])
+        #expect(release() == [5])
+        #expect(release() == [6])
+        #expect(release() == [7])
+        #expect(release() == Array(8...23), "sixteen at most")
+        for _ in 0..<15 { #expect(release() == []) }
+        #expect(release() == Array(24...27))
+    }
+
+    @Test func `a key that was locked is held by one at a time, each on a connection of his own`() {
+        var table = Table()
+        _ = acquire(&table, key(1), 0)
+        for waiter in 1...2 {
+            _ = table.acquire(
+                key(1), party: ObjectIdentifier(Int.self), waiter: waiter, now: start, deadline: start + .seconds(10))
+        }
+        table.mark(key(1), now: start)
+        let next = table.release(key(1), now: start)
+        #expect(next.map(\.waiter) == [1] && next.first?.route == .lease)
     }
 }

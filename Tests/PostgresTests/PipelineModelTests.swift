@@ -10,7 +10,12 @@ import Testing
             case parse(statement: Int, name: String)
             case execute(statement: Int, name: String, request: Int, isReadOnly: Bool)
             case deallocateAll
+            case begin, commit, rollBack
             case sync
+        }
+
+        enum Block {
+            case none, open, failed
         }
 
         struct Prepared {
@@ -26,6 +31,7 @@ import Testing
         private var schema = 0
         private var written: [Int] = []
         private var skips = false
+        private var block = Block.none
 
         mutating func changeSchema() { schema += 1 }
 
@@ -34,18 +40,28 @@ import Testing
             let message = messages.removeFirst()
             if case .sync = message {
                 skips = false
+                if block != .none { return .sync }
                 defer { written = [] }
                 if !written.isEmpty, random.chance(errors / 4) {
                     messages.insert(.sync, at: 0)
                     skips = true
                     return .failure(.ordinary)
                 }
-                for request in written { committed[request, default: 0] += 1 }
+                commit()
                 return .sync
             }
             if skips { return .aborted }
-            if random.chance(errors) { return fail(.ordinary) }
+            if case .rollBack = message {
+                block = .none
+                return .success
+            }
+            #expect(block != .failed, "something was sent into a transaction that had failed")
+            if random.chance(errors) { return fail(random.chance(0.3) ? .lock : .ordinary, message) }
             switch message {
+            case .begin: block = .open
+            case .commit:
+                commit()
+                block = .none
             case .parse(let statement, let name):
                 if prepared[name] != nil { return fail(.duplicateStatement) }
                 prepared[name] = Prepared(statement: statement, schema: schema)
@@ -55,16 +71,22 @@ import Testing
                 #expect(plan.statement == statement, "another statement was executed than the one that was meant")
                 if isReadOnly { read[request, default: 0] += 1 } else { written.append(request) }
             case .deallocateAll: prepared = [:]
-            case .sync: break
+            case .sync, .rollBack: break
             }
             return .success
         }
 
+        private mutating func commit() {
+            for request in written { committed[request, default: 0] += 1 }
+            written = []
+        }
+
         private mutating func fail(
-            _ failure: PipelineStateMachine<Int>.Failure
+            _ failure: PipelineStateMachine<Int>.Failure, _ message: Message = .sync
         ) -> PipelineStateMachine<Int>.Answer {
             skips = true
             written = []
+            if case .commit = message { block = .none } else if block == .open { block = .failed }
             return .failure(failure)
         }
     }
@@ -82,6 +104,30 @@ import Testing
 
         mutating func send(_ request: Int, _ statements: [Int], isReadOnly: Bool) {
             if openBatch == .single || openBatch == .readOnly && !isReadOnly { sync() }
+            settleDebts()
+            openBatch = isReadOnly ? .readOnly : .single
+            append(request, statements, isReadOnly: isReadOnly)
+        }
+
+        /// As the pool has it: when the machine is idle, and with nothing behind it until it is answered.
+        mutating func sendGroup(_ requests: [(number: Int, statements: [Int])], isWhole: Bool) {
+            settleDebts()
+            machine.sentBegin()
+            server.messages.append(.begin)
+            for request in requests { append(request.number, request.statements, isReadOnly: false) }
+            machine.sentCommit()
+            server.messages.append(.commit)
+            openBatch = .single
+            if isWhole { sync() }
+        }
+
+        private mutating func settleDebts() {
+            if machine.owesRollBack {
+                machine.sentRollBack()
+                server.messages.append(.rollBack)
+                openBatch = .single
+                sync()
+            }
             if machine.owesCleanUp {
                 sync()
                 machine.sentCleanUp()
@@ -89,7 +135,9 @@ import Testing
                 openBatch = .single
                 sync()
             }
-            openBatch = isReadOnly ? .readOnly : .single
+        }
+
+        private mutating func append(_ request: Int, _ statements: [Int], isReadOnly: Bool) {
             for (index, statement) in statements.enumerated() {
                 if machine.needsPreparation(statement) {
                     machine.sentPreparation(statement: statement)
@@ -125,23 +173,21 @@ import Testing
 
     private static let statementCount = 6
 
+    private static func statements(_ random: inout SeededGenerator) -> [Int] {
+        (0..<Int.random(in: 1...4, using: &random)).map { _ in Int.random(in: 0..<statementCount, using: &random) }
+    }
+
     @Test(arguments: 0..<300 as Range<UInt64>)
     func `whatever happens, verdicts are true and every statement can be executed afterwards`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var connection = Connection()
         var sizes: [Int: Int] = [:]
         for request in 0..<200 {
-            let statements = (0..<Int.random(in: 1...4, using: &random)).map { _ in
-                Int.random(in: 0..<Self.statementCount, using: &random)
-            }
+            let statements = Self.statements(&random)
             sizes[request] = statements.count
             connection.send(request, statements, isReadOnly: random.chance(0.3))
             if random.chance(0.6) { connection.sync() }
-            if random.chance(0.03) { connection.server.changeSchema() }
-            if random.chance(0.03) { connection.server.prepared = [:] }
-            if random.chance(0.02) {
-                connection.server.prepared[connection.name(0)] = .init(statement: 0, schema: 1_000)
-            }
+            disturb(&connection.server, connection.name(0), &random)
             let answers = Int.random(in: 0...8, using: &random)
             // What comes behind the last sync is not answered yet.
             for _ in 0..<answers
@@ -150,7 +196,7 @@ import Testing
             }
         }
         if random.chance(0.3) {
-            checkLoss(&connection, sizes)
+            checkLoss(&connection, sizes, &random)
             return
         }
         connection.sync()
@@ -158,6 +204,47 @@ import Testing
         #expect(connection.machine.isIdle)
         checkVerdicts(connection, sizes)
         checkRecovery(&connection, &random)
+    }
+
+    @Test(arguments: 0..<300 as Range<UInt64>)
+    func `a group takes effect as a whole or not at all, and what is told of it is true`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var connection = Connection()
+        var sizes: [Int: Int] = [:]
+        for _ in 0..<60 {
+            var requests: [(number: Int, statements: [Int])] = []
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                requests.append((sizes.count, Self.statements(&random)))
+                sizes[sizes.count] = requests.last?.statements.count
+            }
+            if requests.count == 1 {
+                connection.send(requests[0].number, requests[0].statements, isReadOnly: false)
+                connection.sync()
+            } else {
+                connection.sendGroup(requests, isWhole: random.chance(0.99))
+            }
+            disturb(&connection.server, connection.name(0), &random)
+            let isCut = connection.server.messages.last.map { if case .sync = $0 { false } else { true } } ?? false
+            if isCut || random.chance(0.005) {
+                for _ in 0..<Int.random(in: 0...connection.server.messages.count, using: &random)
+                where !connection.server.messages.isEmpty { connection.receive(&random, errors: 0.02) }
+                checkLoss(&connection, sizes, &random)
+                return
+            }
+            while !connection.server.messages.isEmpty { connection.receive(&random, errors: 0.02) }
+            let told = Set(requests.map { connection.verdicts[$0.number] == .succeeded })
+            #expect(told.count == 1, "one of a group was done and another not")
+        }
+        #expect(connection.machine.isIdle)
+        checkVerdicts(connection, sizes)
+        checkRecovery(&connection, &random)
+    }
+
+    /// What others do to the server's statements.
+    private func disturb(_ server: inout Server, _ name: String, _ random: inout SeededGenerator) {
+        if random.chance(0.03) { server.changeSchema() }
+        if random.chance(0.03) { server.prepared = [:] }
+        if random.chance(0.02) { server.prepared[name] = .init(statement: 0, schema: 1_000) }
     }
 
     private func checkVerdicts(_ connection: Connection, _ sizes: [Int: Int]) {
@@ -174,7 +261,12 @@ import Testing
     }
 
     /// The connection ends: what is said to be safe to repeat has had no effect.
-    private func checkLoss(_ connection: inout Connection, _ sizes: [Int: Int]) {
+    private func checkLoss(
+        _ connection: inout Connection, _ sizes: [Int: Int], _ random: inout SeededGenerator
+    ) {
+        // The server goes on with what it was sent, and nobody hears its answers.
+        for _ in 0..<Int.random(in: 0...connection.server.messages.count, using: &random)
+        where !connection.server.messages.isEmpty { _ = connection.server.answer(&random, errors: 0.02) }
         for (request, verdict) in connection.machine.end() { connection.record(request, verdict) }
         for (request, size) in sizes {
             let effects = connection.server.committed[request, default: 0]

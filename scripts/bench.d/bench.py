@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 import loads
+import plain
 import processes
 import streams
 import sync
@@ -30,6 +31,7 @@ IDLE_CONNECTIONS = 2000
 class Sample:
     outcome: loads.Outcome
     cpu_per_1000: float
+    postgres_per_1000: float
 
 
 class Bench:
@@ -37,6 +39,8 @@ class Bench:
         self.options = options
         with open(os.path.join(options.home, "server.pid"), encoding="ascii") as file:
             self.server = int(file.read())
+        with open(os.path.join(options.home, "postgres", "postmaster.pid"), encoding="ascii") as file:
+            self.postgres = int(file.readline())
         self.port = int(options.url.rpartition(":")[2])
         self.owner = Database("psql", options.owner_database)
         self.list = os.path.join(options.work, "accounts.tsv")
@@ -60,6 +64,11 @@ class Bench:
                 with open(self.path(row, kind), "w", encoding="utf-8") as file:
                     file.write(text)
             loads.prove(self.options.pgbench, self.options.database, self.path(row, "proof"), ACCOUNTS)
+        for row in plain.STATEMENTS:
+            for kind, text in [("plain", plain.script(row)), ("plain-proof", plain.proof(row))]:
+                with open(self.path(row, kind), "w", encoding="utf-8") as file:
+                    file.write(text)
+            loads.prove(self.options.pgbench, self.options.database, self.path(row, "plain-proof"), ACCOUNTS)
 
     def path(self, row, kind):
         return os.path.join(self.options.work, f"{row}.{kind}.sql")
@@ -68,6 +77,7 @@ class Bench:
         """One run against the server: what came of it and what it cost the server's process."""
         self.runs += 1
         before = processes.cpu_seconds(self.server)
+        postgres = processes.family_cpu_seconds(self.postgres)
         if row in ("handshake", "resumed"):
             kind = "resumed" if row == "resumed" else "full"
             outcome = loads.handshakes(self.options.connections, self.port, seconds, "/v1/health/live", kind)
@@ -75,9 +85,22 @@ class Bench:
             script = os.path.join(HERE, "load.lua")
             outcome = loads.wrk(self.options.url, seconds, script, row, self.list, self.runs)
         used = processes.cpu_seconds(self.server) - before
+        postgres = processes.family_cpu_seconds(self.postgres) - postgres
         if row in ("health", *ENDPOINTS):
             self.resident = max(self.resident, processes.resident_kilobytes(self.server))
-        return Sample(outcome, used / outcome.done * 1000)
+        return Sample(outcome, used / outcome.done * 1000, postgres / outcome.done * 1000)
+
+    def sample_plain(self, row, seconds):
+        """One run of pgbench with the plain server's statements; it is no server, so that costs nothing."""
+        before = processes.family_cpu_seconds(self.postgres)
+        effects = self.owner.plain_effects(row)
+        outcome = loads.pgbench(
+            self.options.pgbench, self.options.database, seconds, self.path(row, "plain"), ACCOUNTS
+        )
+        used = processes.family_cpu_seconds(self.postgres) - before
+        if effects is not None and self.owner.plain_effects(row) - effects < outcome.done:
+            raise loads.BenchmarkError(f"{row}, plain SQL: {outcome.done} answered, fewer done")
+        return Sample(outcome, 0, used / outcome.done * 1000)
 
     def sample_comparator(self, row, seconds):
         if row in ENDPOINTS:
@@ -106,10 +129,13 @@ class Bench:
         seconds, rounds = self.options.seconds, self.options.rounds
         prove = self.with_proof if row in ENDPOINTS else lambda _, sample: sample()
         prove(row, lambda: self.sample_server(row, 1))
-        server, comparator = [], []
+        server, comparator, plainly = [], [], []
         for _ in range(rounds):
             server.append(prove(row, lambda: self.sample_server(row, seconds)))
             comparator.append(prove(row, lambda: self.sample_comparator(row, seconds)))
+            if row in plain.STATEMENTS:
+                self.owner.settle()
+                plainly.append(self.sample_plain(row, seconds))
             ours, theirs = server[-1].outcome.per_second, comparator[-1].per_second
             say(f"{ours:.0f}/{theirs:.0f} ", end="")
         say()
@@ -123,6 +149,14 @@ class Bench:
             "cpuSecondsPer1000": round(statistics.median(s.cpu_per_1000 for s in server), 4),
             "comparatorPerSecond": round(other, 1),
         }
+        if row in ENDPOINTS:
+            result["postgresCpuSecondsPer1000"] = round(statistics.median(s.postgres_per_1000 for s in server), 4)
+        if plainly:
+            other = statistics.median(s.outcome.per_second for s in plainly)
+            cpu = statistics.median(s.postgres_per_1000 for s in plainly)
+            result["plainPostgresCpuSecondsPer1000"] = round(cpu, 4)
+            result["plainRequestsPerSecond"] = round(other, 1)
+            result["plainRatio"] = round(rate / other, 3)
         if row == "resumed":
             result["resumedShare"] = round(
                 sum(s.outcome.resumed for s in server) / sum(s.outcome.done for s in server), 3
@@ -186,9 +220,17 @@ def say(text="", end="\n"):
     print(text, end=end, file=sys.stderr, flush=True)
 
 
+def postgres_cpu(line, who):
+    cpu = line.get(f"{who}CpuSecondsPer1000")
+    return "" if cpu is None else f"{cpu:.3f}"
+
+
 def print_table(results):
     comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench", "share": "pgbench"}
-    print(f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}   {'compared with':24}{'ratio':>6}")
+    print(
+        f"{'':20}{'requests/s':>11}{'p50 ms':>9}{'p99 ms':>9}{'CPU s/1000':>12}{'PostgreSQL':>12}   "
+        f"{'compared with':24}{'ratio':>6}"
+    )
     for row, r in results.items():
         if row in ("memory", "stream", "sync"):
             continue
@@ -199,8 +241,14 @@ def print_table(results):
             other = f"{comparators.get(row, 'nginx')} {line['comparatorPerSecond']:,.0f}/s"
             print(
                 f"{name:20}{line['requestsPerSecond']:>11,.0f}{line['p50Milliseconds']:>9.2f}"
-                f"{line['p99Milliseconds']:>9.2f}{line['cpuSecondsPer1000']:>12.3f}   {other:24}{line['ratio']:>6.2f}"
+                f"{line['p99Milliseconds']:>9.2f}{line['cpuSecondsPer1000']:>12.3f}{postgres_cpu(line, 'postgres'):>12}   "
+                f"{other:24}{line['ratio']:>6.2f}"
             )
+            if "plainRatio" in line:
+                print(
+                    f"{'  plain SQL':20}{line['plainRequestsPerSecond']:>11,.0f}{'':30}"
+                    f"{postgres_cpu(line, 'plainPostgres'):>12}   {'Saltern over plain SQL':24}{line['plainRatio']:>6.2f}"
+                )
     if "memory" in results:
         memory = results["memory"]
         print(

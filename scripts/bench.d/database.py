@@ -2,6 +2,8 @@
 
 import subprocess
 
+import plain
+
 
 class Database:
     def __init__(self, psql, url):
@@ -33,6 +35,7 @@ class Database:
                 saltern.shares;
             """
         )
+        self.run(plain.SCHEMA)
 
     def settle(self):
         """Brings the tables back to the size at which every run begins."""
@@ -44,6 +47,7 @@ class Database:
             VACUUM ANALYZE saltern.sessions, saltern.items, saltern.accounts, saltern.shares;
             """
         )
+        self.run(plain.SETTLE)
 
     def effects(self, row):
         """A number that grows by one with each request of the row; None when the row changes nothing."""
@@ -54,3 +58,7 @@ class Database:
         if row == "share":
             return int(self.run("SELECT sum(views) FROM saltern.shares"))
         return None
+
+    def plain_effects(self, row):
+        """The same for the plain server's tables."""
+        return int(self.run(plain.EFFECTS[row])) if row in plain.EFFECTS else None

@@ -11,11 +11,12 @@ extension PostgresClient {
     // MARK: Keys
 
     /// Waits until nobody else is under way with `key`.
+    /// - Parameter joinsGroup: Whether others of this client may be under way with it in the same group.
     func hold(
-        _ key: RequestKey, until deadline: ContinuousClock.Instant
+        _ key: RequestKey, joinsGroup: Bool = false, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
         if let route = keys.tryHold(key, now: loop.now) { return route }
-        return try await keys.hold(key, until: deadline)
+        return try await keys.hold(key, party: joinsGroup ? ObjectIdentifier(self) : nil, until: deadline)
     }
 
     /// Holds what a transaction needs. A party waits before it holds up anybody's key.

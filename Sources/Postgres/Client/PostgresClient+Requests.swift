@@ -6,9 +6,9 @@ extension PostgresClient {
     public func execute<S: Statement>(
         _ statement: S, key: RequestKey? = nil
     ) async throws(PostgresError) -> [S.Row] {
-        let execution = try await perform(isReadOnly: S.isReadOnly, key: key, type: ObjectIdentifier(S.self)) {
-            $0.send(statement, for: $1)
-        }
+        var kind = RequestKind()
+        kind.add(statement)
+        let execution = try await perform(kind, key: key) { $0.send(statement, for: $1) }
         defer { recycle(execution) }
         return try execution.takeRows(of: S.self, at: 0)
     }
@@ -18,13 +18,9 @@ extension PostgresClient {
     public func execute<each S: Statement>(
         _ statement: repeat each S, key: RequestKey? = nil
     ) async throws(PostgresError) -> (repeat [(each S).Row]) {
-        var isReadOnly = true
-        var type: ObjectIdentifier?
-        for one in repeat (each S).self {
-            isReadOnly = isReadOnly && one.isReadOnly
-            type = type ?? ObjectIdentifier(one)
-        }
-        let execution = try await perform(isReadOnly: isReadOnly, key: key, type: type) { connection, execution in
+        var kind = RequestKind()
+        for one in repeat each statement { kind.add(one) }
+        let execution = try await perform(kind, key: key) { connection, execution in
             repeat connection.send(each statement, for: execution)
         }
         defer { recycle(execution) }
@@ -35,17 +31,18 @@ extension PostgresClient {
     /// Sends a request on a shared connection, again if neighbours made it fail, then on one of its own if it met a
     /// lock, and waits for its end.
     private func perform(
-        isReadOnly: Bool, key: RequestKey?, type: ObjectIdentifier?, send: (PostgresConnection, Execution) -> Void
+        _ kind: RequestKind, key: RequestKey?, send: (PostgresConnection, Execution) -> Void
     ) async throws(PostgresError) -> Execution {
         loop.preconditionInLoop()
         let deadline = loop.now + configuration.acquireTimeout
         var route = KeyTable<KeyWaiter>.Route.shared
-        if let key { route = try await hold(key, until: deadline) }
+        let joinsGroup = kind.bytesInGroup != nil && key != nil
+        if let key { route = try await hold(key, joinsGroup: joinsGroup, until: deadline) }
         let execution = makeExecution()
         execution.key = key
-        if case .shared = route {
+        if route != .lease {
             do throws(PostgresError) {
-                try await performShared(execution, isReadOnly: isReadOnly, until: deadline, send)
+                try await performShared(execution, kind, route, until: deadline, send)
                 letGo(execution)
                 return execution
             } catch {
@@ -60,9 +57,11 @@ extension PostgresClient {
             }
             execution.prepareToRepeat()
         }
-        // One at a time of each kind, so that a lock which many meet takes one lease of a process.
-        if execution.key == nil, let type {
-            let key = RequestKey(statement: type)
+        // One at a time of each key, and of each kind that has none: so that a lock which many meet takes one lease of a
+        // process.
+        let isShared = route == .together
+        if isShared { letGo(execution) }
+        if isShared || execution.key == nil, let key = key ?? kind.type.map(RequestKey.init(statement:)) {
             do throws(PostgresError) { _ = try await hold(key, until: deadline) } catch {
                 recycle(execution)
                 throw error
@@ -78,15 +77,23 @@ extension PostgresClient {
     }
 
     private func performShared(
-        _ execution: Execution, isReadOnly: Bool, until deadline: ContinuousClock.Instant,
-        _ send: (PostgresConnection, Execution) -> Void
+        _ execution: Execution, _ kind: RequestKind, _ route: KeyTable<KeyWaiter>.Route,
+        until deadline: ContinuousClock.Instant, _ send: (PostgresConnection, Execution) -> Void
     ) async throws(PostgresError) {
         let lane: PoolStateMachine<Execution>.Lane =
-            isReadOnly && configuration.readConnections > 0 ? .reads : .commits
+            kind.isReadOnly && configuration.readConnections > 0 ? .reads : .commits
         for attempt in 0..<Self.attemptLimit {
-            let connection = try await sharedConnection(lane, for: execution, until: deadline)
-            connection.beginRequest(isReadOnly: isReadOnly && attempt == 0)
-            execution.commits = !isReadOnly
+            let connection =
+                if let bytes = kind.bytesInGroup, let key = execution.key {
+                    // Who was in a group that failed goes alone.
+                    try await groupConnection(
+                        key, attempt == 0 ? bytes : .max, isTogether: route == .together, for: execution,
+                        until: deadline)
+                } else {
+                    try await sharedConnection(lane, for: execution, until: deadline)
+                }
+            connection.beginRequest(isReadOnly: kind.isReadOnly && attempt == 0)
+            execution.commits = !kind.isReadOnly
             send(connection, execution)
             switch await outcome(of: execution) {
             case .succeeded: return

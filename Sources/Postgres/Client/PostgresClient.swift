@@ -20,6 +20,7 @@ public final class PostgresClient: @unchecked Sendable {
     private(set) var connections: [PostgresConnection?]
     private var idleExecutions: [Execution] = []
     var later = LaterStatements()
+    private(set) lazy var gathering = Gathering(self)
     var givenUp: [Int: Backend] = [:]
     private var asksForGivenUp = false
     private var timer: LoopTimer?
@@ -194,11 +195,8 @@ public final class PostgresClient: @unchecked Sendable {
     }
 
     func requestEnded(on connection: PostgresConnection) {
-        switch pool.releaseShared(connection.id) {
-        case .grant(let execution, let id): resume(execution, .granted(id))
-        case let action?: perform([action])
-        case nil: break
-        }
+        let actions = pool.releaseShared(connection.id)
+        if !actions.isEmpty { perform(actions) }
     }
 
     // MARK: Actions
@@ -209,6 +207,9 @@ public final class PostgresClient: @unchecked Sendable {
             case .connect(let id): connect(id)
             case .close(let id): connections[id.slot]?.end(.closed)
             case .grant(let execution, let id): resume(execution, .granted(id))
+            case .grantTogether(let members, let id):
+                connections[id.slot]?.expectGroup(members.count)
+                for execution in members { resume(execution, .granted(id)) }
             case .refuse(let execution, let delay):
                 let reason = pool.isReady ? nil : failure
                 resume(execution, .failed(.unavailable(retryAfter: delay, because: reason)))

@@ -6,9 +6,9 @@ public struct PostgresConfiguration: Sendable {
     let options: [(keyword: String, value: String)]
 
     /// Connections that the requests which only read share.
-    public var readConnections = 3
+    public var readConnections = 4
     /// Connections that the single requests which write share.
-    public var commitConnections = 5
+    public var commitConnections = 2
     /// Connections for transactions, opened when they are needed.
     public var leasedConnections = 4
     /// Requests under way on one shared connection before further ones wait.

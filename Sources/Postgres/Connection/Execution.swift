@@ -131,9 +131,14 @@ final class Execution {
 
     /// The command tag of the statement at `index`, for example `COMMIT`.
     func hasCommandTag(_ tag: String, at index: Int) -> Bool {
-        guard index < results.count, let result = results[index], let status = PQcmdStatus(result) else { return false }
-        return String(cString: status) == tag
+        guard index < results.count, let result = results[index] else { return false }
+        return result.hasCommandTag(tag)
     }
+}
+
+extension OpaquePointer {
+    /// Whether a result of libpq has this command tag.
+    func hasCommandTag(_ tag: String) -> Bool { PQcmdStatus(self).map { String(cString: $0) == tag } ?? false }
 }
 
 extension Execution {

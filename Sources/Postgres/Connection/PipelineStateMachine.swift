@@ -4,68 +4,27 @@
 /// request, or several that only read. The server runs a batch as one transaction and, after an error, passes over
 /// everything up to the next sync. Hence a request's fate is known when its batch's sync is answered.
 ///
+/// A *group* is a batch of several requests that write, with BEGIN and COMMIT around them. When anything in it fails,
+/// nothing of it took effect: every request is to be sent again alone, so that no answer depends on a neighbour. Only who
+/// has met a lock is told so: that is nobody's answer, and alone he would wait for it.
+///
 /// It also knows which statements the server has prepared. Each preparation has a serial number, and each execution
 /// remembers the one it was sent for: a late error about an earlier preparation says nothing about a later one.
 ///
 /// Pure: it knows neither libpq nor time.
 struct PipelineStateMachine<Request> {
-    /// An answer of the server.
-    enum Answer {
-        case success
-        case failure(Failure)
-        case aborted, sync
-    }
-
-    /// What an error says about prepared statements.
-    enum Failure {
-        /// Nothing.
-        case ordinary
-        /// The server has no statement of that name (26000).
-        case unknownStatement
-        /// The statement was prepared before the schema changed, and its result would be another (0A000).
-        case stalePlan
-        /// Somebody else has prepared a statement of that name (42P05).
-        case duplicateStatement
-    }
-
-    /// What the connection does with an answer.
-    enum Action {
-        /// Nothing to do.
-        case none
-        /// A preparation succeeded.
-        case prepared(statement: Int)
-        /// The result belongs to this request.
-        case keep(Request)
-        /// The error belongs to this request, and to this statement of the catalogue unless the sync itself failed.
-        case fail(Request, statement: Int?)
-        /// The error of a preparation belongs to this request, and to those sent for the same preparation.
-        case failPreparation(Request, statement: Int)
-        /// The request was sent for a preparation that had failed: its error is this request's too.
-        case failLikePreparation(Request, statement: Int)
-        /// A batch has ended: ask ``nextVerdict()`` until it is `nil`.
-        case settle
-        /// The server answered what was not asked: the connection is of no use any more.
-        case violation
-    }
-
-    /// How a request ended.
-    enum Verdict {
-        /// Every statement succeeded, and the batch is committed.
-        case succeeded
-        /// A statement of the request failed, and the error was told before.
-        case failed
-        /// Nothing of it took effect because a neighbour failed, or because it was never complete: send it again.
-        case again
-        /// The connection ended while it was under way.
-        case lost
-    }
-
     private enum Expected {
         case preparation(statement: Int, serial: Int)
         case statement(Int, Sent, of: Request)
         /// A statement of the connection's own, whose answer does not matter.
         case housekeeping
+        case begin, commit
         case sync
+    }
+
+    /// What has come of the group that is being answered.
+    private enum Group {
+        case none, open, failed, committed
     }
 
     private struct Sent {
@@ -98,6 +57,8 @@ struct PipelineStateMachine<Request> {
     /// What became of a request whose first preparation failed.
     private var nextRequestVerdict: Verdict?
     private var unansweredSyncs = 0
+    private var unansweredCommits = 0
+    private var group = Group.none
 
     /// By the number of the statement in the client's catalogue.
     private var preparations: [Preparation] = []
@@ -112,9 +73,14 @@ struct PipelineStateMachine<Request> {
     /// Whether the server may have prepared statements that nobody uses any more: deallocate all before the next
     /// preparation, or close the connection.
     private(set) var owesCleanUp = false
+    /// Whether a group has failed: the server refuses everything until it is rolled back.
+    private(set) var owesRollBack = false
 
     /// Whether the server has nothing to answer.
     var isIdle: Bool { expected.isEmpty }
+
+    /// Whether the next answer is that of a group's COMMIT. A success without that tag is a failure.
+    var expectsCommit: Bool { if case .commit = expected.first { true } else { false } }
 
     /// Whether an error makes the server pass over everything up to the next sync.
     private(set) var isAborted = false
@@ -149,6 +115,20 @@ struct PipelineStateMachine<Request> {
         expected.append(.housekeeping)
     }
 
+    /// A group begins: nothing is to be sent behind it until its end is answered.
+    mutating func sentBegin() { expected.append(.begin) }
+
+    /// To be sent together with the sync behind it.
+    mutating func sentCommit() {
+        expected.append(.commit)
+        unansweredCommits += 1
+    }
+
+    mutating func sentRollBack() {
+        owesRollBack = false
+        expected.append(.housekeeping)
+    }
+
     mutating func sentSync() {
         expected.append(.sync)
         unansweredSyncs += 1
@@ -167,8 +147,19 @@ struct PipelineStateMachine<Request> {
             _ = expected.popFirst()
             if sent.isFirst { batch.append((request, .succeeded)) }
             return .keep(request)
+        case (.success, .begin):
+            _ = expected.popFirst()
+            group = .open
+            return .none
+        case (.success, .commit), (.aborted, .commit):
+            _ = expected.popFirst()
+            unansweredCommits -= 1
+            if case .success = answer { group = .committed }
+            return .none
+        case (.failure(let failure), .begin?), (.failure(let failure), .commit?):
+            return receivedGroupFailure(failure, expected.first ?? .sync)
         case (.failure(let failure), let head?):
-            return receivedFailure(failure, head)
+            return group == .none ? receivedFailure(failure, head) : receivedGroupFailure(failure, head)
         case (.aborted, .preparation(let statement, let serial)):
             _ = expected.popFirst()
             isAborted = true
@@ -186,6 +177,7 @@ struct PipelineStateMachine<Request> {
             unansweredSyncs -= 1
             isAborted = false
             nextRequestVerdict = nil
+            settleGroup()
             return .settle
         default:
             return .violation
@@ -227,7 +219,42 @@ struct PipelineStateMachine<Request> {
             }
             for index in batch.indices { batch[index].verdict = .again }
             return .none
+        case .begin, .commit: return .violation
         }
+    }
+
+    private mutating func receivedGroupFailure(_ failure: Failure, _ head: Expected) -> Action {
+        isAborted = true
+        group = .failed
+        _ = expected.popFirst()
+        switch head {
+        case .begin: return .none
+        case .commit:
+            unansweredCommits -= 1
+            return .none
+        case .preparation(let statement, let serial):
+            forget(statement, serial)
+            if case .duplicateStatement = failure { forgetAll() } else { refused[statement] = serial }
+            return .none
+        case .statement(let statement, let sent, let request):
+            if sent.isFirst { batch.append((request, .succeeded)) }
+            if case .lock = failure {
+                decide(.failed)
+                return .fail(request, statement: statement)
+            }
+            // What it says about preparations counts; the request hears its error when it is alone.
+            _ = judge(failure, of: statement, sent, request)
+            return .none
+        case .sync, .housekeeping: return .violation
+        }
+    }
+
+    private mutating func settleGroup() {
+        if group == .open || group == .failed {
+            owesRollBack = true
+            for index in batch.indices where batch[index].verdict != .failed { batch[index].verdict = .again }
+        }
+        group = .none
     }
 
     /// Whose error it is; `.none` when the request has only to be sent again.
@@ -242,7 +269,7 @@ struct PipelineStateMachine<Request> {
             // What the server had confirmed is gone or of no more use, and with it probably everything else.
             if case .ready(sent.serial) = preparations[statement] { forgetAll() }
             return .none
-        case .ordinary, .duplicateStatement:
+        case .ordinary, .lock, .duplicateStatement:
             return .fail(request, statement: statement)
         }
     }
@@ -291,25 +318,29 @@ struct PipelineStateMachine<Request> {
 
     /// The connection has ended: the verdict for every request that had none, in order.
     ///
-    /// What follows the last sync was never complete, so the server cannot have committed it.
+    /// What follows the last sync or COMMIT was never complete, so the server cannot have committed it.
     mutating func end() -> [(request: Request, verdict: Verdict)] {
         var verdicts: [(request: Request, verdict: Verdict)] = []
-        let isComplete = unansweredSyncs > 0
+        var isComplete: Bool { unansweredSyncs + unansweredCommits > 0 }
         for (request, verdict) in batch[settled...] {
-            verdicts.append((request, verdict == .failed ? .failed : isComplete ? .lost : .again))
+            // A COMMIT that was answered counts, also when nothing was sent behind it.
+            let unknown: Verdict = isComplete || group == .committed ? .lost : .again
+            verdicts.append((request, verdict == .failed ? .failed : unknown))
         }
         var next = nextRequestVerdict
         while let head = expected.popFirst() {
             switch head {
             case .statement(_, let sent, let request) where sent.isFirst:
-                verdicts.append((request, next ?? (unansweredSyncs > 0 ? .lost : .again)))
+                verdicts.append((request, next ?? (isComplete ? .lost : .again)))
                 next = nil
             case .sync: unansweredSyncs -= 1
-            case .statement, .preparation, .housekeeping: break
+            case .commit: unansweredCommits -= 1
+            case .statement, .preparation, .housekeeping, .begin: break
             }
         }
         batch = []
         settled = 0
+        group = .none
         nextRequestVerdict = nil
         return verdicts
     }

@@ -34,9 +34,11 @@ final class PostgresConnection: TurnEndObserver {
 
     /// What was sent since the last sync.
     private enum OpenBatch {
-        case none, readOnly, single
+        case none, readOnly, single, group
     }
     private var openBatch = OpenBatch.none
+    /// Requests that have yet to be sent as members of a group.
+    private var expectedMembers = 0
     private var sendsFirstStatement = false
     var asksForTurnEnd = false
     private var isBroken = false
@@ -110,12 +112,31 @@ final class PostgresConnection: TurnEndObserver {
 
     /// Starts a request: the statements that are sent until the next call belong together.
     func beginRequest(isReadOnly: Bool) {
-        if openBatch == .single || openBatch == .readOnly && !isReadOnly { sync() }
-        if pipeline.owesCleanUp { cleanUp() }
-        openBatch = isReadOnly ? .readOnly : .single
-        sendsFirstStatement = true
         if pipeline.isIdle { lastHeard = loop.now }
+        if expectedMembers > 0 {
+            beginMember()
+        } else {
+            if openBatch == .single || openBatch == .readOnly && !isReadOnly { sync() }
+            settleDebts()
+            openBatch = isReadOnly ? .readOnly : .single
+        }
+        sendsFirstStatement = true
         loop.notifyAtEndOfTurn(self)
+    }
+
+    /// The next `count` requests are members of a group. The pool sees to it that no others come before its end is
+    /// answered.
+    func expectGroup(_ count: Int) { expectedMembers = count }
+
+    private func beginMember() {
+        if openBatch != .group {
+            sync()
+            settleDebts()
+            sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
+            pipeline.sentBegin()
+            openBatch = .group
+        }
+        expectedMembers -= 1
     }
 
     /// Says that the request that was begun is the end of a transaction and nothing else.
@@ -152,18 +173,30 @@ final class PostgresConnection: TurnEndObserver {
         if !isSent { isBroken = true }
     }
 
-    /// Deallocates what the server may still have prepared under names that are not used any more.
-    private func cleanUp() {
-        // In somebody's transaction it might fail; a lease is not used again instead.
-        guard let connection = handle?.pointer, lane != .leases else { return }
-        sync()
-        guard PQsendQueryParams(connection, "DEALLOCATE ALL", 0, nil, nil, nil, nil, 1) == 1 else {
-            isBroken = true
-            return
+    /// Sends what has to come before anything else.
+    private func settleDebts() {
+        if pipeline.owesRollBack {
+            sync()
+            sendSimple("ROLLBACK")
+            pipeline.sentRollBack()
+            openBatch = .single
+            sync()
         }
-        pipeline.sentCleanUp()
-        openBatch = .single
-        sync()
+        // What the server may still have prepared under names that are not used any more. In somebody's transaction it
+        // might fail; a lease is not used again instead.
+        if pipeline.owesCleanUp, lane != .leases {
+            sync()
+            sendSimple("DEALLOCATE ALL")
+            pipeline.sentCleanUp()
+            openBatch = .single
+            sync()
+        }
+    }
+
+    /// Sends a command of the connection's own.
+    private func sendSimple(_ command: String) {
+        guard let connection = handle?.pointer else { return }
+        if PQsendQueryParams(connection, command, 0, nil, nil, nil, nil, 1) != 1 { isBroken = true }
     }
 
     private func sync() {
@@ -177,6 +210,12 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     func turnEnded() {
+        if openBatch == .group {
+            // Members whose tasks have not had their turn yet ask for another end of one.
+            if expectedMembers > 0 && !isBroken { return }
+            sendSimple("COMMIT")
+            pipeline.sentCommit()
+        }
         sync()
         if isBroken { return end(.lost) }
         flush()
@@ -230,6 +269,8 @@ final class PostgresConnection: TurnEndObserver {
         var error: ServerError?
         let answer: PipelineStateMachine<Execution>.Answer
         switch PQresultStatus(result) {
+        case PGRES_COMMAND_OK where pipeline.expectsCommit && !result.hasCommandTag("COMMIT"):
+            answer = .failure(.ordinary)
         case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: answer = .success
         case PGRES_PIPELINE_SYNC: answer = .sync
         case PGRES_PIPELINE_ABORTED: answer = .aborted
@@ -275,6 +316,11 @@ final class PostgresConnection: TurnEndObserver {
         while let (execution, verdict) = pipeline.nextVerdict() {
             client.requestEnded(on: self)
             settle(execution, verdict)
+        }
+        // Nobody may come for a while.
+        if pipeline.owesRollBack && isOpen {
+            settleDebts()
+            loop.notifyAtEndOfTurn(self)
         }
     }
 
@@ -348,6 +394,7 @@ extension PipelineStateMachine.Failure {
         case .invalidStatementName: self = .unknownStatement
         case .featureNotSupported: self = .stalePlan
         case .duplicatePreparedStatement: self = .duplicateStatement
+        case .lockNotAvailable, .deadlockDetected, .serializationFailure: self = .lock
         default: self = .ordinary
         }
     }

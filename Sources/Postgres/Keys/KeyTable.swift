@@ -1,13 +1,16 @@
 /// Who holds which key, who waits for one, and which keys had better keep away from shared connections.
 ///
-/// A key is held by one request at a time; others of it wait in the order in which they came. Pure: the caller passes
-/// the time in and tells those who wait.
+/// A key is held by one request at a time; others of it wait in the order in which they came. Requests of one party that
+/// wait one behind the other hold it together when their turn comes: they are members of one group. Pure: the caller
+/// passes the time in and tells those who wait.
 struct KeyTable<Waiter> {
     typealias Instant = ContinuousClock.Instant
 
     /// Where a request of a key is to be sent.
     enum Route {
         case shared
+        /// Likewise, in one group with others that hold it at the same time.
+        case together
         /// A lock of the key held somebody up a short while ago: on a connection of its own nobody else waits for it.
         case lease
     }
@@ -15,6 +18,8 @@ struct KeyTable<Waiter> {
     struct Settings {
         /// How many requests wait for one key before further ones are refused.
         var waitersPerKey = 64
+        /// How many hold a key together.
+        var holders = 16
         /// How many wait for keys in all.
         var waiters = 8_192
         /// How many keys are remembered to have been locked.
@@ -41,6 +46,13 @@ struct KeyTable<Waiter> {
         var waiter: Waiter
         var key: RequestKey
         var deadline: Instant
+        /// Who may hold it together with him.
+        var party: ObjectIdentifier?
+    }
+
+    private struct Holding {
+        var count = 1
+        var waiting = WaitingLists<Entry>.List()
     }
 
     private struct Mark {
@@ -50,7 +62,7 @@ struct KeyTable<Waiter> {
 
     private let settings: Settings
     /// Every key that is held, and who waits for it.
-    private var held: [RequestKey: WaitingLists<Entry>.List] = [:]
+    private var held: [RequestKey: Holding] = [:]
     private var waiting = WaitingLists<Entry>()
     /// In the order in which they began to wait, which is that of their deadlines; may name some who wait no more.
     private var deadlines = Queue<(deadline: Instant, ticket: Ticket)>()
@@ -68,45 +80,62 @@ struct KeyTable<Waiter> {
     // MARK: Holding
 
     /// Holds `key` if nobody does; otherwise queues, unless `waiter` is `nil` or too many wait.
-    mutating func acquire(_ key: RequestKey, waiter: @autoclosure () -> Waiter?, now: Instant, deadline: Instant)
-        -> Answer
-    {
-        guard var list = held[key] else {
-            held[key] = WaitingLists<Entry>.List()
+    /// - Parameter party: Requests of the same one may hold the key together.
+    mutating func acquire(
+        _ key: RequestKey, party: ObjectIdentifier? = nil, waiter: @autoclosure () -> Waiter?, now: Instant,
+        deadline: Instant
+    ) -> Answer {
+        guard var holding = held[key] else {
+            held[key] = Holding()
             return .held(route(of: key, now: now))
         }
-        guard list.count < settings.waitersPerKey, waiting.count < settings.waiters, let waiter = waiter() else {
+        guard holding.waiting.count < settings.waitersPerKey, waiting.count < settings.waiters, let waiter = waiter()
+        else {
             return .refused
         }
         // Never before that of somebody who came earlier, so that the first one is always the next to end.
         let deadline = max(deadline, lastDeadline ?? deadline)
         lastDeadline = deadline
-        let place = waiting.append(Entry(waiter: waiter, key: key, deadline: deadline), to: &list)
-        held[key] = list
+        let place = waiting.append(
+            Entry(waiter: waiter, key: key, deadline: deadline, party: party), to: &holding.waiting)
+        held[key] = holding
         let ticket = Ticket(key: key, place: place)
         dropServedDeadlines()
         deadlines.append((deadline, ticket))
         return .wait(ticket)
     }
 
-    /// The holder of `key` is done with it.
-    /// - Returns: Who holds it now, if anybody waited.
-    mutating func release(_ key: RequestKey, now: Instant) -> (waiter: Waiter, route: Route)? {
-        guard var list = held[key] else { return nil }
-        guard let entry = waiting.popFirst(of: &list) else {
-            held[key] = nil
-            return nil
+    /// A holder of `key` is done with it.
+    /// - Returns: Who holds it now, if anybody waited and nobody holds it any more.
+    mutating func release(_ key: RequestKey, now: Instant) -> [(waiter: Waiter, route: Route)] {
+        guard var holding = held[key] else { return [] }
+        holding.count -= 1
+        guard holding.count == 0, let first = waiting.popFirst(of: &holding.waiting) else {
+            held[key] = holding.count == 0 ? nil : holding
+            return []
         }
-        held[key] = list
-        return (entry.waiter, route(of: key, now: now))
+        var route = route(of: key, now: now)
+        var next = [first]
+        // On a connection of his own everybody would wait for the others.
+        if case .shared = route, let party = first.party {
+            while next.count < settings.holders, waiting.first(of: holding.waiting)?.party == party,
+                let entry = waiting.popFirst(of: &holding.waiting)
+            {
+                next.append(entry)
+            }
+        }
+        if next.count > 1 { route = .together }
+        holding.count = next.count
+        held[key] = holding
+        return next.map { ($0.waiter, route) }
     }
 
     /// Somebody who waited has gone.
     /// - Returns: Who it was; `nil` when he does not wait any more.
     mutating func cancel(_ ticket: Ticket) -> Waiter? {
-        guard waiting.element(at: ticket.place) != nil, var list = held[ticket.key] else { return nil }
-        let entry = waiting.remove(ticket.place, from: &list)
-        held[ticket.key] = list
+        guard waiting.element(at: ticket.place) != nil, var holding = held[ticket.key] else { return nil }
+        let entry = waiting.remove(ticket.place, from: &holding.waiting)
+        held[ticket.key] = holding
         return entry?.waiter
     }
 

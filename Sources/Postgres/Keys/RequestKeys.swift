@@ -18,15 +18,16 @@ public final class RequestKeys: Sendable {
     }
 
     /// Holds `key` when its turn has come.
+    /// - Parameter party: Requests of the same one may hold the key together.
     func hold(
-        _ key: RequestKey, until deadline: ContinuousClock.Instant
+        _ key: RequestKey, party: ObjectIdentifier? = nil, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
         let waiter = KeyWaiter()
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let outcome: KeyWaiter.Outcome? = table.withLock { table in
                     if waiter.isCancelled { return .cancelled }
-                    switch table.acquire(key, waiter: waiter, now: .now, deadline: deadline) {
+                    switch table.acquire(key, party: party, waiter: waiter, now: .now, deadline: deadline) {
                     case .held(let route): return .held(route)
                     case .refused: return .refused
                     case .wait(let ticket):
@@ -51,12 +52,12 @@ public final class RequestKeys: Sendable {
         }
     }
 
-    /// Hands `key` to whoever waits for it; the waiter's task goes on on its own loop.
+    /// Hands `key` to those whose turn it is; their tasks go on on their own loop.
     func release(_ key: RequestKey) {
         let next = table.withLock { table in
             table.release(key, now: .now).map { ($0.waiter.continuation.take(), $0.route) }
         }
-        next?.0?.resume(returning: .held(next?.1 ?? .shared))
+        for (continuation, route) in next { continuation?.resume(returning: .held(route)) }
     }
 
     /// A request of `key` met a lock on a shared connection.

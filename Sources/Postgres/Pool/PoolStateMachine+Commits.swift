@@ -9,8 +9,10 @@ extension PoolStateMachine {
         if slots[id.slot].lane == .reads || isShutDown { return [] }
         commitsAreClosed = true
         var actions: [Action] = []
-        while let waiter = waiters.popFirst(of: &queues[Lane.commits.rawValue]) {
-            actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
+        for queue in [Lane.commits.rawValue] + Array(4..<queues.count) {
+            while let waiter = waiters.popFirst(of: &queues[queue]) {
+                actions.append(.refuse(waiter.request, retryAfter: retryDelay(now)))
+            }
         }
         return actions + tryCommits()
     }

@@ -28,6 +28,8 @@ struct PoolStateMachine<Request> {
         case connect(ConnectionID)
         case close(ConnectionID)
         case grant(Request, ConnectionID)
+        /// These become one group, in this order.
+        case grantTogether([Request], ConnectionID)
         case refuse(Request, retryAfter: Duration)
         /// Commit something on this connection, where a place is reserved, to find out whether commits end again.
         case probe(ConnectionID)
@@ -57,12 +59,16 @@ struct PoolStateMachine<Request> {
         var failures = 0
         /// Whether it has said nothing for so long that nothing more is sent on it.
         var isStalled = false
+        /// Whether a group is under way: nothing else is sent until its end is answered.
+        var hasGroup = false
     }
 
     struct Waiter {
         var request: Request
         var deadline: Instant
         var number: Int
+        /// What it sends, when it may be a member of a group.
+        var bytes = 0
     }
 
     /// Somebody's place in a queue.
@@ -74,8 +80,9 @@ struct PoolStateMachine<Request> {
     let settings: Settings
     var slots: [Slot] = []
     var waiters = WaitingLists<Waiter>()
-    /// By lane; long leases wait in a queue of their own.
-    var queues = Array(repeating: WaitingLists<Waiter>.List(), count: 4)
+    /// By lane; long leases wait in a queue of their own, and so do those who may be members of a group: of any connection
+    /// that commits, or of one.
+    var queues: [WaitingLists<Waiter>.List]
     private var nextNumber = 0
     var isShutDown = false
     private var hasFinished = false
@@ -85,6 +92,7 @@ struct PoolStateMachine<Request> {
 
     init(settings: Settings) {
         self.settings = settings
+        queues = Array(repeating: WaitingLists<Waiter>.List(), count: 5 + settings.commitConnections)
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
@@ -129,7 +137,9 @@ struct PoolStateMachine<Request> {
         var best = -1
         var leastLoad = settings.pipelineDepth
         for index in range(lane) {
-            if case .ready(let load) = slots[index].phase, load < leastLoad, !slots[index].isStalled {
+            if case .ready(let load) = slots[index].phase, load < leastLoad, !slots[index].isStalled,
+                !slots[index].hasGroup
+            {
                 best = index
                 leastLoad = load
             }
@@ -145,30 +155,31 @@ struct PoolStateMachine<Request> {
         return enqueue(request, lane.rawValue, until: deadline)
     }
 
-    mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant) -> WaiterID? {
+    mutating func enqueue(_ request: Request, _ queue: Int, until deadline: Instant, bytes: Int = 0) -> WaiterID? {
         guard !isShutDown, waiters.count < settings.queueLimit else { return nil }
         nextNumber += 1
-        let waiter = Waiter(request: request, deadline: deadline, number: nextNumber)
+        let waiter = Waiter(request: request, deadline: deadline, number: nextNumber, bytes: bytes)
         return WaiterID(place: waiters.append(waiter, to: &queues[queue]), queue: queue)
     }
 
     /// A request on a shared connection has ended.
-    mutating func releaseShared(_ id: ConnectionID) -> Action? {
-        guard isCurrent(id) else { return nil }
+    mutating func releaseShared(_ id: ConnectionID) -> [Action] {
+        guard isCurrent(id) else { return [] }
         switch slots[id.slot].phase {
         case .ready(let load):
             slots[id.slot].phase = .ready(load: load - 1)
-            if isShutDown { return load == 1 ? .close(id) : nil }
-            return serveOneShared(slots[id.slot].lane)
+            if load == 1 { slots[id.slot].hasGroup = false }
+            if isShutDown { return load == 1 ? [.close(id)] : [] }
+            return slots[id.slot].lane == .commits ? serveCommits(id.slot) : serveOneShared(.reads).map { [$0] } ?? []
         case .retiring(let load):
             slots[id.slot].phase = .retiring(load: load - 1)
-            return load == 1 ? .close(id) : nil
+            return load == 1 ? [.close(id)] : []
         default:
-            return nil
+            return []
         }
     }
 
-    private mutating func serveOneShared(_ lane: Lane) -> Action? {
+    mutating func serveOneShared(_ lane: Lane) -> Action? {
         guard !queues[lane.rawValue].isEmpty, let granted = reserveLeastLoaded(lane),
             let waiter = waiters.popFirst(of: &queues[lane.rawValue])
         else { return nil }
@@ -201,7 +212,8 @@ struct PoolStateMachine<Request> {
             return serveLeaseWaiters()
         }
         slots[id.slot].phase = .ready(load: 0)
-        return lane == .commits && commitsAreClosed ? tryCommits() : serveShared(lane)
+        if lane == .reads { return serveShared(lane) }
+        return commitsAreClosed ? tryCommits() : serveIdleCommits()
     }
 
     /// The connection has ended, or could not be opened. Requests that were under way on it are gone.
@@ -215,14 +227,15 @@ struct PoolStateMachine<Request> {
         slots[id.slot].generation += 1
         slots[id.slot].phase = .absent
         slots[id.slot].isStalled = false
+        slots[id.slot].hasGroup = false
         if probe == id { probe = nil }
         if isShutDown { return finishIfEmpty() }
         slots[id.slot].failures = failed ? slots[id.slot].failures + 1 : 0
         if isGivenUp {
             slots[id.slot].phase = .givenUp
-            return keepOneReader(now) + tryCommits()
+            return keepOneReader(now) + tryCommits() + serveIdleCommits()
         }
-        return replace(id.slot, failed: failed, now: now, jitter: jitter) + tryCommits()
+        return replace(id.slot, failed: failed, now: now, jitter: jitter) + tryCommits() + serveIdleCommits()
     }
 
     private mutating func replace(_ index: Int, failed: Bool, now: Instant, jitter: Double) -> [Action] {

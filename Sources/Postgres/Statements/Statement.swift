@@ -16,6 +16,13 @@ public protocol Statement: Sendable {
     /// or calls a function that does.
     static var isReadOnly: Bool { get }
 
+    /// About how many bytes are sent with the statement, when requests of such statements may share a transaction with
+    /// those of others; nil when they may not.
+    ///
+    /// For what is short and frequent only. Each statement has a snapshot of its own there too, so one key may come
+    /// several times. It must not notice where a transaction ends: no `xmin`, no deferred constraint, no setting.
+    var bytesInGroup: Int? { get }
+
     /// Appends the parameters in the order of their numbers. Written by hand by statements that wrap others only.
     func bind(to parameters: inout Parameters)
 
@@ -25,6 +32,7 @@ public protocol Statement: Sendable {
 
 extension Statement {
     public static var isReadOnly: Bool { false }
+    public var bytesInGroup: Int? { nil }
     public func bind(to parameters: inout Parameters) { Self.sql.bind(self, NoContext(), to: &parameters) }
 }
 

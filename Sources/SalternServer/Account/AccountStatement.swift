@@ -49,6 +49,9 @@ protocol AccountWrite: Sendable {
     /// Whether it is sent on a connection of its own: what takes long, and what uses up a code.
     static var needsLease: Bool { get }
 
+    /// Whether it may share a transaction with other accounts' (`Statement.bytesInGroup`).
+    static var joinsGroups: Bool { get }
+
     /// The sealed bytes that it carries. With many it is sent on a connection of its own as well.
     var sealedByteCount: Int { get }
 
@@ -58,6 +61,7 @@ protocol AccountWrite: Sendable {
 
 extension AccountWrite {
     static var needsLease: Bool { false }
+    static var joinsGroups: Bool { false }
     var sealedByteCount: Int { 0 }
 }
 
@@ -88,6 +92,7 @@ struct Guarded<Write: AccountWrite>: Statement {
     let write: Write
 
     static var sql: SQL<Self> { Write.sql.lifted(\.write, \.caller) }
+    var bytesInGroup: Int? { Write.joinsGroups ? write.sealedByteCount + 256 : nil }
 
     func bind(to parameters: inout Parameters) { Write.sql.bind(write, caller, to: &parameters) }
 

@@ -15,6 +15,8 @@
 ///    the links that they open. The end of the audit log, for which everybody waits who records, comes last of all.
 /// 7. Whoever moves the revision base locks the installation's row and then the table of accounts as a whole, in `SHARE`
 ///    mode: no change of an account is under way while it moves.
+/// 8. A group is several requests in one transaction (`Statement.bytesInGroup`): each follows the order, and between them
+///    there is none. There nobody waits for longer than 5 ms, so no circle lasts, and who has waited goes on alone.
 ///
 /// How strong a lock of the account's row is: `FOR KEY SHARE` (the account stays: log-ins, events) and `FOR NO KEY UPDATE`
 /// (writes) go together; `FOR UPDATE` (changes of the credential, deletion, acts of admins) keeps out both.

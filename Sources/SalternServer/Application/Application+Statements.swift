@@ -96,7 +96,8 @@ extension Application {
             statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
-            statement(OpenSession.self), statement(TrimSessions.self), statement(RemoveAllSessions.self),
+            statement(OpenSession.self), statement(CountSessions.self), statement(TrimSessions.self),
+            statement(RemoveAllSessions.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
             // Shares

@@ -1,4 +1,4 @@
-/// What the loops of a node share to slow attackers down.
+/// What the loops of a node share to bound what anybody can do.
 public struct Throttle: Sendable {
     /// Requests of client addresses.
     public let addresses: RateLimiter
@@ -8,15 +8,21 @@ public struct Throttle: Sendable {
     let readiness: Readiness
     /// Looks at secrets.
     public let looks: LooksUnderWay
+    /// Log-ins that have not counted the account's sessions.
+    let sessions: SessionTally
 
     /// - Parameters:
     ///   - limits: What addresses may do.
+    ///   - sessions: What decides at which log-ins an account's sessions are counted.
     ///   - time: The time since any fixed moment; the system's when nil.
-    public init(_ limits: RateLimits, time: (@Sendable () -> Duration)? = nil) {
+    public init(
+        _ limits: RateLimits, sessions: SessionTally = SessionTally(), time: (@Sendable () -> Duration)? = nil
+    ) {
         addresses = RateLimiter(limits, time: time)
         turns = AttemptTurns()
         let start = ContinuousClock.now
         readiness = Readiness(time: time ?? { ContinuousClock.now - start })
         looks = LooksUnderWay()
+        self.sessions = sessions
     }
 }

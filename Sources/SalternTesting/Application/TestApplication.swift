@@ -27,24 +27,27 @@ public final class TestApplication: Sendable {
     /// - Parameters:
     ///   - configuration: The service's configuration.
     ///   - connections: Connections that requests which read share, and as many for those that write.
+    ///   - tally: What decides at which log-ins an account's sessions are counted.
     ///   - acquireTimeout: How long a request waits for one; long, so that only tests of it ever reach it.
     ///   - body: The test.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, connections: Int = 2,
-        acquireTimeout: Duration = .seconds(120), _ body: (TestApplication) async throws -> Result
+        tally: SessionTally = SessionTally(), acquireTimeout: Duration = .seconds(120),
+        _ body: (TestApplication) async throws -> Result
     ) async throws -> Result {
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             let clock = ManualClock()
             return try await with(
-                configuration, database, clock: clock, connections: connections, acquireTimeout: acquireTimeout, body)
+                configuration, database, clock: clock, connections: connections, tally: tally,
+                acquireTimeout: acquireTimeout, body)
         }
     }
 
     /// Starts the service on a database that exists, as a further node does.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, _ database: TemporaryDatabase,
-        clock: ManualClock, connections: Int = 2, acquireTimeout: Duration = .seconds(120),
-        _ body: (TestApplication) async throws -> Result
+        clock: ManualClock, connections: Int = 2, tally: SessionTally = SessionTally(),
+        acquireTimeout: Duration = .seconds(120), _ body: (TestApplication) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "test application")
         try loop.start()
@@ -54,7 +57,7 @@ public final class TestApplication: Sendable {
         settings.commitConnections = connections
         settings.acquireTimeout = acquireTimeout
         settings.backOff = .milliseconds(10)...(.milliseconds(50))
-        let application = try await start(configuration, database, settings, clock, loop)
+        let application = try await start(configuration, database, settings, clock, tally, loop)
         do {
             let result = try await body(application)
             await application.shutdown()
@@ -67,14 +70,14 @@ public final class TestApplication: Sendable {
 
     private static func start(
         _ configuration: ServiceConfiguration, _ database: TemporaryDatabase, _ settings: PostgresConfiguration,
-        _ clock: ManualClock, _ loop: EventLoop
+        _ clock: ManualClock, _ tally: SessionTally, _ loop: EventLoop
     ) async throws -> TestApplication {
         let log = CapturedLog()
         let metrics = RequestMetrics()
         let revisions = RevisionWatcher(sessions: configuration.sessions, keepAlive: .seconds(1))
         let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let start = clock.now
-        let throttle = Throttle(configuration.rateLimits) { clock.now - start }
+        let throttle = Throttle(configuration.rateLimits, sessions: tally) { clock.now - start }
         var settings = settings
         settings.onConnected = DatabaseWatch(clock: nil, failover: .asynchronous, log: capturing).welcome
         let postgres = await loop.run { [settings] in PostgresClient(configuration: settings, loop: loop) }

@@ -38,7 +38,8 @@ struct Serve: Command {
           SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing certificate,…
           SALTERN_APP_STORE_ID                 none, or the app that Safari offers on the page of a share
           SALTERN_LOOPS                        the number of cores
-          SALTERN_DATABASE_CONNECTIONS         8, for each loop: 3 for reading, 5 for writing
+          SALTERN_READ_CONNECTIONS             4, for each loop
+          SALTERN_COMMIT_CONNECTIONS           2, for each loop: what writes at once shares a commit
           SALTERN_ALLOW_UNSAFE_DATABASE        off, or on, for tests only: serve a database with fsync, full_page_writes
                                                or synchronous_commit off, which may lose what it has committed
           SALTERN_MAX_CONNECTIONS              10000

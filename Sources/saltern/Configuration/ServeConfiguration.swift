@@ -33,7 +33,8 @@ import TransportSecurity
 /// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
 /// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
 /// | `SALTERN_LOOPS` | event loops (threads) | the number of cores |
-/// | `SALTERN_DATABASE_CONNECTIONS` | connections of each loop that requests share | `8` |
+/// | `SALTERN_READ_CONNECTIONS` | connections of each loop for requests that read | `4` |
+/// | `SALTERN_COMMIT_CONNECTIONS` | connections of each loop for single requests that write | `2` |
 /// | `SALTERN_ALLOW_UNSAFE_DATABASE` | `on` for tests only: a database that may lose commits is served | `off` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
 /// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
@@ -69,7 +70,7 @@ struct ServeConfiguration {
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
         "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
-        "SALTERN_DATABASE_CONNECTIONS", "SALTERN_ALLOW_UNSAFE_DATABASE",
+        "SALTERN_READ_CONNECTIONS", "SALTERN_COMMIT_CONNECTIONS", "SALTERN_ALLOW_UNSAFE_DATABASE",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         ProcessLimits.dumpVariable,
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
@@ -84,10 +85,10 @@ struct ServeConfiguration {
         var database = settings.serverDatabase()
         failover = settings.choice(
             "SALTERN_FAILOVER", ["asynchronous": .asynchronous, "synchronous": .synchronous], default: .asynchronous)
-        let connections = settings.integer("SALTERN_DATABASE_CONNECTIONS", in: 2...64, default: 8)
-        // Reads overtake each other on one connection; a commit has its connection to itself until the disk has it.
-        database?.readConnections = max(connections * 3 / 8, 1)
-        database?.commitConnections = connections - max(connections * 3 / 8, 1)
+        let readers = settings.integer("SALTERN_READ_CONNECTIONS", in: 1...64, default: 4)
+        let committers = settings.integer("SALTERN_COMMIT_CONNECTIONS", in: 1...64, default: 2)
+        database?.readConnections = readers
+        database?.commitConnections = committers
         listen = settings.listenAddress()
         metricsListen = settings.address("SALTERN_METRICS_LISTEN")
         if let metricsListen, !metricsListen.isLoopback {

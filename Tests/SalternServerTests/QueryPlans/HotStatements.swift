@@ -141,6 +141,10 @@ struct HotStatements {
             let counter = AttemptCounter(
                 subject: subject, place: AttemptPlace(SHA256.hash(Array("1".utf8))))
             let session = NewSession(accountID: owner.account, now: Self.now, policy: SessionPolicy())
+            let opening = OpenSession(
+                accountID: owner.account, tokenHash: session.token.hash, sessionID: session.id, deviceName: nil,
+                now: Self.now, idleSince: caller.idleSince, expiresAt: session.expiresAt, isPermitted: true,
+                credentialRevision: 1)
             return [
                 Probe(FindLogin(userid: owner.userid), rows: 1),
                 Probe(FindKDFParameters(userid: owner.userid, slot: 1), rows: 2),
@@ -151,11 +155,9 @@ struct HotStatements {
                     RecordFailedAttempt(counter: counter, kind: .passwordKey, now: Self.now, isReserved: false),
                     rows: 1),
                 Probe(RemoveFailedAttempts(counter: counter), rows: 1),
+                Probe(opening, rows: 5),
                 Probe(
-                    OpenSession(
-                        accountID: owner.account, tokenHash: session.token.hash, sessionID: session.id, deviceName: nil,
-                        now: Self.now, idleSince: caller.idleSince, expiresAt: session.expiresAt, isPermitted: true,
-                        credentialRevision: 1), rows: 110),
+                    CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
                 Probe(
                     TrimSessions(
                         accountID: owner.account, now: Self.now, idleSince: caller.idleSince,

@@ -191,29 +191,6 @@ import Testing
         }
     }
 
-    @Test func `no more sessions are opened than the plan allows and eight more, also when nothing ends the others`()
-        async throws
-    {
-        try await TestApplication.with { app in
-            try await app.administer(FindStoredAmounts.function)
-            try await app.setPlan(Self.tiny)
-            let ada = try await app.register()
-            let id = try #require(AccountID(pathParameter: ada.id))
-            for _ in 0..<20 {
-                let session = NewSession(accountID: id, now: app.clock.now, policy: SessionPolicy())
-                _ = try await app.execute(
-                    OpenSession(
-                        accountID: id, tokenHash: session.token.hash, sessionID: session.id, deviceName: nil,
-                        now: app.clock.now, idleSince: app.clock.now - .seconds(86_400),
-                        expiresAt: session.expiresAt, isPermitted: true, credentialRevision: 1))
-            }
-            let amounts = try await app.execute(FindStoredAmounts(accountID: id))
-            #expect(amounts.first { $0.name == "sessions" }?.amount.rows == Self.tiny.sessions + 8)
-            // Whoever has the right key gets in all the same.
-            #expect(try await app.logIn(ada).get("/v1/account").integer("usage.sessions") == 3)
-        }
-    }
-
     @Test func `sessions that end by the hundred leave a hundred events`() async throws {
         try await TestApplication.with { app in
             try await app.administer(FindStoredAmounts.function)

@@ -155,6 +155,8 @@ struct RecordFailedAttempt: Statement {
 struct HoldFailedAttempts: Statement {
     let counter: AttemptCounter
 
+    var bytesInGroup: Int? { 64 }
+
     static let sql: SQL<Self> = """
         UPDATE saltern.failed_attempts f SET streak = f.streak
             WHERE f.subject = \(\.counter.subject) AND f.counter = \(\.counter.place)

@@ -10,6 +10,7 @@ struct LogIn: OpenEndpoint {
     private let kdf: KDFPolicy
     private let sessions: SessionPolicy
     private let attempts: Attempts
+    private let tally: SessionTally
     private let secondFactor: SecondFactorCheck
     private let decoyVerifier = Verifier.decoy()
 
@@ -18,6 +19,7 @@ struct LogIn: OpenEndpoint {
         kdf = parts.configuration.kdf
         sessions = parts.configuration.sessions
         attempts = parts.attempts
+        tally = parts.throttle.sessions
         secondFactor = SecondFactorCheck(masterKey: parts.configuration.masterKey)
     }
 
@@ -46,15 +48,16 @@ struct LogIn: OpenEndpoint {
         let opening: OpenSession
         let account: OpenSession.Row
         let device: KnownDevice
+        let duty: SessionTally.Duty
     }
 
     func respond(to request: Request) async throws -> Response {
         let body = try Body(request)
         let attempt = attempts.attempt(body.userid, body.device, from: request.client)
         let opened = try await attempt.run { look in try await open(body, look) }
-        if opened.account.needsTrimming {
-            // The login has succeeded whether this does or not; the next one tries again.
-            try? await trim(opened.opening, to: opened.account.sessionLimit)
+        if opened.duty == .after {
+            // The log-in has succeeded whether this does or not; the next one tries again.
+            try? await trim(opened.opening, duty: .after)
         }
         return .json(.created, capacity: 512 + (opened.account.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in
@@ -79,20 +82,18 @@ struct LogIn: OpenEndpoint {
             deviceName: body.device.name, now: look.now, idleSince: look.now - sessions.idleTimeout,
             expiresAt: session.expiresAt, isPermitted: isPermitted,
             credentialRevision: look.login?.credentialRevision ?? 0)
+        // The tally is asked for right keys alone: what strangers do neither moves it nor takes another path.
+        let duty = isPermitted ? tally.begin(accountID) : .never
+        if duty == .before { try await trim(opening, duty: .before) }
         let rows = try await look.send(opening, isRight: isPermitted, kind: .passwordKey, of: accountID)
-        guard let login = look.login, isPermitted, var account = rows.first else {
+        guard let login = look.login, isPermitted, let account = rows.first else {
+            if isPermitted { tally.undo(accountID) }
             return .wrong(.passwordKey, WrongCredentials())
-        }
-        if account.isFull {
-            try await trim(opening, to: account.sessionLimit)
-            guard let again = try await database.execute(opening, key: .account(accountID)).first, !again.isFull else {
-                return .undecided(PostgresError.unavailable(retryAfter: .seconds(1)))
-            }
-            account = again
         }
         let device = look.device ?? .new(of: accountID, generation: login.deviceGeneration)
         func opened(_ account: OpenSession.Row) -> Opened {
-            Opened(login: login, session: session, opening: opening, account: account, device: device)
+            Opened(
+                login: login, session: session, opening: opening, account: account, device: device, duty: duty)
         }
         guard let factor = account.secondFactor else { return .right(opened(account)) }
         switch try await secondFactor.open(opening, factor, body.code, look) {
@@ -102,14 +103,23 @@ struct LogIn: OpenEndpoint {
         }
     }
 
-    /// Ends what is more than the plan allows.
-    private func trim(_ opening: OpenSession, to limit: Int64) async throws(PostgresError) {
-        _ = try await database.execute(
-            LockAccount(accountID: opening.accountID),
-            TrimSessions(
-                accountID: opening.accountID, now: opening.now, idleSince: opening.idleSince,
-                tokenHash: opening.tokenHash, otherSessions: max(limit - 1, 0)),
-            key: .account(opening.accountID))
+    /// Counts the account's sessions, and ends those that are more than the plan allows with the one that is opened.
+    private func trim(_ opening: OpenSession, duty: SessionTally.Duty) async throws(PostgresError) {
+        let id = opening.accountID
+        let counts = try await database.execute(
+            CountSessions(accountID: id, now: opening.now, idleSince: opening.idleSince))
+        guard let count = counts.first else { return }
+        // What is opened is counted when it was opened before.
+        let others = duty == .after ? count.live - 1 : count.live
+        if count.stored > count.live || others >= count.limit {
+            _ = try await database.execute(
+                LockAccount(accountID: id),
+                TrimSessions(
+                    accountID: id, now: opening.now, idleSince: opening.idleSince, tokenHash: opening.tokenHash,
+                    otherSessions: max(count.limit - 1, 0)),
+                key: .account(id))
+        }
+        tally.counted(id, before: duty == .before)
     }
 }
 

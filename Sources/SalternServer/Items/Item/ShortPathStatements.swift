@@ -23,6 +23,7 @@ struct ReplaceItem: AccountWrite {
 
     let write: WriteItem
 
+    static let joinsGroups = true
     var sealedByteCount: Int { write.sealedByteCount }
 
     static let sql: CallerSQL<Self> = """
@@ -51,7 +52,7 @@ struct ReplaceItem: AccountWrite {
         RETURNING i.revision, i.created_at, i.updated_at
         """
 
-    private static let storedBytes: SQLFragment = "(octet_length(i.body) + coalesce(octet_length(i.title), 0))"
+    private static let storedBytes = SealedSize.bytes(of: "i")
 }
 
 /// Creates an item of whose identifier nothing is left, not even a tombstone, within the plan: ``WriteItem`` for
@@ -64,6 +65,7 @@ struct CreateItem: AccountWrite {
 
     let write: WriteItem
 
+    static let joinsGroups = true
     var sealedByteCount: Int { write.sealedByteCount }
 
     static let sql: CallerSQL<Self> = """
@@ -113,6 +115,8 @@ struct WrittenItem: DecodableRow {
 struct BuryOneItem: AccountWrite {
     let burial: BuryItem
 
+    static let joinsGroups = true
+
     struct Row: Sendable {
         let header: ItemHeader
         /// Until when the content can be restored at the latest.
@@ -154,7 +158,7 @@ struct BuryOneItem: AccountWrite {
         RETURNING \(ItemHeader.columns), n.expires_at
         """
 
-    private static let bytes: SQLFragment = "(octet_length(i.body) + coalesce(octet_length(i.title), 0))"
+    private static let bytes = SealedSize.bytes(of: "i")
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(header: try ItemHeader(row: &row), restorableUntil: try row.next())

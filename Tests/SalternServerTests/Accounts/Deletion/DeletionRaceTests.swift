@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct DeletionRaceTests {
     @Test func `nothing is left, whatever is written, opened and registered meanwhile`() async throws {
-        try await TestApplication.with(connections: 4) { app in
+        try await TestApplication.with(connections: 4, tally: SessionTally(interval: 1)) { app in
             try await app.prepareAccountRows()
             // Each log-in ends a session, and notes that.
             try await app.administer("UPDATE saltern.plans SET max_sessions = 1")

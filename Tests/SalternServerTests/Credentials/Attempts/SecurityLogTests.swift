@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func `every way in which a session ends is told once`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(tally: SessionTally(interval: 1)) { app in
             try await app.administer("UPDATE saltern.plans SET max_sessions = 3")
             let ada = try await app.register()
             app.clock.advance(by: .seconds(1))

@@ -1,0 +1,107 @@
+/// Requests that write and may share a transaction: what comes while a connection commits goes out together when it has.
+///
+/// Requests that hold a key together go to one connection, so that they never wait for each other's locks; all others to
+/// whichever is free first.
+extension PoolStateMachine {
+    /// How many requests a group has at most, and how many bytes they send.
+    static var groupLimit: Int { 16 }
+    static var groupByteLimit: Int { 262_144 }
+
+    /// A connection that does nothing, for a request to be sent alone; `nil` when it has to wait for a group.
+    mutating func acquireAlone() -> ConnectionID? {
+        if isShutDown || commitsAreClosed || !queues[Lane.commits.rawValue].isEmpty { return nil }
+        guard queues[Self.anyGroupQueue].isEmpty,
+            let index = range(.commits).first(where: { isIdle($0) && queues[groupQueue($0)].isEmpty })
+        else { return nil }
+        slots[index].phase = .ready(load: 1)
+        return id(index)
+    }
+
+    /// Queues for the next group; `nil` when the queue is full, writes are refused, or the pool is shut down. When a
+    /// connection is idle, ``serveIdleCommits()`` has to be called.
+    /// - Parameter number: The same for requests that hold a key together; `nil` for one that holds its key alone.
+    mutating func waitForGroup(
+        _ request: Request, _ number: Int?, bytes: Int, until deadline: Instant
+    ) -> WaiterID? {
+        if commitsAreClosed { return nil }
+        let queue = number.map { groupQueue(slot(for: $0)) } ?? Self.anyGroupQueue
+        return enqueue(request, queue, until: deadline, bytes: bytes)
+    }
+
+    /// Gives every idle connection that commits something to do.
+    mutating func serveIdleCommits() -> [Action] {
+        if commitsAreClosed || isShutDown { return [] }
+        var actions: [Action] = []
+        for index in range(.commits) where isIdle(index) { actions += serveCommits(index) }
+        return actions
+    }
+
+    /// Who has waited longest comes first: a group, when the connection is idle, or those who go alone.
+    mutating func serveCommits(_ index: Int) -> [Action] {
+        if commitsAreClosed { return [] }
+        var actions: [Action] = []
+        while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
+            let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
+            let member = load == 0 && !slots[index].isStalled ? oldestMember(index) : nil
+            if let member, member.number < single {
+                actions.append(grantGroup(index))
+                break
+            }
+            guard single < .max, let action = serveOneShared(.commits) else { break }
+            actions.append(action)
+        }
+        return actions
+    }
+
+    private mutating func grantGroup(_ index: Int) -> Action {
+        var members: [Request] = []
+        var bytes = 0
+        while members.count < Self.groupLimit, let next = oldestMember(index),
+            members.isEmpty || next.bytes <= Self.groupByteLimit - bytes
+        {
+            guard let waiter = waiters.popFirst(of: &queues[next.queue]) else { break }
+            members.append(waiter.request)
+            bytes += min(waiter.bytes, Self.groupByteLimit + 1)
+        }
+        slots[index].phase = .ready(load: members.count)
+        if members.count == 1 { return .grant(members[0], id(index)) }
+        slots[index].hasGroup = true
+        return .grantTogether(members, id(index))
+    }
+
+    /// Who has waited longest for a group of this connection, of any, or of one which is of no use at present.
+    private func oldestMember(_ index: Int) -> (queue: Int, number: Int, bytes: Int)? {
+        var oldest: (queue: Int, number: Int, bytes: Int)?
+        func consider(_ queue: Int) {
+            guard let first = waiters.first(of: queues[queue]), first.number < oldest?.number ?? .max else { return }
+            oldest = (queue, first.number, first.bytes)
+        }
+        consider(Self.anyGroupQueue)
+        for other in range(.commits) where other == index || !isUsable(other) { consider(groupQueue(other)) }
+        return oldest
+    }
+
+    private static var anyGroupQueue: Int { 4 }
+
+    private func groupQueue(_ slot: Int) -> Int { 5 + slot - settings.readConnections }
+
+    /// The connection for requests of a key, or the next one when that is of no use at present.
+    private func slot(for number: Int) -> Int {
+        let range = range(.commits)
+        for offset in 0..<range.count {
+            let index = range.lowerBound + (number & 0xFFFF + offset) % range.count
+            if isUsable(index) { return index }
+        }
+        return range.lowerBound + (number & 0xFFFF) % range.count
+    }
+
+    private func isUsable(_ index: Int) -> Bool {
+        if case .ready = slots[index].phase { return !slots[index].isStalled }
+        return false
+    }
+
+    private func isIdle(_ index: Int) -> Bool {
+        if case .ready(load: 0) = slots[index].phase { return !slots[index].isStalled }
+        return false
+    }
+}
