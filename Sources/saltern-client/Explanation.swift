@@ -8,7 +8,8 @@ enum Explanation {
         case let error as VaultError: failure(for: error)
         case let error as StoreError: failure(for: error)
         case FolderError.vault(let error): failure(for: error)
-        case FolderError.unusable: unreadable("the folder cannot be opened, or nothing can be written in it", "unusable")
+        case FolderError.unusable:
+            unreadable("the folder cannot be opened, or nothing can be written in it", "unusable_folder")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))
         case let error as TransportError: failure(for: error)

@@ -128,7 +128,8 @@ import TransportSecurity
     @Test func `a schema that is behind is a problem, and so are too many connections`() async throws {
         try await withPatient(migrations: Schema.migrations.dropLast()) { patient in
             patient.environment["SALTERN_LOOPS"] = "256"
-            patient.environment["SALTERN_DATABASE_CONNECTIONS"] = "64"
+            patient.environment["SALTERN_READ_CONNECTIONS"] = "64"
+            patient.environment["SALTERN_COMMIT_CONNECTIONS"] = "64"
             let found = try await patient.examine()
             #expect(found.status == 1)
             #expect(found.severities["schema"] == ["problem"], "\(found.text)")

@@ -42,7 +42,8 @@ struct SyncFolder {
     let asJSON: Bool
 
     func run(_ account: OpenAccount, _ console: Console) async throws {
-        let sync = FolderSync(vault: account.vault, root: URL(filePath: folder, directoryHint: .isDirectory), settings: settings)
+        let root = URL(filePath: folder, directoryHint: .isDirectory)
+        let sync = FolderSync(vault: account.vault, root: root, settings: settings)
         if watches {
             try await sync.watch { report in try? show(report, console) }
             throw Explanation.interrupted

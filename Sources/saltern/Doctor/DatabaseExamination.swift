@@ -91,7 +91,8 @@ struct DatabaseExamination {
         guard needed <= facts.connectionLimit else {
             return Finding(
                 "database_connections", .problem,
-                text + ": raise max_connections, or lower SALTERN_LOOPS or SALTERN_DATABASE_CONNECTIONS")
+                text + ": raise max_connections, or lower SALTERN_LOOPS, SALTERN_READ_CONNECTIONS or "
+                    + "SALTERN_COMMIT_CONNECTIONS")
         }
         return Finding("database_connections", .fine, text)
     }
