@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# `saltern-client sync DIR` on two devices, which are two homes with a folder each.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+umask 077
+client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
+[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+
+# device NAME ARGUMENT…: what saltern-client does there; fills status and body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    status=0
+    body=$(env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
+    headers=$(<"$work/errors")
+}
+
+# sync_both [ARGUMENT…]: the one after the other, until each has what the other had.
+sync_both() {
+    local name
+    for name in phone laptop phone; do
+        # What was written just now counts as unfinished for two seconds.
+        wait_until 60 settled "$name" "$@" || fail "$name to be in sync"
+    done
+}
+settled() {
+    device "$1" sync "$work/$1/files" --json "${@:2}"
+    [[ $status == 0 || $status == 2 ]]
+}
+same() { diff --recursive --exclude .saltern "$work/phone/files" "$work/laptop/files" >"$work/difference"; }
+# shellcheck disable=SC2120  # wait_until gives the arguments
+in_sync() {
+    sync_both "$@"
+    same
+}
+
+mkdir --parents "$work/phone/files/letters" "$work/laptop/files"
+echo 'correct horse battery staple' >"$work/password"
+for name in phone laptop; do
+    [[ $name == phone ]] && word=register || word=login
+    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
+        --device "$name" --password-file "$work/password"
+    expect_status 0
+done
+
+scenario "a folder goes to another device, whatever is in it"
+echo 'Dear Grace,' >"$work/phone/files/letters/grace.txt"
+head --bytes 1500000 /dev/urandom >"$work/phone/files/photo.bin"
+: >"$work/phone/files/empty"
+printf '#!/bin/sh\n' >"$work/phone/files/run" && chmod 0700 "$work/phone/files/run"
+wait_until 120 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+[[ -x $work/laptop/files/run ]] || fail "the executable bit to be kept"
+
+scenario "neither names nor contents are in the stores in the clear, as far as they left the folder"
+! grep --recursive --quiet 'Dear Grace' "$work/laptop/.local" "$work/phone/.local" || fail "no content in the stores"
+
+scenario "what changes, moves or goes on one side does so on the other"
+echo 'Yours, Ada' >>"$work/laptop/files/letters/grace.txt"
+mv "$work/laptop/files/photo.bin" "$work/laptop/files/letters/picture.bin"
+rm "$work/laptop/files/empty"
+moved() { in_sync && [[ ! -e $work/phone/files/empty && -e $work/phone/files/letters/picture.bin ]]; }
+wait_until 120 moved || fail "both folders to be the same: $(<"$work/difference")"
+grep --quiet 'Yours, Ada' "$work/phone/files/letters/grace.txt" || fail "the change to be there"
+
+scenario "what was changed on both sides is kept twice"
+echo 'from the phone' >"$work/phone/files/letters/grace.txt"
+echo 'from the laptop' >"$work/laptop/files/letters/grace.txt"
+both() {
+    in_sync && grep --recursive --quiet 'from the phone' "$work/laptop/files" &&
+        grep --recursive --quiet 'from the laptop' "$work/phone/files"
+}
+wait_until 120 both || fail "both versions on both sides: $(ls -R "$work/phone/files" "$work/laptop/files")"
+
+scenario "many deletions at once wait until somebody agrees"
+for number in {1..30}; do echo "$number" >"$work/phone/files/$number.txt"; done
+wait_until 120 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+rm "$work"/phone/files/*.txt
+device phone sync "$work/phone/files" --json
+expect_status 2
+(($(json .heldThere) >= 30)) || fail "the deletions to be held: $body"
+device laptop sync "$work/laptop/files" --json
+[[ -e $work/laptop/files/7.txt ]] || fail "nothing to be deleted on the laptop"
+wait_until 120 in_sync --allow-deletions || fail "both folders to be the same: $(<"$work/difference")"
+[[ ! -e $work/laptop/files/7.txt ]] || fail "the files to be gone"
+grep --recursive --quiet --line-regexp 7 "$work/laptop/files/.saltern/trash" || fail "the trash to have them"
+
+scenario "a folder that is not there is an error, and deletes nothing"
+mv "$work/phone/files" "$work/phone/elsewhere"
+device phone sync "$work/phone/files" --json
+expect_status 65
+[[ $(jq --raw-output .error.code <<<"$headers") == unusable_folder ]] || fail "the error unusable_folder"
+mv "$work/phone/elsewhere" "$work/phone/files"
+
+scenario "while a folder is watched, what is written goes to the other device by itself"
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 </dev/null &
+phone_pid=$!
+env --ignore-environment HOME="$work/laptop" PATH="$PATH" "$client" sync "$work/laptop/files" --watch >"$work/watch-2" 2>&1 </dev/null &
+laptop_pid=$!
+echo 'Watch this.' >"$work/phone/files/watched.txt"
+wait_until 120 grep --quiet --no-messages 'Watch this' "$work/laptop/files/watched.txt" ||
+    fail "the file to arrive: $(cat "$work/watch" "$work/watch-2")"
+for pid in "$phone_pid" "$laptop_pid"; do
+    end_process "$pid" INT 60
+    result=0
+    wait "$pid" || result=$?
+    ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(cat "$work/watch" "$work/watch-2")"
+done
