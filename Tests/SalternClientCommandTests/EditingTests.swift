@@ -44,7 +44,7 @@ import Testing
 
     @Test func `whoever ends the command ends the editor`() async throws {
         try await withFile { folder, file in
-            let task = Task { try await Editor(["EDITOR": "sleep 600 #"]).edit(file, in: folder) }
+            let task = Task { try await Editor(["EDITOR": "exec sleep 600 #"]).edit(file, in: folder) }
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
         }
