@@ -53,6 +53,7 @@ wait_until 120 in_sync || fail "both folders to be the same: $(<"$work/differenc
 [[ -x $work/laptop/files/run ]] || fail "the executable bit to be kept"
 
 scenario "neither names nor contents are in the stores in the clear, as far as they left the folder"
+[[ -d $work/laptop/.local/share && -d $work/phone/.local/share ]] || fail "the stores to be where they are looked for"
 ! grep --recursive --quiet 'Dear Grace' "$work/laptop/.local" "$work/phone/.local" || fail "no content in the stores"
 
 scenario "what changes, moves or goes on one side does so on the other"
