@@ -64,6 +64,17 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 7, 27, 512, 100_000])
+    func `a document that ends in a long name is the same error in pieces of any size`(work: Int) {
+        let text = #"{"a":1,"b\u0062"# + String(repeating: "A", count: JSONParser.nameLengthLimit) + "}"
+        guard case .failure(let error) = Self.outcome(of: text, work: work) else {
+            Issue.record("it was parsed")
+            return
+        }
+        #expect(error.code == .nameTooLong)
+        #expect(error.offset == 7)
+    }
+
     @Test func `others have their turn after every slice of a large document`() async throws {
         let turns = Turns()
         let document = WipedBytes("[\"\(String(repeating: "A", count: 4 * 1_048_576))\"]".utf8)

@@ -5,9 +5,7 @@ extension JSONParsing {
     mutating func continueString(isName: Bool) throws(JSONError) -> JSONString? {
         while let byte = next {
             guard position < pause else { return nil }
-            if isName, stringEnd - stringStart > JSONParser.nameLengthLimit {
-                throw JSONError(.nameTooLong, at: stringStart - 1, limit: JSONParser.nameLengthLimit)
-            }
+            if isName { try refuseLongName() }
             switch byte {
             case ASCII.doubleQuote:
                 position += 1
@@ -24,7 +22,14 @@ extension JSONParsing {
             default: throw malformed()
             }
         }
+        // The same error, whether the end came in the piece in which the name grew too long or in a later one.
+        if isName { try refuseLongName() }
         throw malformed()
+    }
+
+    private func refuseLongName() throws(JSONError) {
+        guard stringEnd - stringStart > JSONParser.nameLengthLimit else { return }
+        throw JSONError(.nameTooLong, at: stringStart - 1, limit: JSONParser.nameLengthLimit)
     }
 
     /// Takes bytes as they are: moves them down behind what was unescaped before them.
