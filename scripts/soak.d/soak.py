@@ -30,7 +30,8 @@ ALLOWANCES = {
     "resident MB": 3.0,
     "descriptors": 6.0,
     "PostgreSQL connections": 3.0,
-    "PostgreSQL private MB": 30.0,
+    # Some twenty backends, each of which keeps what its largest statement took: less and less is added, over 45,000 requests.
+    "PostgreSQL private MB": 100.0,
     "prepared statements": 6.0,
 }
 OPERATION = re.compile(r"^    (get|put|post|delete|head):$")
