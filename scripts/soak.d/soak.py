@@ -30,7 +30,7 @@ ALLOWANCES = {
     "resident MB": 3.0,
     "descriptors": 6.0,
     "PostgreSQL connections": 3.0,
-    # Some twenty backends, each of which keeps what its largest statement took: less and less is added, over 45,000 requests.
+    # Each of some twenty backends keeps what its largest statement took: less and less is added, the longer it runs.
     "PostgreSQL private MB": 100.0,
     "prepared statements": 6.0,
 }
