@@ -30,6 +30,12 @@ import Testing
         #expect(values(hosts.options(addresses: [:], rotation: 3))?["port"] == "5432,5432")
     }
 
+    @Test func `who looks at one server names no other`() {
+        let hosts = HostList([("host", "10.0.0.1,10.0.0.2"), ("port", "1,2")])
+        #expect(values(hosts.options(addresses: [:], rotation: 3, isAlone: true))?["hostaddr"] == "10.0.0.2")
+        #expect(values(hosts.options(addresses: [:], rotation: 3, isAlone: true))?["port"] == "2")
+    }
+
     @Test func `when no name has an address there is nothing to connect to`() {
         #expect(HostList([("host", "gone")]).options(addresses: [:], rotation: 0) == nil)
     }

@@ -32,7 +32,8 @@ import Testing
     @Test func `what is sent on a connection that has just ended is told so, and does not wait for ever`() async throws
     {
         let outcomes = try await withClient { client in
-            let ended = PostgresConnection(id: ConnectionID(slot: 0, generation: -1), lane: .leases, client: client)
+            let ended = PostgresConnection(
+                id: ConnectionID(slot: 0, generation: -1), lane: .leases, rotation: 0, client: client)
             var outcomes: [Execution.Outcome] = []
             for _ in 0..<2 {
                 let execution = client.makeExecution()

@@ -26,8 +26,10 @@ public final class PostgresClient: @unchecked Sendable {
     private var timer: LoopTimer?
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
-    /// A server that does not answer at all would keep libpq from the next one: each time another is tried first.
-    private var timedOutOpenings = 0
+    /// Which of several servers is tried first.
+    var preferredServer = 0
+    /// How far from that one the next look for a server that has taken over goes.
+    var scoutedDistance = 1
     /// Why the last connection could not be opened; `nil` after one was.
     private(set) var failure: ConnectionFailure?
 
@@ -125,6 +127,7 @@ public final class PostgresClient: @unchecked Sendable {
     // MARK: Told by connections
 
     func connectionOpened(_ connection: PostgresConnection) {
+        if connection.lane == .scout { return scoutArrived(connection) }
         guard let onConnected = configuration.onConnected else { return isIntroduced(connection) }
         let bound = LoopBound(connection, loop: loop)
         Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }
@@ -145,6 +148,7 @@ public final class PostgresClient: @unchecked Sendable {
         } catch {
             // When the connection itself has ended, that says why.
             if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }
+            isOfNoUse(connection.rotation)
             return connection.end(.lost)
         }
         if connection.isOpen { isIntroduced(connection) }
@@ -166,9 +170,9 @@ public final class PostgresClient: @unchecked Sendable {
 
     func connectionEnded(_ connection: PostgresConnection, isGivenUp: Bool) {
         // Kept until the slot's next connection: the one that ended may still be on the stack.
-        let isKnown = isGivenUp && connection.backend != nil
-        if isKnown { givenUp[connection.id.slot] = connection.backend }
-        let actions = pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1), isGivenUp: isKnown)
+        let backend = isGivenUp ? connection.serverEnd?.backend : nil
+        if let backend { givenUp[connection.id.slot] = backend }
+        let actions = pool.ended(connection.id, now: loop.now, jitter: .random(in: 0...1), isGivenUp: backend != nil)
         perform(actions)
     }
 
@@ -188,7 +192,11 @@ public final class PostgresClient: @unchecked Sendable {
 
     func report(_ event: PostgresEvent) { configuration.observer?(event) }
 
-    func openingTimedOut() { timedOutOpenings += 1 }
+    /// A server that does not answer at all would keep libpq from the next one: another is tried first. Those that were
+    /// opened together and failed together say so once.
+    func isOfNoUse(_ rotation: Int) {
+        if rotation == preferredServer { preferredServer += 1 }
+    }
 
     func connectionIsRetiring(_ connection: PostgresConnection) {
         if let action = pool.retire(connection.id) { perform([action]) }
@@ -222,9 +230,11 @@ public final class PostgresClient: @unchecked Sendable {
 
     private func connect(_ id: ConnectionID) {
         givenUp[id.slot] = nil
-        let connection = PostgresConnection(id: id, lane: pool.slots[id.slot].lane, client: self)
+        let lane = pool.slots[id.slot].lane
+        let rotation = lane == .scout ? nextScoutedServer() : preferredServer
+        let connection = PostgresConnection(id: id, lane: lane, rotation: rotation, client: self)
         connections[id.slot] = connection
-        connection.open(rotation: timedOutOpenings)
+        connection.open()
     }
 
     private func resume(_ execution: Execution, _ outcome: Execution.Outcome) {
@@ -241,6 +251,7 @@ public final class PostgresClient: @unchecked Sendable {
         if later.isDue(now) { sendLater(now: now) }
         askForGivenUp()
         perform(pool.advance(to: now))
+        lookForAnotherServer(now: now)
     }
 
     func scheduleTimer() {

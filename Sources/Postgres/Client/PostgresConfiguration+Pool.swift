@@ -6,8 +6,8 @@ extension PostgresConfiguration {
             backOff: backOff, leasedIdleTimeout: leasedIdleTimeout)
     }
 
-    /// The most connections that a client opens at a time.
-    public var connectionCount: Int { readConnections + commitConnections + leasedConnections }
+    /// The most connections that a client opens at a time; one of them looks whether another server has taken over.
+    public var connectionCount: Int { readConnections + commitConnections + leasedConnections + 1 }
 
     /// What libpq is given: later keywords win.
     var connectionOptions: [(keyword: String, value: String)] {

@@ -32,6 +32,9 @@ public struct PostgresConfiguration: Sendable {
     public var silenceTimeout = Duration.seconds(20)
     /// How long a connection may commit without a word before further writes are refused.
     public var commitPatience = Duration.seconds(1)
+    /// How long a server may be silent, while it opens a connection or has something to answer, before the client looks
+    /// whether another one has taken over; and how long that look waits for each server.
+    public var takeoverPatience = Duration.seconds(1)
     /// How long a connection that served a transaction is kept for the next one.
     public var leasedIdleTimeout = Duration.seconds(60)
     /// `search_path` of every session.
@@ -45,7 +48,7 @@ public struct PostgresConfiguration: Sendable {
     /// Is told what is nobody's result, such as why connections cannot be opened. Called on the client's loop.
     public var observer: (@Sendable (PostgresEvent) -> Void)?
     /// The first and the longest wait before a connection is opened again.
-    public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(5))
+    public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(2))
 
     /// Reads a URL or keyword string (`SALTERN_DATABASE_URL`); everything that libpq knows passes through.
     /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it.

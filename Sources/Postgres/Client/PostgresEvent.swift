@@ -4,6 +4,8 @@ public enum PostgresEvent: Sendable, Hashable {
     case cannotConnect(ConnectionFailure)
     /// A connection was opened, after one could not be.
     case connected
+    /// Another server has taken over from one that was silent: the connections to that one are given up.
+    case takenOver
     /// A commit does not end: writes are refused until one does.
     case commitsStalled
     /// Commits end again.

@@ -10,6 +10,8 @@ final class ConnectionOpening {
     private var isOver = false
     /// Why a server's name has no address.
     private(set) var resolutionFailure: ConnectionFailure?
+    /// Whether there are several servers.
+    private(set) var hasChoice = false
 
     /// - Parameter completion: Takes the connection over; nil when there is none to be had.
     init(loop: EventLoop, completion: @escaping (ConnectionHandle?) -> Void) {
@@ -23,17 +25,21 @@ final class ConnectionOpening {
     }
 
     /// Starts to connect.
-    /// - Parameter rotation: Which of several servers is tried first.
-    func start(_ hosts: HostList, rotation: Int) {
+    /// - Parameters:
+    ///   - rotation: Which of several servers is tried first.
+    ///   - isAlone: Whether no other is tried.
+    func start(_ hosts: HostList, rotation: Int, isAlone: Bool) {
         let names = hosts.names
-        if names.isEmpty { return connect(hosts.options(addresses: [:], rotation: rotation)) }
+        if names.isEmpty {
+            return connect(hosts.options(addresses: [:], rotation: rotation, isAlone: isAlone))
+        }
         let bound = LoopBound(self, loop: loop)
         HostResolver.resolve(names, loop: loop) { resolved in
             let opening = bound.value
             // It may have been given up while the names were looked up.
             guard !opening.isOver else { return }
             opening.resolutionFailure = resolved.failure
-            opening.connect(hosts.options(addresses: resolved.addresses, rotation: rotation))
+            opening.connect(hosts.options(addresses: resolved.addresses, rotation: rotation, isAlone: isAlone))
         }
     }
 
@@ -46,6 +52,7 @@ final class ConnectionOpening {
     }
 
     private func connect(_ options: HostList.Options?) {
+        hasChoice = options?.contains { $0.keyword == "hostaddr" && $0.value.contains(",") } ?? false
         guard let options, let handle = ConnectionHandle(starting: options) else { return completion(nil) }
         self.handle = handle
         guard PQstatus(handle.pointer) != CONNECTION_BAD else { return completion(nil) }

@@ -39,8 +39,9 @@ struct HostList {
 
     /// The options with an address for every server: one server for each address of a name, in order, turned so that
     /// the server at `rotation` is tried first.
+    /// - Parameter isAlone: Whether no other server is tried.
     /// - Returns: `nil` when no server is left.
-    func options(addresses: [String: [String]], rotation: Int) -> Options? {
+    func options(addresses: [String: [String]], rotation: Int, isAlone: Bool = false) -> Options? {
         if servers.isEmpty { return options }
         var resolved: [(server: Server, address: String)] = []
         for server in servers {
@@ -52,7 +53,7 @@ struct HostList {
         }
         if resolved.isEmpty { return nil }
         let first = rotation % resolved.count
-        let turned = resolved[first...] + resolved[..<first]
+        let turned = isAlone ? [resolved[first]] : resolved[first...] + resolved[..<first]
         return options.filter { $0.keyword != "host" && $0.keyword != "port" } + [
             ("host", turned.map(\.server.host).joined(separator: ",")),
             ("hostaddr", turned.map(\.address).joined(separator: ",")),

@@ -10,7 +10,9 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     let id: ConnectionID
-    private let lane: PoolStateMachine<Execution>.Lane
+    let lane: PoolStateMachine<Execution>.Lane
+    /// Which of several servers was tried first.
+    let rotation: Int
     // The client closes its connections before it goes.
     private unowned let client: PostgresClient
     private let loop: EventLoop
@@ -23,7 +25,9 @@ final class PostgresConnection: TurnEndObserver {
     private var preparationErrors: [Int: PostgresError] = [:]
     private let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is known.
-    private(set) var backend: Backend?
+    private(set) var serverEnd: ServerEnd?
+    /// Whether another server has taken over from this one.
+    private var isSuperseded = false
     /// Why it is of no use, when it is not the connection itself that says so.
     private var failure: ConnectionFailure?
     /// Whether the client was told that a commit is silent.
@@ -43,13 +47,15 @@ final class PostgresConnection: TurnEndObserver {
     var asksForTurnEnd = false
     private var isBroken = false
 
-    init(id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, client: PostgresClient) {
+    init(id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, client: PostgresClient) {
         self.id = id
         self.lane = lane
+        self.rotation = rotation
         self.client = client
         loop = client.loop
         lastHeard = loop.now
-        openingDeadline = loop.now + client.configuration.connectTimeout
+        let configuration = client.configuration
+        openingDeadline = loop.now + (lane == .scout ? configuration.takeoverPatience : configuration.connectTimeout)
     }
 
     /// Whether requests can be sent.
@@ -66,15 +72,16 @@ final class PostgresConnection: TurnEndObserver {
 
     // MARK: Opening
 
-    /// Starts to connect. `rotation` says which of several servers is tried first.
-    func open(rotation: Int) {
+    /// Starts to connect.
+    func open() {
         let opening = ConnectionOpening(loop: loop) { [unowned self] handle in
             guard let handle else { return end(.lost) }
             self.handle = handle
             setUp(handle.pointer)
         }
         self.opening = opening
-        opening.start(HostList(client.configuration.connectionOptions), rotation: rotation)
+        let hosts = HostList(client.configuration.connectionOptions)
+        opening.start(hosts, rotation: rotation, isAlone: lane == .scout)
     }
 
     private func setUp(_ connection: OpaquePointer) {
@@ -86,7 +93,7 @@ final class PostgresConnection: TurnEndObserver {
         execution.completion = { [unowned self, unowned execution] outcome in
             if case .failed(.server(let error)) = outcome { failure = .server(error.state) }
             guard case .succeeded = outcome else { return end(.lost) }
-            backend = (try? execution.takeRows(of: SetUpSession.self, at: 0))?.first
+            serverEnd = (try? execution.takeRows(of: SetUpSession.self, at: 0))?.first
             phase = .open
             client.connectionOpened(self)
         }
@@ -362,8 +369,31 @@ final class PostgresConnection: TurnEndObserver {
         watch = nil
         handle = nil
         for (execution, verdict) in pipeline.end() { settle(execution, verdict) }
-        if wasOpening && reason == .lost { client.connectionFailed(failure ?? .other) }
+        if wasOpening && reason == .lost && lane != .scout { client.connectionFailed(failure ?? .other) }
         client.connectionEnded(self, isGivenUp: reason == .silent)
+    }
+
+    /// Whether the server has owed an answer for long enough to ask who is the primary.
+    func isSilent(_ now: ContinuousClock.Instant) -> Bool {
+        if phase == .closed || phase == .open && pipeline.isIdle { return false }
+        return now >= lastHeard + client.configuration.takeoverPatience
+    }
+
+    /// Another server is the primary now. What is under way may still be answered, but is not waited for.
+    func supersede(now: ContinuousClock.Instant) {
+        switch phase {
+        case .opening, .settingUp:
+            // With one server only, it is slow.
+            guard isSilent(now), opening?.hasChoice == true else { return }
+            failure = failure ?? .timedOut
+            end(.lost)
+        case .open:
+            isSuperseded = true
+            isRetiring = true
+            client.connectionIsRetiring(self)
+            checkDeadlines(now: now)
+        case .closed: break
+        }
     }
 
     /// Gives the connection up when it takes too long to open or the server is silent for too long.
@@ -372,11 +402,12 @@ final class PostgresConnection: TurnEndObserver {
         case .opening, .settingUp:
             if now >= openingDeadline {
                 failure = failure ?? opening?.resolutionFailure ?? .timedOut
-                client.openingTimedOut()
+                if lane != .scout { client.isOfNoUse(rotation) }
                 end(.lost)
             }
         case .open:
             if pipeline.isIdle { return }
+            if isSuperseded && isSilent(now) { return end(.lost) }
             if now >= lastHeard + client.configuration.silenceTimeout { return end(.silent) }
             let isCommitting = lane == .commits || commitsUnderWay > 0
             if isCommitting, !isStalled, now >= lastHeard + client.configuration.commitPatience {

@@ -11,21 +11,32 @@ struct SetUpSession: Statement {
             set_config('idle_in_transaction_session_timeout', \(\.configuration.idleInTransactionTimeout.setting),
                 false),
             set_config('search_path', \(\.configuration.searchPath), false),
-            set_config('enable_bitmapscan', 'off', false), pid, backend_start
+            set_config('enable_bitmapscan', 'off', false), pid, backend_start, pg_postmaster_start_time(),
+            pg_is_in_recovery()
         FROM pg_stat_get_activity(pg_backend_pid())
         """
 
     let configuration: PostgresConfiguration
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Backend {
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ServerEnd {
         for _ in 0..<5 { row.skip() }
-        return Backend(pid: try row.next(), startedAt: try row.next())
+        return ServerEnd(
+            backend: Backend(pid: try row.next(), startedAt: try row.next()), serverStartedAt: try row.next(),
+            isStandby: try row.next())
     }
 }
 
 extension Duration {
     /// As a setting of PostgreSQL, which reads a number without unit as milliseconds, and 0 as "no limit".
     fileprivate var setting: String { String(max(0, (microseconds + 999) / 1_000)) }
+}
+
+/// What a connection leads to.
+struct ServerEnd {
+    var backend: Backend
+    /// Tells this server from others, and from itself before a restart.
+    var serverStartedAt: Timestamp
+    var isStandby: Bool
 }
 
 /// The server's end of a connection.

@@ -7,7 +7,7 @@ extension PoolStateMachine {
             switch slots[index].phase {
             case .waitingToConnect(let until) where until <= now:
                 slots[index].phase = .absent
-                if slots[index].lane != .leases { actions.append(connect(index)) }
+                if slots[index].lane == .reads || slots[index].lane == .commits { actions.append(connect(index)) }
             case .idle(let since) where since + settings.leasedIdleTimeout <= now:
                 // Nobody gets it any more; the caller tells when it is closed.
                 slots[index].phase = .leased(isLong: false)

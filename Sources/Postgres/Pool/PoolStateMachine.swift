@@ -9,6 +9,8 @@ struct PoolStateMachine<Request> {
     /// What a connection is for.
     enum Lane: Int {
         case reads, commits, leases
+        /// One connection that looks whether another server has taken over; see ``scout()``.
+        case scout
     }
 
     struct Settings {
@@ -96,6 +98,7 @@ struct PoolStateMachine<Request> {
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
+        slots.append(Slot(lane: .scout))
     }
 
     static var longQueue: Int { 3 }
@@ -106,7 +109,8 @@ struct PoolStateMachine<Request> {
         return switch lane {
         case .reads: 0..<settings.readConnections
         case .commits: settings.readConnections..<commits
-        case .leases: commits..<slots.count
+        case .leases: commits..<slots.count - 1
+        case .scout: slots.count - 1..<slots.count
         }
     }
 
@@ -192,11 +196,18 @@ struct PoolStateMachine<Request> {
         return actions
     }
 
-    /// The connection is of no more use to new requests (its server has become a standby): those under way finish.
+    /// The connection is of no more use to new requests (its server is the primary no more): those under way finish.
     mutating func retire(_ id: ConnectionID) -> Action? {
-        guard isCurrent(id), case .ready(let load) = slots[id.slot].phase else { return nil }
-        slots[id.slot].phase = .retiring(load: load)
-        return load == 0 ? .close(id) : nil
+        guard isCurrent(id) else { return nil }
+        switch slots[id.slot].phase {
+        case .ready(let load):
+            slots[id.slot].phase = .retiring(load: load)
+            return load == 0 ? .close(id) : nil
+        case .idle:
+            slots[id.slot].phase = .leased(isLong: false)
+            return .close(id)
+        default: return nil
+        }
     }
 
     // MARK: Connections
@@ -210,6 +221,10 @@ struct PoolStateMachine<Request> {
         if lane == .leases {
             slots[id.slot].phase = .idle(since: now)
             return serveLeaseWaiters()
+        }
+        if lane == .scout {
+            slots[id.slot].phase = .retiring(load: 0)
+            return [.close(id)]
         }
         slots[id.slot].phase = .ready(load: 0)
         if lane == .reads { return serveShared(lane) }
@@ -239,6 +254,7 @@ struct PoolStateMachine<Request> {
     }
 
     private mutating func replace(_ index: Int, failed: Bool, now: Instant, jitter: Double) -> [Action] {
+        if slots[index].lane == .scout { return scoutEnded(failed: failed, now: now) }
         if !failed && slots[index].lane == .leases { return serveLeaseWaiters() }
         let exponent = min(max(slots[index].failures - 1, 0), 16)
         let delay = min(settings.backOff.lowerBound * (1 << exponent), settings.backOff.upperBound)

@@ -58,6 +58,21 @@ public struct TemporaryCluster: Sendable {
         try await run([tools + "pg_ctl", "stop", "--wait", "--pgdata", data, "--mode", mode.rawValue])
     }
 
+    /// The server's process and those of its sessions stop where they are, as with a machine or a disk that hangs.
+    public func freeze() async throws { try await signal("STOP") }
+
+    /// They go on.
+    public func thaw() async throws { try await signal("CONT") }
+
+    private func signal(_ name: String) async throws {
+        // PostgreSQL gives each of its processes a session of its own.
+        try await loop.run { [data] in
+            try Subprocess.run([
+                "bash", "-c", "p=$(head -n 1 \"$0/postmaster.pid\"); kill -\(name) \"$p\" $(pgrep -P \"$p\")", data,
+            ])
+        }
+    }
+
     private var data: String { directory + "/data" }
 
     private init() throws {

@@ -26,6 +26,7 @@ final class DatabaseReport: Sendable {
             if isNew { log.write(.error, "database_not_connected", ["reason": failure]) }
         case .connected:
             if state.withLock({ $0.failure.take() }) != nil { log.write(.info, "database_connected") }
+        case .takenOver: log.write(.warning, "database_taken_over")
         case .commitsStalled:
             let isNew = state.withLock { state in
                 state.stalledLoops += 1

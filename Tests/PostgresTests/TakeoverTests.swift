@@ -1,0 +1,142 @@
+import EventLoop
+import SalternTesting
+import Testing
+
+@testable import Postgres
+
+/// A server that does not answer any more, and another one that does.
+@Suite(.timeLimit(.minutes(10))) struct TakeoverTests {
+    /// The server as a client names it in its place among several.
+    private static func host(_ cluster: TemporaryCluster) -> Substring {
+        cluster.url.split(separator: "@")[1].split(separator: "/")[0]
+    }
+
+    private static func configure(_ configuration: inout PostgresConfiguration, readConnections: Int = 2) {
+        configuration.backOff = .milliseconds(10)...(.milliseconds(100))
+        configuration.takeoverPatience = .milliseconds(300)
+        configuration.readConnections = readConnections
+        configuration.commitConnections = 2
+        configuration.leasedConnections = 2
+    }
+
+    @Test func `a frozen server is left for the one that has taken over, with its idle connections`() async throws {
+        let events = EventRecorder()
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { second in
+                let url = "postgresql://postgres@\(Self.host(first)),\(Self.host(second))/postgres"
+                try await withClient(
+                    {
+                        Self.configure(&$0)
+                        $0.observer = { events.record($0) }
+                    }, url: url
+                ) { client in
+                    let before = try await client.execute(ServerStart())
+                    // An idle lease, which the next transaction would be given.
+                    _ = try await client.withConnection { try await $0.execute(ServerStart()) }
+                    try await first.freeze()
+                    let waiting = (0..<4).map { _ in
+                        Task(executorPreference: client.loop) { try await client.execute(ServerStart()) }
+                    }
+                    var errors: [any Error] = []
+                    for task in waiting {
+                        do { _ = try await task.value } catch { errors.append(error) }
+                    }
+                    #expect(errors.count == 4)
+                    #expect(errors.allSatisfy { ($0 as? PostgresError)?.isTransient == true }, "\(errors)")
+                    let after = try await client.execute(ServerStart())
+                    #expect(before != after)
+                    #expect(try await client.withConnection { try await $0.execute(ServerStart()) } == after)
+                    try await first.thaw()
+                    for _ in 0..<20 { #expect(try await client.execute(ServerStart()) == after) }
+                }
+            }
+        }
+        #expect(events.events.filter { $0 == .takenOver } == [.takenOver])
+    }
+
+    @Test func `a slow server that is the only one is waited for`() async throws {
+        let events = EventRecorder()
+        try await TemporaryCluster.with { cluster in
+            try await withClient(
+                {
+                    Self.configure(&$0)
+                    $0.observer = { events.record($0) }
+                }, url: cluster.url
+            ) { client in
+                let before = try await client.execute(ServerStart())
+                let slow = Task(executorPreference: client.loop) { try await client.execute(Sleep(seconds: 3)) }
+                try await cluster.freeze()
+                let waiting = Task(executorPreference: client.loop) { try await client.execute(ServerStart()) }
+                try await Task.sleep(for: .seconds(2))
+                try await cluster.thaw()
+                #expect(try await waiting.value == before)
+                _ = try await slow.value
+            }
+        }
+        #expect(!events.events.contains(.takenOver))
+    }
+
+    @Test func `openings that hang on the first server are begun again at the one that answers`() async throws {
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { second in
+                try await first.freeze()
+                let url = "postgresql://postgres@\(Self.host(first)),\(Self.host(second))/postgres"
+                try await withClient({ Self.configure(&$0) }, url: url) { client in
+                    let found = try await client.execute(ServerStart())
+                    #expect(try await client.withConnection { try await $0.execute(ServerStart()) } == found)
+                }
+                try await first.thaw()
+            }
+        }
+    }
+}
+
+struct ServerStart: Statement {
+    typealias Row = Timestamp
+    static let sql: SQL<Self> = "SELECT pg_postmaster_start_time()"
+    static let isReadOnly = true
+}
+
+/// The pool's part in it.
+@Suite struct ScoutTests {
+    private typealias Pool = PoolStateMachine<String>
+    private let start = ContinuousClock.now
+    private func text(_ actions: [Pool.Action]) -> [String] { PoolStateMachineTests.text(actions) }
+    private func text(_ action: Pool.Action?) -> String? { action.map(PoolStateMachineTests.text) }
+
+    @Test func `one scout at a time, closed when it has arrived, and pauses between them`() {
+        var pool = PoolStateMachineTests.makeOpenPool(reads: 1, commits: 1, leased: 1, now: start)
+        let id = ConnectionID(slot: 3, generation: 0)
+        #expect(text(pool.scout()) == "connect 3.0")
+        #expect(pool.scout() == nil)
+        #expect(text(pool.connected(id, now: start)) == ["close 3.0"])
+        #expect(pool.ended(id, now: start, jitter: 0).isEmpty)
+        #expect(pool.scout() == nil)
+        #expect(pool.advance(to: start + .milliseconds(999)).isEmpty)
+        #expect(pool.scout() == nil)
+        #expect(pool.advance(to: start + .seconds(1)).isEmpty, "nothing is opened unasked")
+        #expect(text(pool.scout()) == "connect 3.1")
+        #expect(pool.ended(ConnectionID(slot: 3, generation: 1), now: start, jitter: 0).isEmpty)
+        #expect(pool.advance(to: start + .milliseconds(200)).isEmpty)
+        #expect(text(pool.scout()) == "connect 3.2")
+    }
+
+    @Test func `a scout gives nobody a connection and keeps no pool from ending`() {
+        var pool = PoolStateMachineTests.makeOpenPool(reads: 1, commits: 0, leased: 0, now: start)
+        _ = pool.scout()
+        #expect(pool.acquireShared(.reads) == ConnectionID(slot: 0, generation: 0))
+        #expect(text(pool.shutDown()) == ["close 1.0"])
+        #expect(pool.ended(ConnectionID(slot: 1, generation: 0), now: start, jitter: 0).isEmpty)
+        #expect(text(pool.releaseShared(ConnectionID(slot: 0, generation: 0))) == ["close 0.0"])
+        #expect(text(pool.ended(ConnectionID(slot: 0, generation: 0), now: start, jitter: 0)) == ["finished"])
+        #expect(pool.scout() == nil)
+    }
+
+    @Test func `who waits to connect does so at once when a server is known to answer`() {
+        var pool = PoolStateMachineTests.makePool(reads: 2, commits: 0, leased: 1)
+        _ = pool.start()
+        for slot in 0..<2 { _ = pool.ended(ConnectionID(slot: slot, generation: 0), now: start, jitter: 1) }
+        #expect(text(pool.hurry()) == ["connect 0.1", "connect 1.1"])
+        #expect(pool.hurry().isEmpty)
+    }
+}
