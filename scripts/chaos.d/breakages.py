@@ -30,11 +30,16 @@ class World:
     disk: str
     work: str
     frozen_seconds: float
+    #: Whether the network is our own, so that it can be broken.
+    has_network: bool
 
 
 class Breakage(ABC):
     name: ClassVar[str]
     says: ClassVar[str]
+    needs_network: ClassVar[bool] = False
+    #: What it has to tell about the last round.
+    note = ""
 
     def prepare(self, world: World) -> None:
         """Before anybody writes."""
@@ -158,7 +163,3 @@ class Clock(Breakage):
 
     def file(self, world: World) -> str:
         return os.path.join(world.work, "clock")
-
-
-def every_breakage() -> list[Breakage]:
-    return [Kill(), Crash(), FewDescriptors(), FullDisk(), Clock(), Freeze()]

@@ -13,8 +13,9 @@ import sys
 import threading
 import time
 
-from breakages import Breakage, World, every_breakage
+from breakages import Breakage, Clock, Crash, FewDescriptors, Freeze, FullDisk, Kill, World
 from counters import contradictions
+from failover import FreezePrimary, LosePrimary, SwallowPackets
 from processes import Recipe, Supervised, wait_until
 from writer import TROUBLE, Writer
 
@@ -35,7 +36,9 @@ class Chaos:
         superuser = Database(options.superuser_database)
         wait_until(30, lambda: answers(superuser), "PostgreSQL")
         server = Supervised(Recipe([options.executable, "serve"], os.path.join(options.work, "server.log")))
-        self.world = World(server, postgres, superuser, self.target, options.disk, options.work, options.freeze)
+        self.world = World(
+            server, postgres, superuser, self.target, options.disk, options.work, options.freeze, options.network
+        )
         self.recovery = 0.0
         self.writers = [Writer(self.target, loopback(70, number), number) for number in range(WRITERS)]
 
@@ -59,6 +62,17 @@ class Chaos:
         """One round. What is wrong."""
         dice = random.Random(seed)
         breakage.prepare(self.world)
+        try:
+            self.break_while_they_write(breakage, dice, seed)
+            self.look()
+        finally:
+            breakage.tidy(self.world)
+        complaints = [complaint for writer in self.writers for complaint in writer.complaints]
+        for writer in self.writers:
+            writer.complaints = []
+        return complaints + contradictions(self.world.superuser)
+
+    def break_while_they_write(self, breakage: Breakage, dice: random.Random, seed: int) -> None:
         wait_until(RECOVERY, self.is_serving, "the server to serve")
         over = threading.Event()
         threads = [
@@ -77,12 +91,6 @@ class Chaos:
             over.set()
             for thread in threads:
                 thread.join(60)
-        self.look()
-        breakage.tidy(self.world)
-        complaints = [complaint for writer in self.writers for complaint in writer.complaints]
-        for writer in self.writers:
-            writer.complaints = []
-        return complaints + contradictions(self.world.superuser)
 
     def look(self) -> None:
         """All writers at once. What is not answered is a complaint: nothing is broken now."""
@@ -126,7 +134,8 @@ def say(text: str) -> None:
 
 
 def chosen(options: argparse.Namespace) -> list[Breakage]:
-    breakages = every_breakage()
+    breakages: list[Breakage] = [Kill(), Crash(), FewDescriptors(), FullDisk(), Clock(), Freeze()]
+    breakages += [FreezePrimary(), SwallowPackets(), LosePrimary()]
     if options.only:
         names = options.only.split(",")
         if unknown := set(names) - {breakage.name for breakage in breakages}:
@@ -135,6 +144,9 @@ def chosen(options: argparse.Namespace) -> list[Breakage]:
     if not options.disk:
         say("only root can mount a small disk: it is not filled")
         breakages = [breakage for breakage in breakages if breakage.name != "full"]
+    if not options.network:
+        say("only root can have a network of its own: it loses no packets")
+        breakages = [breakage for breakage in breakages if not breakage.needs_network]
     return breakages
 
 
@@ -154,6 +166,7 @@ def run(options: argparse.Namespace) -> int:
             say(
                 f"round {number + 1:3}  {breakage.name:12} seed {seed:<12} {acknowledged:6} writes acknowledged, "
                 f"{lost:4} unknown, serving after {chaos.recovery:4.1f} s, {time.monotonic() - started:5.1f} s in all"
+                + (f"; {breakage.note}" if breakage.note else "")
             )
             for complaint in complaints[:20]:
                 say(f"error: {complaint}")
@@ -173,12 +186,13 @@ def main() -> None:
     parser.add_argument(
         "--seed", type=int, default=int.from_bytes(os.urandom(4)), help="the first round's; it is printed"
     )
-    parser.add_argument("--only", help="some of kill, crash, descriptors, full, clock, freeze")
+    parser.add_argument("--only", help="names of breakages; see scripts/chaos --help")
     parser.add_argument("--freeze", type=float, default=20, help="seconds for which PostgreSQL is stopped (default 20)")
     parser.add_argument("--port", type=int, required=True, help=argparse.SUPPRESS)
     for name in ["certificate", "executable", "postgres", "superuser-database", "work"]:
         parser.add_argument(f"--{name}", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--disk", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--network", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not 1 <= options.rounds <= 10_000:
         parser.error("--rounds goes from 1 to 10,000")
