@@ -12,6 +12,11 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
         rawValue = descriptor
     }
 
+    /// Another descriptor for what `descriptor` stands for, which is not given to programs that this one starts.
+    public init(copying descriptor: CInt) throws(EventLoopError) {
+        try self.init(takingOwnershipOf: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), from: "fcntl")
+    }
+
     /// Gives the descriptor away; the caller closes it.
     public consuming func release() -> CInt {
         let descriptor = rawValue

@@ -18,11 +18,12 @@ public final class HTTPServer: Sendable {
     ///   - address: Where to listen.
     ///   - context: The TLS context of new connections; nil speaks plain HTTP, which is for a loopback listener only.
     ///   - configuration: Limits and deadlines.
+    ///   - inherited: Sockets that listen at `address` already, to be taken over instead of binding.
     ///   - loops: Running loops, each with the responder of its requests. At least one.
     /// - Throws: ``ListenError``.
     public init(
         address: SocketAddress, context: TLSServerContext?, configuration: HTTPServerConfiguration = .init(),
-        loops: [(loop: EventLoop, responder: any Responder)]
+        inherited: ListeningSockets? = nil, loops: [(loop: EventLoop, responder: any Responder)]
     ) async throws {
         precondition(context != nil || address.isLoopback, "plain HTTP is for loopback addresses only")
         let quota = ConnectionQuota(configuration)
@@ -30,16 +31,25 @@ public final class HTTPServer: Sendable {
         var listeners: [LoopBound<HTTPListener>] = []
         var bound = address
         do {
-            for (loop, responder) in loops {
+            for (index, (loop, responder)) in loops.enumerated() {
                 let target = bound
-                let joins = !listeners.isEmpty
                 let (listener, port) = try await loop.run {
-                    let socket = try ListeningSocket(binding: target, joining: joins)
-                    let port = socket.port
                     let listener = HTTPListener(
                         loop: loop, responder: responder, configuration: configuration, quota: quota,
                         statistics: statistics, context: context)
-                    listener.start(socket)
+                    var port = target.port
+                    if let inherited {
+                        for raw in try inherited.copies(forLoop: index, of: loops.count) {
+                            let descriptor = try OwnedDescriptor(takingOwnershipOf: raw)
+                            let socket = try ListeningSocket(inheriting: descriptor, at: target)
+                            port = socket.port
+                            listener.start(socket)
+                        }
+                    } else {
+                        let socket = try ListeningSocket(binding: target, joining: index > 0)
+                        port = socket.port
+                        listener.start(socket)
+                    }
                     return (LoopBound(listener, loop: loop), port)
                 }
                 listeners.append(listener)
@@ -86,6 +96,13 @@ public final class HTTPServer: Sendable {
                 listener.value.responder = responder
             }
         }
+    }
+
+    /// Copies of the sockets, for another process that goes on to accept from them.
+    public func copyListeningSockets() async -> ListeningSockets {
+        var copies: [CInt] = []
+        for listener in listeners { copies += await listener.loop.run { listener.value.copyListeningSockets() } }
+        return ListeningSockets(takingOwnershipOf: copies)
     }
 
     /// Accepts nothing more, lets requests that are under way finish, and closes what is left after `deadline`.

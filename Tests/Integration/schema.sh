@@ -35,7 +35,7 @@ serve_elsewhere() (
     # shellcheck source=/dev/null
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
-    timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
+    exec timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
 )
 refused serve_elsewhere
 sleep 1.2 # A node asks its database at most once a second.
@@ -48,6 +48,22 @@ query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'
 sleep 1.2 # A node asks its database at most once a second.
 request GET /v1/health/ready
 expect_status 200
+
+scenario "a schema of the next release is served, when that says that it can be"
+query "INSERT INTO saltern.schema_migrations (version, name, checksum, oldest_program)
+    VALUES (9999, 'from_the_next_release', sha256(''), 1)"
+refused saltern migrate up
+refused saltern migrate verify
+sleep 1.2 # A node asks its database at most once a second.
+request GET /v1/health/ready
+expect_status 200
+serve_elsewhere >"$work/second.log" 2>&1 </dev/null &
+second=$!
+second_is_started_or_gone() { is_gone "$second" || grep -q server_started "$work/second.log"; }
+wait_until 50 second_is_started_or_gone || fail "a second server to start"
+kill -TERM "$second"
+wait "$second" || fail "the second server to start and to end cleanly: $(cat "$work/second.log")"
+query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'
 
 scenario "a migration that was changed after it had been applied is noticed"
 query "UPDATE saltern.schema_migrations SET checksum = sha256('another') WHERE version = 1"

@@ -43,7 +43,7 @@ import Testing
             let both = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
             #expect(try await both.status().map { $0.appliedAt != nil } == [true, false])
             #expect(try await both.up().map(\.version) == [2])
-            try await both.requireCurrent()
+            try await both.requireCompatible()
             #expect(try await both.status().map { $0.appliedAt != nil } == [true, true])
             let count = try await withClient(url: database.ownerURL) { try await $0.execute(NoteCount()) }
             #expect(count == [2])
@@ -103,7 +103,7 @@ import Testing
             ] as [([Migration], MigrationFinding)] {
                 let migrator = try migrator(database.serverURL, migrations, loop)
                 #expect(try await migrator.verify() == [finding])
-                await #expect(throws: MigrationError.self) { try await migrator.requireCurrent() }
+                await #expect(throws: MigrationError.self) { try await migrator.requireCompatible() }
                 let error = await #expect(throws: MigrationError.self) {
                     try await self.migrator(database.ownerURL, migrations, loop).up()
                 }
@@ -126,11 +126,57 @@ import Testing
             let loop = try EventLoop(name: "migrator")
             try loop.start()
             defer { loop.stop() }
-            try await migrator(database.serverURL, [Self.notes], loop).requireCurrent()
+            try await migrator(database.serverURL, [Self.notes], loop).requireCompatible()
             let error = await #expect(throws: MigrationError.self) {
-                try await migrator(database.serverURL, [Self.notes, Self.more], loop).requireCurrent()
+                try await migrator(database.serverURL, [Self.notes, Self.more], loop).requireCompatible()
             }
             #expect("\(try #require(error))".contains("saltern migrate up"))
+        }
+    }
+
+    @Test func `a release works with the schema of the next until that is finished`() async throws {
+        let widened = Migration(
+            version: 2, name: "widened",
+            sql: """
+                -- A column that the release before does not know.
+                -- compatible with: 1
+
+                ALTER TABLE saltern.notes ADD COLUMN title text
+                """)
+        let narrowed = Migration(
+            version: 3, name: "narrowed",
+            sql: """
+                -- phase: finish
+                ALTER TABLE saltern.notes DROP COLUMN body
+                """)
+        #expect(widened.oldestProgram == 1 && !widened.isFinishing)
+        #expect(narrowed.oldestProgram == 3 && narrowed.isFinishing)
+        try await withEmptyDatabase { database, loop in
+            let old = try migrator(database.ownerURL, [Self.notes], loop)
+            let new = try migrator(database.ownerURL, [Self.notes, widened, narrowed], loop)
+            try await old.up()
+            await #expect(throws: MigrationError.self) { try await new.requireCompatible() }
+            #expect(try await new.up().map(\.version) == [2])
+            for migrator in [old, new] { try await migrator.requireCompatible() }
+            #expect(try await old.verify() == [.ahead(version: 2, name: "widened")])
+            #expect(try await new.verify() == [.notFinished(version: 3, name: "narrowed")])
+            await #expect(throws: MigrationError.self) { try await old.up() }
+            #expect(try await new.up().isEmpty)
+            #expect(try await new.finish().map(\.version) == [3])
+            #expect(try await new.verify().isEmpty)
+            await #expect(throws: MigrationError.self) { try await old.requireCompatible() }
+        }
+    }
+
+    @Test func `what a release has not finished, the next one's up does`() async throws {
+        let narrowed = Migration(
+            version: 2, name: "narrowed", sql: "-- phase: finish\nALTER TABLE saltern.notes DROP COLUMN body")
+        let next = Migration(version: 3, name: "next", sql: "ALTER TABLE saltern.notes ADD COLUMN title text")
+        try await withEmptyDatabase { database, loop in
+            #expect(try await migrator(database.ownerURL, [Self.notes, narrowed], loop).up().map(\.version) == [1])
+            let later = try migrator(database.ownerURL, [Self.notes, narrowed, next], loop)
+            #expect(try await later.up().map(\.version) == [2, 3])
+            #expect(try await later.finish().isEmpty)
         }
     }
 

@@ -22,8 +22,8 @@ final class HTTPListener {
     private var dateSecond = -1
     private var dateValue = HTTPDate(secondsSinceEpoch: 0)
 
-    private var socket: ListeningSocket?
-    private var watch: DescriptorWatch?
+    /// One socket, or more when it took over those of a process that had more loops.
+    private var acceptors: [Acceptor] = []
     private var retryTimer: LoopTimer?
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
     private var drained: CheckedContinuation<Void, Never>?
@@ -49,11 +49,14 @@ final class HTTPListener {
     deinit { readBuffer.deallocate() }
 
     func start(_ socket: consuming ListeningSocket) {
-        let watch = DescriptorWatch(loop: loop, descriptor: socket.rawValue) { [unowned self] _ in acceptWaiting() }
-        self.socket = consume socket
-        self.watch = watch
-        retryTimer = LoopTimer(loop: loop) { [unowned self] in self.watch?.setReading(true) }
-        watch.setReading(true)
+        let acceptor = Acceptor(socket, loop: loop) { [unowned self] in acceptWaiting($0) }
+        acceptors.append(acceptor)
+        retryTimer = LoopTimer(loop: loop) { [unowned self] in for acceptor in acceptors { acceptor.resume() } }
+    }
+
+    /// Copies, which the caller closes.
+    func copyListeningSockets() -> [CInt] {
+        acceptors.compactMap { try? OwnedDescriptor(copying: $0.socket.rawValue).release() }
     }
 
     /// Why nothing more is taken on for now.
@@ -97,22 +100,20 @@ final class HTTPListener {
     }
 
     private func stopAccepting() {
-        watch?.cancel()
-        watch = nil
+        for acceptor in acceptors { acceptor.stop() }
+        acceptors.removeAll()
         retryTimer?.cancel()
         retryTimer = nil
-        socket = nil
     }
 
-    private func acceptWaiting() {
+    private func acceptWaiting(_ acceptor: Acceptor) {
         for _ in 0..<Self.acceptsPerTurn {
-            guard let accepted = socket?.accept() else { return }
-            switch consume accepted {
+            switch acceptor.socket.accept() {
             case .connection(let descriptor, let client): open(descriptor, client)
             case .none: return
             case .exhausted:
                 // The waiting connection stays readable: without a pause the loop would spin.
-                watch?.setReading(false)
+                acceptor.pause()
                 retryTimer?.schedule(after: Self.exhaustionPause)
                 return
             }

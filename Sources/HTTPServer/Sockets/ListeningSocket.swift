@@ -45,12 +45,16 @@ struct ListeningSocket: ~Copyable {
         guard listen(raw, 4_096) == 0 else { throw failure("listen") }
         if !joining, !Self.enable(SO_REUSEPORT, level: SOL_SOCKET, on: raw) { throw failure("setsockopt") }
 
-        var bound = sockaddr_storage()
-        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-        let named = withUnsafeMutablePointer(to: &bound) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(raw, $0, &length) }
+        guard let bound = sockaddr_storage(boundTo: raw) else { throw failure("getsockname") }
+        port = bound.clientAddress.port
+        self.descriptor = descriptor
+    }
+
+    /// Takes over a socket that listens already, with what it was set to and the connections that wait in its queue.
+    init(inheriting descriptor: consuming OwnedDescriptor, at address: SocketAddress) throws(ListenError) {
+        guard let bound = sockaddr_storage(boundTo: descriptor.rawValue) else {
+            throw .system(address, operation: "getsockname", errno)
         }
-        guard named == 0 else { throw failure("getsockname") }
         port = bound.clientAddress.port
         self.descriptor = descriptor
     }

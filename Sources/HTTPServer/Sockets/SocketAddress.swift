@@ -73,6 +73,16 @@ struct ResolvedAddress: Sendable {
 }
 
 extension sockaddr_storage {
+    /// The address that a socket is bound to.
+    init?(boundTo descriptor: CInt) {
+        self.init()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &self) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        guard result == 0 else { return nil }
+    }
+
     /// The peer that `accept(2)` told of, in numeric form; an IPv4 address mapped into IPv6 is told as IPv4.
     var clientAddress: ClientAddress {
         var copy = self

@@ -2,8 +2,12 @@
 public enum MigrationFinding: Sendable, Equatable {
     /// The database is older than the program.
     case notApplied(version: Int, name: String)
-    /// The database is newer than the program.
+    /// The database is newer than the program, which cannot be used with it.
     case unknown(version: Int, name: String)
+    /// The database is newer than the program, which can still be used with it.
+    case ahead(version: Int, name: String)
+    /// What the release before needed is still there.
+    case notFinished(version: Int, name: String)
     /// The file was changed after it had been applied.
     case checksumChanged(version: Int, name: String)
     /// Another migration was applied under this number.
@@ -19,6 +23,10 @@ extension MigrationFinding: CustomStringConvertible {
             "migration \(version) (\(name)) is not applied: run `saltern migrate up`"
         case .unknown(let version, let name):
             "migration \(version) (\(name)) is unknown to this program: install a newer one"
+        case .ahead(let version, let name):
+            "migration \(version) (\(name)) is unknown to this program, which works with it: install the newer one"
+        case .notFinished(let version, let name):
+            "migration \(version) (\(name)) is not applied: run `saltern migrate finish` when every node is upgraded"
         case .checksumChanged(let version, let name):
             "migration \(version) (\(name)) was changed after it had been applied: restore the file"
         case .nameChanged(let version, let known, let applied):

@@ -11,9 +11,16 @@ struct MigrationHistory {
         return versions.compactMap { version in
             switch (known(version), applied(version)) {
             case (let known?, nil):
-                version < newest
-                    ? .gap(version: version, name: known.name) : .notApplied(version: version, name: known.name)
-            case (nil, let applied?): .unknown(version: version, name: applied.name)
+                if version < newest {
+                    .gap(version: version, name: known.name)
+                } else if version >= firstFinishing {
+                    .notFinished(version: version, name: known.name)
+                } else {
+                    .notApplied(version: version, name: known.name)
+                }
+            case (nil, let applied?):
+                applied.oldestProgram <= known.count
+                    ? .ahead(version: version, name: applied.name) : .unknown(version: version, name: applied.name)
             case (let known?, let applied?) where known.name != applied.name:
                 .nameChanged(version: version, known: known.name, applied: applied.name)
             case (let known?, let applied?) where known.checksum.bytes != applied.checksum:
@@ -23,15 +30,34 @@ struct MigrationHistory {
         }
     }
 
+    /// What keeps a program from being used with this schema.
+    var incompatibilities: [MigrationFinding] {
+        findings.filter {
+            switch $0 {
+            case .ahead, .notFinished: false
+            case .notApplied, .unknown, .checksumChanged, .nameChanged, .gap: true
+            }
+        }
+    }
+
     /// What keeps ``Migrator/up()`` from going on.
     var obstacles: [MigrationFinding] {
-        findings.filter { if case .notApplied = $0 { false } else { true } }
+        findings.filter {
+            switch $0 {
+            case .notApplied, .notFinished: false
+            case .ahead, .unknown, .checksumChanged, .nameChanged, .gap: true
+            }
+        }
     }
 
     /// What ``Migrator/up()`` has to apply.
-    var missing: [Migration] {
-        known.filter { applied($0.version) == nil }
-    }
+    var missing: [Migration] { unfinished.filter { $0.version < firstFinishing } }
+
+    /// What ``Migrator/finish()`` has to apply.
+    var unfinished: [Migration] { known.filter { applied($0.version) == nil } }
+
+    /// The first of the finishing migrations that nothing else follows.
+    private var firstFinishing: Int { (known.last { !$0.isFinishing }?.version ?? 0) + 1 }
 
     var status: [MigrationStatus] {
         versions.map { version in

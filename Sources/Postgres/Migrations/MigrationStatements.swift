@@ -11,6 +11,7 @@ enum MigrationStatements {
             checksum bytea NOT NULL CHECK (octet_length(checksum) = 32),
             applied_at timestamptz NOT NULL DEFAULT now()
         );
+        ALTER TABLE saltern.schema_migrations ADD COLUMN IF NOT EXISTS oldest_program integer;
         GRANT SELECT ON saltern.schema_migrations TO PUBLIC;
         """
 
@@ -20,6 +21,7 @@ enum MigrationStatements {
         let name: String
         let checksum: [UInt8]
         let appliedAt: Timestamp
+        let oldestProgram: Int
     }
 
     struct HistoryExists: Statement {
@@ -32,27 +34,31 @@ enum MigrationStatements {
     }
 
     struct ReadHistory: Statement {
+        /// A history that an earlier release made has no column `oldest_program` until the next `up`.
         static let sql: SQL<Self> = """
-            SELECT version, name, checksum, applied_at FROM saltern.schema_migrations ORDER BY version
+            SELECT version, name, checksum, applied_at,
+                coalesce((to_jsonb(history) ->> 'oldest_program')::integer, version)
+            FROM saltern.schema_migrations AS history ORDER BY version
             """
 
         static func decode(_ row: inout RowReader) throws(PostgresError) -> Applied {
             Applied(
                 version: Int(try row.next(Int32.self)), name: try row.next(), checksum: try row.next(),
-                appliedAt: try row.next())
+                appliedAt: try row.next(), oldestProgram: Int(try row.next(Int32.self)))
         }
     }
 
     struct Record: Statement {
         typealias Row = Void
         static let sql: SQL<Self> = """
-            INSERT INTO saltern.schema_migrations (version, name, checksum)
-            VALUES (\(\.version), \(\.migration.name), \(\.checksum))
+            INSERT INTO saltern.schema_migrations (version, name, checksum, oldest_program)
+            VALUES (\(\.version), \(\.migration.name), \(\.checksum), \(\.oldestProgram))
             """
 
         let migration: Migration
 
         private var version: Int32 { Int32(migration.version) }
+        private var oldestProgram: Int32 { Int32(migration.oldestProgram) }
         private var checksum: [UInt8] { migration.checksum.withUnsafeBytes { Array($0) } }
     }
 

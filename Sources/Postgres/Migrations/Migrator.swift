@@ -22,10 +22,24 @@ public struct Migrator: Sendable {
         self.loop = loop
     }
 
-    /// Applies what is missing, each migration in a transaction of its own. Several nodes may call it at once.
+    /// Applies what is missing, each migration in a transaction of its own. Several nodes may call it at once. Those of the
+    /// last release that take away what the one before needs are left for ``finish()``.
     /// - Returns: the migrations that this call applied.
     @discardableResult
     public func up() async throws(MigrationError) -> [Migration] {
+        try await apply { $0.missing }
+    }
+
+    /// Applies the rest, when no node of the release before runs any more.
+    /// - Returns: the migrations that this call applied.
+    @discardableResult
+    public func finish() async throws(MigrationError) -> [Migration] {
+        try await apply { $0.unfinished }
+    }
+
+    private func apply(
+        _ pending: @escaping @Sendable (MigrationHistory) -> [Migration]
+    ) async throws(MigrationError) -> [Migration] {
         try await withConnection { connection throws(MigrationError) in
             try await asking { () async throws(PostgresError) in
                 try await connection.run("SET statement_timeout = 0; SET lock_timeout = 0")
@@ -39,8 +53,9 @@ public struct Migrator: Sendable {
                     known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
             }
             guard history.obstacles.isEmpty else { throw .findings(history.obstacles) }
-            for migration in history.missing { try await apply(migration, on: connection) }
-            return history.missing
+            let pending = pending(history)
+            for migration in pending { try await apply(migration, on: connection) }
+            return pending
         }
     }
 
@@ -71,10 +86,15 @@ public struct Migrator: Sendable {
         try await history().findings
     }
 
-    /// Refuses a schema that is older or newer than these migrations, or was made by other ones.
+    /// What keeps a program with these migrations from being used with the database's schema.
+    public func incompatibilities() async throws(MigrationError) -> [MigrationFinding] {
+        try await history().incompatibilities
+    }
+
+    /// Refuses a schema that does not fit: older than these migrations, so new that they do not suffice, or made by others.
     /// - Throws: ``MigrationError/findings(_:)``, whose description says what to do.
-    public func requireCurrent() async throws(MigrationError) {
-        let findings = try await verify()
+    public func requireCompatible() async throws(MigrationError) {
+        let findings = try await incompatibilities()
         guard findings.isEmpty else { throw .findings(findings) }
     }
 

@@ -34,7 +34,18 @@ struct CreateInstallation: Statement {
 /// The number of the schema's latest migration.
 struct ReadSchemaVersion: Statement {
     static let isReadOnly = true
-    static let sql: SQL<Self> = "SELECT coalesce(max(version), 0)::bigint FROM saltern.schema_migrations"
+    /// A history that an earlier release made has no column `oldest_program` until the next `saltern migrate up`.
+    static let sql: SQL<Self> = """
+        SELECT coalesce(max(version), 0),
+            coalesce(max(coalesce((to_jsonb(history) ->> 'oldest_program')::integer, version))
+                FILTER (WHERE version > \(\.known)), 0)
+        FROM saltern.schema_migrations AS history
+        """
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Int { Int(try row.next(Int64.self)) }
+    private var known: Int32 { Int32(Schema.known) }
+
+    /// Whether the schema is one that this program works with.
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool {
+        Schema.fits(version: Int(try row.next(Int32.self)), oldestProgram: Int(try row.next(Int32.self)))
+    }
 }

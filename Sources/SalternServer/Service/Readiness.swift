@@ -5,8 +5,8 @@ internal import Synchronization
 public final class Readiness: Sendable {
     /// What came of asking.
     enum Answer: Sendable {
-        /// The version of the database's schema.
-        case schema(Int)
+        /// Whether the database's schema is one that this program works with.
+        case schema(fits: Bool)
         /// It did not say so in time.
         case silence
         case failure(any Error)

@@ -1,7 +1,7 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/health/ready`: the database answers, and its schema is the one that this program was built for.
+/// `GET /v1/health/ready`: the database answers, and its schema is one that this program works with.
 ///
 /// Anybody may ask as often as they like: the database is asked once a second at most.
 struct ShowReadiness: OpenEndpoint {
@@ -18,7 +18,7 @@ struct ShowReadiness: OpenEndpoint {
     func respond(to request: Request) async throws -> Response {
         let answer = await readiness.answer(on: database.loop) { [database] in await Self.ask(database) }
         switch answer {
-        case .schema(Schema.version): return response
+        case .schema(fits: true): return response
         case .schema: throw NotReady.schemaDiffers
         case .silence, nil: throw NotReady.databaseIsSlow
         case .failure(let error): throw error
@@ -29,7 +29,7 @@ struct ShowReadiness: OpenEndpoint {
         await withTaskGroup(of: Readiness.Answer.self) { group in
             group.addTask {
                 do throws(PostgresError) {
-                    return .schema(try await database.execute(ReadSchemaVersion()).first ?? 0)
+                    return .schema(fits: try await database.execute(ReadSchemaVersion()).first ?? false)
                 } catch {
                     return .failure(error)
                 }

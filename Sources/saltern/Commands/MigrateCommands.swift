@@ -35,13 +35,33 @@ struct MigrateUp: Command {
     static let help = """
         \(migrationHelp)
 
-        Each migration runs in a transaction of its own; several nodes may run this at once.
+        Each migration runs in a transaction of its own; several nodes may run this at once. Nodes of the release before
+        go on meanwhile, if a migration allows that; what would take away what they need waits for saltern migrate finish.
         """
 
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
         let applied = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.up() }
+        for migration in applied { console.print("applied \(migration.fileName)") }
+        if applied.isEmpty { console.print("nothing to do") }
+    }
+}
+
+struct MigrateFinish: Command {
+    static let words = ["migrate", "finish"]
+    static let summary = "take away what only the release before needed"
+    static let help = """
+        \(migrationHelp)
+
+        To be run when every node has been upgraded: those of the release before go unready. The next release's
+        migrate up does it otherwise.
+        """
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        let applied = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.finish() }
         for migration in applied { console.print("applied \(migration.fileName)") }
         if applied.isEmpty { console.print("nothing to do") }
     }

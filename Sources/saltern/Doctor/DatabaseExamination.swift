@@ -151,9 +151,11 @@ struct DatabaseExamination {
     private func examineSchema() async -> [Finding] {
         do throws(MigrationError) {
             let migrator = try Migrator(configuration: patient, migrations: Schema.migrations, loop: loop)
+            let problems = try await migrator.incompatibilities()
+            if !problems.isEmpty { return problems.map { Finding("schema", .problem, "\($0)") } }
             let findings = try await migrator.verify()
             if findings.isEmpty { return [Finding("schema", .fine, "the schema is current")] }
-            return findings.map { Finding("schema", .problem, "\($0)") }
+            return findings.map { Finding("schema", .warning, "\($0)") }
         } catch {
             return [Finding("schema", .problem, "\(error)")]
         }

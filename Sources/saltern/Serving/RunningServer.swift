@@ -66,7 +66,7 @@ final class RunningServer: Sendable {
         _ configuration: ServeConfiguration, _ share: Backbone.Share, _ clock: DatabaseClock, _ log: Log
     ) async throws -> Installation {
         try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: share.loop)
-            .requireCurrent()
+            .requireCompatible()
         try await requireSafeDatabase(configuration, share, log)
         return try await share.loop.run {
             try await Installation.load(

@@ -22,7 +22,7 @@ import Testing
                     state.waiting.append(continuation)
                 }
             }
-            return .schema(asked)
+            return .failure(Asked(number: asked))
         }
 
         func answer() {
@@ -34,8 +34,12 @@ import Testing
         }
     }
 
-    private static func version(_ answer: Readiness.Answer?) -> Int? {
-        if case .schema(let version) = answer { version } else { nil }
+    private struct Asked: Error {
+        let number: Int
+    }
+
+    private static func number(_ answer: Readiness.Answer?) -> Int? {
+        if case .failure(let asked as Asked) = answer { asked.number } else { nil }
     }
 
     @Test func `however many ask, the database is asked by one of them, and once a second`() async throws {
@@ -46,7 +50,7 @@ import Testing
         for round in 1...3 {
             let answers = try await withThrowingTaskGroup(of: Int?.self) { group in
                 for _ in 0..<200 {
-                    group.addTask { Self.version(await readiness.answer { await database.ask() }) }
+                    group.addTask { Self.number(await readiness.answer { await database.ask() }) }
                 }
                 while database.asked < round { try await Task.sleep(for: .milliseconds(1)) }
                 database.answer()
@@ -57,7 +61,7 @@ import Testing
             #expect(answers.count { $0 == round } >= Readiness.waiterLimit)
             #expect(answers.allSatisfy { $0 == round || $0 == (round == 1 ? nil : round - 1) })
             let known = await readiness.answer { await database.ask() }
-            #expect(Self.version(known) == round)
+            #expect(Self.number(known) == round)
             clock.advance(by: Readiness.interval)
         }
     }

@@ -19,6 +19,13 @@ public enum Schema {
         }
     }
 
-    /// The version that the migrations lead to.
-    static let version = migrations.count
+    /// Whether this program works with a database whose newest migration is `version`.
+    /// - Parameter oldestProgram: What a program has to know at least, of all migrations that this one does not know.
+    static func fits(version: Int, oldestProgram: Int) -> Bool {
+        needed <= version && (version <= known || oldestProgram <= known)
+    }
+
+    /// How many migrations this program knows, and how many it cannot do without.
+    static let known = migrations.count
+    private static let needed = migrations.last { !$0.isFinishing }?.version ?? 0
 }
