@@ -34,6 +34,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CLibEvent", providers: [.apt(["libevent-dev"])]),
         .systemLibrary(name: "CPlatform"),
+        .target(name: "CUnixSocket"),
         .systemLibrary(name: "CLibPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -64,7 +65,7 @@ let package = Package(
             name: "saltern",
             dependencies: [
                 "SalternServer", "HTTPServer", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
-                "CommandLineKit", "CPlatform",
+                "CommandLineKit", "CPlatform", "CUnixSocket",
             ],
             resources: [.embedInCode("VERSION")],
             swiftSettings: settings),

@@ -45,7 +45,7 @@ import TransportSecurity
             let configuration = try ServeConfiguration(environment.merging(changes) { $1 }, coreCount: 2)
             let captured = CapturedLog()
             let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
-            let server = try await RunningServer.start(configuration, log: log)
+            let server = try await RunningServer.start(configuration, log: log, onTakeover: {})
             do {
                 try await body(
                     Live(server: server, configuration: configuration, certificates: certificates, log: captured))
@@ -101,7 +101,7 @@ import TransportSecurity
                 ], coreCount: 1)
             let captured = CapturedLog()
             let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
-            let starting = Task { try await RunningServer.start(configuration, log: log) }
+            let starting = Task { try await RunningServer.start(configuration, log: log, onTakeover: {}) }
             while !captured.lines.contains(where: { $0.contains("waiting_for_database") }) {
                 try await Task.sleep(for: .milliseconds(20))
             }
@@ -314,7 +314,7 @@ import TransportSecurity
                     "SALTERN_MASTER_KEY_FILE": masterKey.path,
                 ], coreCount: 1)
             let log = Log(minimumLevel: .debug, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
-            await #expect(throws: MigrationError.self) { _ = try await RunningServer.start(configuration, log: log) }
+            await #expect(throws: MigrationError.self) { _ = try await RunningServer.start(configuration, log: log, onTakeover: {}) }
         }
     }
 }

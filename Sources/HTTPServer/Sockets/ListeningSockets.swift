@@ -12,16 +12,17 @@ public final class ListeningSockets: Sendable {
 
     deinit { for descriptor in rawValues { close(descriptor) } }
 
-    /// Whether there is at least one, and all of them listen at `address`; port 0 stands for any.
-    public func listen(at address: SocketAddress) -> Bool {
-        guard let resolved = try? ResolvedAddress(resolving: address), !rawValues.isEmpty else { return false }
+    /// These, if there is at least one and all of them listen at `address`; port 0 stands for any.
+    public func ifListening(at address: SocketAddress) -> ListeningSockets? {
+        guard let resolved = try? ResolvedAddress(resolving: address), !rawValues.isEmpty else { return nil }
         let wanted = resolved.storage.clientAddress
-        return rawValues.allSatisfy { descriptor in
+        let fits = rawValues.allSatisfy { descriptor in
             guard Self.isListening(descriptor), let bound = sockaddr_storage(boundTo: descriptor)?.clientAddress else {
                 return false
             }
             return bound.address == wanted.address && (wanted.port == 0 || bound.port == wanted.port)
         }
+        return fits ? self : nil
     }
 
     private static func isListening(_ descriptor: CInt) -> Bool {

@@ -46,6 +46,8 @@ struct Serve: Command {
           SALTERN_MAX_CONNECTIONS_PER_ADDRESS  256
           SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
           SALTERN_DRAIN_TIMEOUT                30s
+          SALTERN_HANDOVER_SOCKET              off, or the path of a Unix socket: the next server of the same user that is
+                                               started with it takes over without a cut, and this one ends
           SALTERN_METRICS_LISTEN               off, or a loopback address for Prometheus
           SALTERN_CORE_DUMPS                   off; on, for developers: the process's memory may be dumped and traced
           SALTERN_LOG_LEVEL                    info: debug, info, warning or error
@@ -78,7 +80,10 @@ struct Serve: Command {
         }
         let server: RunningServer
         do {
-            server = try await RunningServer.start(configuration, log: log)
+            server = try await RunningServer.start(configuration, log: log) {
+                log.write(.info, "server_taken_over")
+                signals.stop()
+            }
         } catch {
             throw CommandFailure("\(error)")
         }

@@ -40,6 +40,7 @@ import TransportSecurity
 /// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
 /// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
 /// | `SALTERN_DRAIN_TIMEOUT` | how long requests may finish after SIGTERM | `30s` |
+/// | `SALTERN_HANDOVER_SOCKET` | a Unix socket: the next server that is given it takes over | off |
 /// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics, a loopback address | off |
 /// | `SALTERN_CORE_DUMPS` | `on` lets the system write and debuggers read the process's memory, secrets and all | off |
 /// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
@@ -49,6 +50,8 @@ struct ServeConfiguration {
     let failover: FailoverKind
     let listen: SocketAddress
     let metricsListen: SocketAddress?
+    /// Where this server takes over, and is taken over from.
+    let handoverSocket: String?
     private(set) var tls: TLSFiles
     let masterKeyFile: MasterKeyFile
     let http: HTTPServerConfiguration
@@ -73,7 +76,7 @@ struct ServeConfiguration {
         "SALTERN_READ_CONNECTIONS", "SALTERN_COMMIT_CONNECTIONS", "SALTERN_ALLOW_UNSAFE_DATABASE",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         ProcessLimits.dumpVariable,
-        "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
+        "SALTERN_DRAIN_TIMEOUT", "SALTERN_HANDOVER_SOCKET", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
         "SALTERN_TEST_DATABASE_URL", "SALTERN_TEST_HOME", "SALTERN_TEST_URL", "SALTERN_TEST_CERTIFICATE",
     ]
 
@@ -97,6 +100,15 @@ struct ServeConfiguration {
         allowsUnsafeDatabase = settings.choice(
             "SALTERN_ALLOW_UNSAFE_DATABASE", ["on": true, "off": false], default: false)
         loopCount = settings.integer("SALTERN_LOOPS", in: 1...256, default: coreCount)
+        handoverSocket = settings.text("SALTERN_HANDOVER_SOCKET")
+        if let handoverSocket {
+            if !(1...UnixSocket.pathLimit - 8).contains(handoverSocket.utf8.count) {
+                settings.note("SALTERN_HANDOVER_SOCKET has 1 to \(UnixSocket.pathLimit - 8) bytes")
+            }
+            if loopCount >= HandoverMessage.descriptorLimit {
+                settings.note("SALTERN_HANDOVER_SOCKET needs SALTERN_LOOPS below \(HandoverMessage.descriptorLimit)")
+            }
+        }
         drainTimeout = settings.duration("SALTERN_DRAIN_TIMEOUT", in: .zero ... .seconds(3_600), default: .seconds(30))
         _ = settings.choice(ProcessLimits.dumpVariable, ["on": true, "off": false], default: false)
         logLevel = settings.choice(

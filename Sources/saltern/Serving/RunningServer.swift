@@ -12,6 +12,7 @@ final class RunningServer: Sendable {
     private let server: HTTPServer
     private let metricsServer: HTTPServer?
     private let log: Log
+    private let offer: LoopBound<HandoverOffer>?
 
     /// Where clients connect.
     var address: SocketAddress { server.address }
@@ -19,18 +20,25 @@ final class RunningServer: Sendable {
     /// Where metrics are read, when they are served at all.
     var metricsAddress: SocketAddress? { metricsServer?.address }
 
-    /// Waits for the database, checks the schema, and begins to serve. What was started is stopped again when something fails.
-    static func start(_ configuration: ServeConfiguration, log: Log) async throws -> RunningServer {
+    /// Waits for the database, checks the schema, and begins to serve, in place of the server that does, if there is one
+    /// that hands over. What was started is stopped again when something fails.
+    /// - Parameter onTakeover: Called when another server serves in this one's place.
+    static func start(
+        _ configuration: ServeConfiguration, log: Log, onTakeover: @escaping @Sendable () -> Void
+    ) async throws -> RunningServer {
         let backbone = try await Backbone.start(configuration, log: log)
         do {
-            return try await RunningServer(configuration, backbone, log)
+            return try await RunningServer(configuration, backbone, log, onTakeover)
         } catch {
             await backbone.stop()
             throw error
         }
     }
 
-    private init(_ configuration: ServeConfiguration, _ backbone: Backbone, _ log: Log) async throws {
+    private init(
+        _ configuration: ServeConfiguration, _ backbone: Backbone, _ log: Log,
+        _ onTakeover: @escaping @Sendable () -> Void
+    ) async throws {
         self.backbone = backbone
         self.log = log
         let first = backbone.shares[0]
@@ -39,25 +47,51 @@ final class RunningServer: Sendable {
         }
         self.installation = installation
         await Self.reportMissingKeys(configuration.service.masterKey, first, log)
+        var inheritance: Inheritance?
+        if let path = configuration.handoverSocket { inheritance = try await Inheritance.claim(from: path) }
         let server = try await HTTPServer(
             address: configuration.listen, context: configuration.tls.context, configuration: configuration.http,
+            inherited: inheritance?.api.ifListening(at: configuration.listen),
             loops: zip(
                 backbone.shares.map(\.loop), backbone.applications(configuration.service, installation, log)
             ).map { ($0, $1) })
         self.server = server
-        guard let address = configuration.metricsListen else {
-            metricsServer = nil
-            return
-        }
-        let metrics = MetricsResponder(
-            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses,
-            clock: backbone.clock)
         do {
-            metricsServer = try await HTTPServer(
-                address: address, context: nil, loops: [(backbone.metricsLoop, metrics)])
+            metricsServer = try await Self.serveMetrics(configuration, backbone, server, inheritance)
+            offer = try await Self.offer(configuration, backbone.metricsLoop, server, metricsServer, onTakeover)
         } catch {
             await server.drain(deadline: .zero)
             throw error
+        }
+        inheritance?.confirm()
+    }
+
+    private static func serveMetrics(
+        _ configuration: ServeConfiguration, _ backbone: Backbone, _ server: HTTPServer, _ inheritance: Inheritance?
+    ) async throws -> HTTPServer? {
+        guard let address = configuration.metricsListen else { return nil }
+        let metrics = MetricsResponder(
+            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses,
+            clock: backbone.clock)
+        return try await HTTPServer(
+            address: address, context: nil, inherited: inheritance?.metrics.ifListening(at: address),
+            loops: [(backbone.metricsLoop, metrics)])
+    }
+
+    /// Listens for whoever takes over, on a loop that has little to do.
+    private static func offer(
+        _ configuration: ServeConfiguration, _ loop: EventLoop, _ server: HTTPServer, _ metricsServer: HTTPServer?,
+        _ onTakeover: @escaping @Sendable () -> Void
+    ) async throws -> LoopBound<HandoverOffer>? {
+        guard let path = configuration.handoverSocket else { return nil }
+        return try await loop.run {
+            let offer = try HandoverOffer(at: path, loop: loop) {
+                let none = ListeningSockets(takingOwnershipOf: [])
+                return (await server.copyListeningSockets(), await metricsServer?.copyListeningSockets() ?? none)
+            } completion: {
+                onTakeover()
+            }
+            return LoopBound(offer, loop: loop)
         }
     }
 
@@ -167,6 +201,7 @@ final class RunningServer: Sendable {
 
     /// Lets requests finish within `timeout`, then closes everything.
     func stop(timeout: Duration) async {
+        if let offer { await offer.loop.run { offer.value.end() } }
         await server.drain(deadline: timeout)
         await metricsServer?.drain(deadline: .seconds(1))
         await backbone.stop()

@@ -92,6 +92,11 @@ final class ServerSignals: Sendable {
         thread.start()
     }
 
+    /// Stops the server as a signal would: another one serves in its place.
+    func stop() {
+        if case .tell(let signal) = machine.withLock({ $0.received(.stop) }) { continuation.yield(signal) }
+    }
+
     /// The server answers requests: a signal to stop lets them finish.
     func started() { machine.withLock { $0.started() } }
 

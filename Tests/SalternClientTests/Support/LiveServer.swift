@@ -59,7 +59,7 @@ final class LiveServer: Sendable {
     private static func start(_ environment: [String: String]) async throws -> RunningServer {
         let configuration = try ServeConfiguration(environment, coreCount: 1)
         let log = Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
-        return try await RunningServer.start(configuration, log: log)
+        return try await RunningServer.start(configuration, log: log, onTakeover: {})
     }
 
     var server: RunningServer { running.withLock { $0 } }
