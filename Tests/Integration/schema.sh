@@ -35,7 +35,7 @@ serve_elsewhere() (
     # shellcheck source=/dev/null
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
-    exec timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
+    timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
 )
 refused serve_elsewhere
 sleep 1.2 # A node asks its database at most once a second.
@@ -57,7 +57,12 @@ refused saltern migrate verify
 sleep 1.2 # A node asks its database at most once a second.
 request GET /v1/health/ready
 expect_status 200
-serve_elsewhere >"$work/second.log" 2>&1 </dev/null &
+(
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    unset "${!SALTERN_TEST_@}"
+    exec env SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve
+) >"$work/second.log" 2>&1 </dev/null &
 second=$!
 second_is_started_or_gone() { is_gone "$second" || grep -q server_started "$work/second.log"; }
 wait_until 50 second_is_started_or_gone || fail "a second server to start"

@@ -51,6 +51,7 @@ final class HTTPListener {
     func start(_ socket: consuming ListeningSocket) {
         let acceptor = Acceptor(socket, loop: loop) { [unowned self] in acceptWaiting($0) }
         acceptors.append(acceptor)
+        if retryTimer != nil { return }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in for acceptor in acceptors { acceptor.resume() } }
     }
 
