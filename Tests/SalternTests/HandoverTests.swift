@@ -51,8 +51,8 @@ import Testing
         let isTaken = SharedFlag()
         let offer = try await loop.run {
             let none = ListeningSockets(takingOwnershipOf: [])
-            return LoopBound(
-                try HandoverOffer(at: path, loop: loop) { (sockets, none) } completion: { isTaken.set() }, loop: loop)
+            let offer = try HandoverOffer(at: path, loop: loop) { (sockets, none) } completion: { isTaken.set() }
+            return LoopBound(offer, loop: loop)
         }
         do {
             try await body(path) { isTaken.isSet }

@@ -314,7 +314,9 @@ import TransportSecurity
                     "SALTERN_MASTER_KEY_FILE": masterKey.path,
                 ], coreCount: 1)
             let log = Log(minimumLevel: .debug, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
-            await #expect(throws: MigrationError.self) { _ = try await RunningServer.start(configuration, log: log, onTakeover: {}) }
+            await #expect(throws: MigrationError.self) {
+                _ = try await RunningServer.start(configuration, log: log, onTakeover: {})
+            }
         }
     }
 }
