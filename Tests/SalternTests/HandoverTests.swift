@@ -51,7 +51,11 @@ import Testing
         let isTaken = SharedFlag()
         let offer = try await loop.run {
             let none = ListeningSockets(takingOwnershipOf: [])
-            let offer = try HandoverOffer(at: path, loop: loop) { (sockets, none) } completion: { isTaken.set() }
+            let offer = try HandoverOffer(at: path, loop: loop) {
+                (sockets, none)
+            } completion: {
+                isTaken.set()
+            }
             return LoopBound(offer, loop: loop)
         }
         do {
