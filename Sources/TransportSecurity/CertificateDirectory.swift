@@ -64,6 +64,9 @@ public struct CertificateDirectory: Sendable {
         return Pins(active: active, backup: backup)
     }
 
+    /// When the served certificate ends, in seconds since the epoch.
+    public func notAfter() throws(CertificateError) -> Int64 { try certificate().notAfter }
+
     /// The served certificate in DER, for apps that ship it.
     public func exportDER() throws(CertificateError) -> [UInt8] {
         try certificate().der

@@ -113,7 +113,7 @@ extension PostgresClient {
         send(execution)
         let outcome =
             if ignoringCancellation {
-                await withUnsafeContinuation { execution.wait(with: $0) }
+                await uninterruptedOutcome(of: execution)
             } else {
                 await outcome(of: execution)
             }

@@ -19,6 +19,7 @@ public final class PostgresClient: @unchecked Sendable {
     var pool: PoolStateMachine<Execution>
     private(set) var connections: [PostgresConnection?]
     private var idleExecutions: [Execution] = []
+    var recorder = StatisticsRecorder()
     var later = LaterStatements()
     private(set) lazy var gathering = Gathering(self)
     var givenUp: [Int: Backend] = [:]
@@ -73,10 +74,29 @@ public final class PostgresClient: @unchecked Sendable {
     func outcome(of execution: Execution) async -> Execution.Outcome {
         let generation = execution.generation
         let bound = LoopBound(execution, loop: loop)
-        return await withTaskCancellationHandler {
+        let begun = loop.now
+        let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { execution.wait(with: $0) }
         } onCancel: {
             loop.schedule { self.abandon(bound.value, generation: generation) }
+        }
+        record(outcome, of: execution, after: loop.now - begun)
+        return outcome
+    }
+
+    /// Waits on when the task is cancelled.
+    func uninterruptedOutcome(of execution: Execution) async -> Execution.Outcome {
+        let begun = loop.now
+        let outcome = await withUnsafeContinuation { execution.wait(with: $0) }
+        record(outcome, of: execution, after: loop.now - begun)
+        return outcome
+    }
+
+    func record(_ outcome: Execution.Outcome, of execution: Execution, after duration: Duration) {
+        if case .granted(let id) = outcome {
+            recorder.granted(pool.slots[id.slot].lane.rawValue, after: duration)
+        } else {
+            recorder.ended(outcome, statement: execution.statement, after: duration)
         }
     }
 
@@ -159,6 +179,7 @@ public final class PostgresClient: @unchecked Sendable {
             failure = nil
             report(.connected)
         }
+        recorder.opened(connection.lane.rawValue)
         perform(pool.connected(connection.id, now: loop.now))
     }
 

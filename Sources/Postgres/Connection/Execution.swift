@@ -27,6 +27,8 @@ final class Execution {
     var waiter: PoolStateMachine<Execution>.WaiterID?
     /// What it holds when its task has gone, until the server has answered.
     var key: RequestKey?
+    /// The number of its first statement, or of the first that is not the client's own, such as BEGIN; -1 before one was sent.
+    var statement = -1
     /// Where the caller's own results begin.
     var firstResult = 0
     /// Whether the request ends a transaction that may have written.
@@ -50,6 +52,7 @@ final class Execution {
         error = nil
         waiter = nil
         key = nil
+        statement = -1
         firstResult = 0
         commits = false
         isCommit = false

@@ -166,6 +166,9 @@ final class PostgresConnection: TurnEndObserver {
         guard let connection = handle?.pointer else { return execution.resume(.again) }
         let definition = client.catalog.definitions[number]
         let name = definition.preparedName(epoch: pipeline.epoch)
+        if execution.statement < 0 || client.catalog.definitions[execution.statement].isOfClient {
+            execution.statement = number
+        }
         let isUnknown = pipeline.needsPreparation(number)
         let isSent = client.parameters.withArrays { count, types, values, lengths, formats in
             if isUnknown {

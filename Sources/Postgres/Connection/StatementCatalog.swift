@@ -7,6 +7,8 @@ struct StatementCatalog {
     /// What libpq is given for a statement type. Its strings live as long as the definition.
     final class Definition {
         let name: String
+        /// Whether it is one of this module, which begins or ends something for others.
+        let isOfClient: Bool
         /// Owned: freed in `deinit`.
         let sql: UnsafeMutablePointer<CChar>
         private let baseName: String
@@ -15,6 +17,7 @@ struct StatementCatalog {
 
         init(name: String, preparedName: String, sql: String) {
             self.name = name
+            isOfClient = name.hasPrefix("Postgres.")
             baseName = preparedName
             self.sql = Self.copy(sql)
         }

@@ -123,6 +123,16 @@ struct PoolStateMachine<Request> {
 
     var waiterCount: Int { waiters.count }
 
+    /// How many wait for a connection of `lane`.
+    func waitingCount(_ lane: Lane) -> Int {
+        switch lane {
+        case .reads: queues[lane.rawValue].count
+        case .commits: queues[lane.rawValue].count + queues[4...].reduce(0) { $0 + $1.count }
+        case .leases: queues[lane.rawValue].count + queues[Self.longQueue].count
+        case .scout: 0
+        }
+    }
+
     /// Opens the shared connections.
     mutating func start() -> [Action] {
         (0..<range(.leases).lowerBound).map { connect($0) }

@@ -94,6 +94,7 @@ extension Application {
             statement(RemoveEvents.self),
             // Service
             statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
+            statement(ReadDatabaseState.self),
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
             statement(OpenSession.self), statement(CountSessions.self), statement(TrimSessions.self),

@@ -15,8 +15,11 @@ public final class RequestMetrics: Sendable {
         /// Requests by bucket; the last has no bound.
         var byBucket = [Int](repeating: 0, count: RequestMetrics.bucketBounds.count + 1)
         var totalMicroseconds: Int64 = 0
+        /// Refused requests by the problem's code.
+        var byProblem: [String: Int] = [:]
 
-        mutating func count(_ statusClass: Int, _ bucket: Int, _ microseconds: Int64) {
+        mutating func count(_ statusClass: Int, _ bucket: Int, _ microseconds: Int64, _ problem: String?) {
+            if let problem { byProblem[problem, default: 0] += 1 }
             byStatusClass[statusClass] += 1
             byBucket[bucket] += 1
             totalMicroseconds += microseconds
@@ -26,6 +29,7 @@ public final class RequestMetrics: Sendable {
             for index in byStatusClass.indices { byStatusClass[index] += other.byStatusClass[index] }
             for index in byBucket.indices { byBucket[index] += other.byBucket[index] }
             totalMicroseconds += other.totalMicroseconds
+            byProblem.merge(other.byProblem) { $0 + $1 }
         }
     }
 
@@ -40,7 +44,8 @@ public final class RequestMetrics: Sendable {
         let bucket = Self.bucketBounds.firstIndex { microseconds <= $0 } ?? Self.bucketBounds.count
         let statusClass = min(max(Int(record.status.code) / 100, 1), 5) - 1
         counts.withLock { counts in
-            counts[record.route, default: RouteCounts()].count(statusClass, bucket, microseconds)
+            counts[record.route, default: RouteCounts()].count(
+                statusClass, bucket, microseconds, record.problemCode)
         }
     }
 

@@ -48,7 +48,8 @@ struct Serve: Command {
           SALTERN_DRAIN_TIMEOUT                30s
           SALTERN_HANDOVER_SOCKET              off, or the path of a Unix socket: the next server of the same user that is
                                                started with it takes over without a cut, and this one ends
-          SALTERN_METRICS_LISTEN               off, or a loopback address for Prometheus
+          SALTERN_METRICS_LISTEN               off, or an address for Prometheus: plain HTTP on a loopback
+                                               address, TLS with the server's certificate on others
           SALTERN_CORE_DUMPS                   off; on, for developers: the process's memory may be dumped and traced
           SALTERN_LOG_LEVEL                    info: debug, info, warning or error
 

@@ -41,7 +41,7 @@ import TransportSecurity
 /// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
 /// | `SALTERN_DRAIN_TIMEOUT` | how long requests may finish after SIGTERM | `30s` |
 /// | `SALTERN_HANDOVER_SOCKET` | a Unix socket: the next server that is given it takes over | off |
-/// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics, a loopback address | off |
+/// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics; with TLS unless it is a loopback address | off |
 /// | `SALTERN_CORE_DUMPS` | `on` lets the system write and debuggers read the process's memory, secrets and all | off |
 /// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
 struct ServeConfiguration {
@@ -95,9 +95,6 @@ struct ServeConfiguration {
         database?.commitConnections = committers
         listen = settings.listenAddress()
         metricsListen = settings.address("SALTERN_METRICS_LISTEN")
-        if let metricsListen, !metricsListen.isLoopback {
-            settings.note("SALTERN_METRICS_LISTEN must be a loopback address: metrics are served without TLS")
-        }
         allowsUnsafeDatabase = settings.choice(
             "SALTERN_ALLOW_UNSAFE_DATABASE", ["on": true, "off": false], default: false)
         loopCount = settings.integer("SALTERN_LOOPS", in: 1...256, default: coreCount)
@@ -165,12 +162,15 @@ struct TLSFiles {
     let minimumVersion: TLSVersion
     let context: TLSServerContext
     let pins: PinSet
+    /// When the certificate ends, in seconds since the epoch.
+    let notAfter: Int64
 
     /// Reads certificate, key and pins.
     init(directory: CertificateDirectory, minimumVersion: TLSVersion) throws(CertificateError) {
         self.directory = directory
         self.minimumVersion = minimumVersion
         context = try TLSServerContext(identity: directory.identity(), minimumVersion: minimumVersion)
+        notAfter = try directory.notAfter()
         let pins = try directory.pins()
         self.pins = PinSet(active: [pins.active.description], backup: pins.backup.map { [$0.description] } ?? [])
     }

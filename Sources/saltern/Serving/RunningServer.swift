@@ -10,7 +10,8 @@ final class RunningServer: Sendable {
     private let backbone: Backbone
     private let installation: Installation
     private let server: HTTPServer
-    private let metricsServer: HTTPServer?
+    private let metrics: (server: HTTPServer, responder: MetricsResponder)?
+    private let facts: MetricsFacts
     private let log: Log
     private let offer: LoopBound<HandoverOffer>?
 
@@ -18,7 +19,7 @@ final class RunningServer: Sendable {
     var address: SocketAddress { server.address }
 
     /// Where metrics are read, when they are served at all.
-    var metricsAddress: SocketAddress? { metricsServer?.address }
+    var metricsAddress: SocketAddress? { metrics?.server.address }
 
     /// Waits for the database, checks the schema, and begins to serve, in place of the server that does, if there is one
     /// that hands over. What was started is stopped again when something fails.
@@ -41,6 +42,8 @@ final class RunningServer: Sendable {
     ) async throws {
         self.backbone = backbone
         self.log = log
+        let facts = MetricsFacts(configuration.tls)
+        self.facts = facts
         let first = backbone.shares[0]
         let installation = try await DatabasePatience(log: log).perform {
             try await Self.prepareDatabase(configuration, first, backbone.clock, log)
@@ -57,8 +60,8 @@ final class RunningServer: Sendable {
             ).map { ($0, $1) })
         self.server = server
         do {
-            metricsServer = try await Self.serveMetrics(configuration, backbone, server, inheritance)
-            offer = try await Self.offer(configuration, backbone.metricsLoop, server, metricsServer, onTakeover)
+            metrics = try await Self.serveMetrics(configuration, backbone, server, facts, inheritance)
+            offer = try await Self.offer(configuration, backbone.metricsLoop, server, metrics?.server, onTakeover)
         } catch {
             await server.drain(deadline: .zero)
             throw error
@@ -67,15 +70,18 @@ final class RunningServer: Sendable {
     }
 
     private static func serveMetrics(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ server: HTTPServer, _ inheritance: Inheritance?
-    ) async throws -> HTTPServer? {
+        _ configuration: ServeConfiguration, _ backbone: Backbone, _ server: HTTPServer, _ facts: MetricsFacts,
+        _ inheritance: Inheritance?
+    ) async throws -> (server: HTTPServer, responder: MetricsResponder)? {
         guard let address = configuration.metricsListen else { return nil }
-        let metrics = MetricsResponder(
-            requests: backbone.shares.map(\.metrics), server: server, limiter: backbone.throttle.addresses,
-            clock: backbone.clock)
-        return try await HTTPServer(
-            address: address, context: nil, inherited: inheritance?.metrics.ifListening(at: address),
-            loops: [(backbone.metricsLoop, metrics)])
+        let responder = MetricsResponder(
+            backbone: backbone, server: server, budgets: configuration.http.budgets, facts: facts)
+        // What leaves the machine is encrypted, and whoever reads it knows from whom it is.
+        let context = address.isLoopback ? nil : configuration.tls.context
+        let metricsServer = try await HTTPServer(
+            address: address, context: context, inherited: inheritance?.metrics.ifListening(at: address),
+            loops: [(backbone.metricsLoop, responder)])
+        return (metricsServer, responder)
     }
 
     /// Listens for whoever takes over, on a loop that has little to do.
@@ -140,6 +146,10 @@ final class RunningServer: Sendable {
         var service = service
         service.pins = tls.pins
         server.replace(tls.context, responders: backbone.applications(service, installation, log))
+        if let metrics, !metrics.server.address.isLoopback {
+            metrics.server.replace(tls.context, responders: [metrics.responder])
+        }
+        facts.use(tls)
     }
 
     /// Draws the decoys' iteration counts anew now and every hour, if they are old, until it is cancelled.
@@ -176,13 +186,14 @@ final class RunningServer: Sendable {
     func purgeRegularly(_ configuration: ServiceConfiguration) async {
         let share = backbone.shares[0]
         while (try? await Task.sleep(for: .seconds(3_600))) != nil {
-            await share.loop.run { [log, clock = backbone.clock] in
+            await share.loop.run { [log, facts, clock = backbone.clock] in
                 guard clock.isTrusted else { return log.write(.error, "not_purged_because_of_clock") }
                 let purge = Purge(
                     database: share.database, sessions: configuration.sessions, policy: configuration.purge,
                     now: clock.now)
                 do {
                     guard let report = try await purge.run() else { return }
+                    facts.purged(report, at: clock.now.unixMicroseconds / 1_000_000)
                     log.write(
                         .info, "purged",
                         [
@@ -191,8 +202,10 @@ final class RunningServer: Sendable {
                             "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                         ])
                 } catch let error as PostgresError {
+                    facts.purgeFailed()
                     log.write(.warning, "not_purged", ["error": error])
                 } catch {
+                    facts.purgeFailed()
                     log.write(.warning, "not_purged")
                 }
             }
@@ -203,7 +216,7 @@ final class RunningServer: Sendable {
     func stop(timeout: Duration) async {
         if let offer { await offer.loop.run { offer.value.end() } }
         await server.drain(deadline: timeout)
-        await metricsServer?.drain(deadline: .seconds(1))
+        await metrics?.server.drain(deadline: .seconds(1))
         await backbone.stop()
     }
 }

@@ -22,6 +22,9 @@ public struct Purge {
         public var shares = 0
         /// Accounts that somebody held: what is due there is left to the next purge.
         public var skippedAccounts = 0
+
+        /// Of a purge that found nothing to do.
+        public static let empty = Report()
     }
 
     /// - Parameters:

@@ -1,0 +1,127 @@
+import EventLoop
+import Foundation
+import HTTPCore
+import HTTPServer
+import Postgres
+import SalternServer
+import Synchronization
+
+/// Answers `GET /metrics` on a listener of its own, and nothing else.
+struct MetricsResponder: Responder {
+    let backbone: Backbone
+    let server: HTTPServer
+    let budgets: ServerBudgets
+    let facts: MetricsFacts
+
+    /// How long the database may take to say something of itself.
+    private static let databasePatience = Duration.seconds(2)
+
+    func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
+        guard head.path == "/metrics" else { return .refuse(Problem.notFound.response()) }
+        guard head.method == .get || head.method == .head else {
+            return .refuse(Problem.methodNotAllowed(allowed: [.get, .head]).response())
+        }
+        return .accept(
+            Plan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] _ in
+                Response(
+                    status: .ok, fields: ["Content-Type": PrometheusText.contentType, "Cache-Control": "no-store"],
+                    body: .bytes(WipedBytes(await text())))
+            })
+    }
+
+    func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
+
+    private func text() async -> [UInt8] {
+        var text = PrometheusText()
+        text.metric("saltern_build_info", .gauge, "The program that runs.")
+        text.sample("saltern_build_info", labels: ["version": ShowVersion.version], 1)
+        text.requests(backbone.shares.map(\.metrics))
+        connections(&text)
+        text.single(
+            "saltern_live_streams", .gauge, "Streams of changes that are open.", backbone.revisions.streamCount)
+        memory(&text)
+        let name = "saltern_rate_limited_requests_total"
+        text.metric(name, .counter, "Requests refused because of their client address, by class.")
+        for (rateClass, count) in backbone.throttle.addresses.refused {
+            text.sample(name, labels: ["class": rateClass.rawValue], count)
+        }
+        await database(&text)
+        if let difference = backbone.clock.difference {
+            text.single(
+                "saltern_clock_difference_seconds", .gauge, "How far this machine's clock is ahead of the database's.",
+                difference / .seconds(1))
+        }
+        seldom(&text)
+        process(&text)
+        return text.bytes
+    }
+
+    private func connections(_ text: inout PrometheusText) {
+        text.single("saltern_connections", .gauge, "Connections that are open.", server.connectionCount)
+        let counters = server.statistics
+        text.single(
+            "saltern_connections_accepted_total", .counter, "Connections taken on.",
+            counters.acceptedConnections.load(ordering: .relaxed))
+        text.single(
+            "saltern_connections_dropped_total", .counter, "Connections closed at once because a limit was reached.",
+            counters.droppedConnections.load(ordering: .relaxed))
+        text.single(
+            "saltern_tls_handshakes_total", .counter, "TLS handshakes completed.",
+            counters.completedHandshakes.load(ordering: .relaxed))
+        text.single(
+            "saltern_tls_handshakes_failed_total", .counter, "TLS handshakes that failed.",
+            counters.failedHandshakes.load(ordering: .relaxed))
+    }
+
+    private func memory(_ text: inout PrometheusText) {
+        let parts = [
+            ("bodies", budgets.bodies), ("unidentified_bodies", budgets.unidentifiedBodies), ("output", budgets.output),
+        ]
+        text.metric("saltern_memory_budget_bytes", .gauge, "What bodies and replies may take.")
+        for (name, budget) in parts {
+            text.sample("saltern_memory_budget_bytes", labels: ["budget": name], budget.total + budget.loan)
+        }
+        text.metric("saltern_memory_used_bytes", .gauge, "What they take.")
+        for (name, budget) in parts { text.sample("saltern_memory_used_bytes", labels: ["budget": name], budget.used) }
+    }
+
+    private func database(_ text: inout PrometheusText) async {
+        let first = backbone.shares[0]
+        var statistics = await first.loop.run { first.database.statistics() }
+        for share in backbone.shares.dropFirst() {
+            statistics.add(await share.loop.run { share.database.statistics() })
+        }
+        let state = await first.loop.run { await DatabaseState.read(first.database, within: Self.databasePatience) }
+        text.database(statistics, state)
+    }
+
+    private func seldom(_ text: inout PrometheusText) {
+        text.single(
+            "saltern_certificate_expiry_timestamp_seconds", .gauge, "When the certificate ends.", facts.certificateExpiry)
+        text.single(
+            "saltern_certificate_backup_key", .gauge, "Whether there is a key to change to.",
+            facts.hasBackupKey ? 1 : 0)
+        let purge = facts.purge
+        if let lastSuccess = purge.lastSuccess {
+            text.single(
+                "saltern_purge_last_success_timestamp_seconds", .gauge, "When this node last purged.", lastSuccess)
+        }
+        text.single("saltern_purge_failures_total", .counter, "Purges that failed.", purge.failures)
+        text.single(
+            "saltern_purge_skipped_accounts", .gauge, "Accounts whose purge is left to the next one.",
+            purge.skippedAccounts)
+        text.metric("saltern_purge_rows_total", .counter, "Rows that were purged.")
+        for (kind, count) in purge.rows { text.sample("saltern_purge_rows_total", labels: ["kind": kind], count) }
+    }
+
+    private func process(_ text: inout PrometheusText) {
+        var usage = rusage()
+        getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
+        let seconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+        let microseconds = Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
+        text.single("process_cpu_seconds_total", .counter, "CPU time used.", seconds + microseconds / 1_000_000)
+        if let resident = ResidentMemory.bytes {
+            text.single("process_resident_memory_bytes", .gauge, "Resident memory.", resident)
+        }
+    }
+}

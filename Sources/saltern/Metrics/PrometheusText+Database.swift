@@ -1,0 +1,60 @@
+import Postgres
+import SalternServer
+
+extension PrometheusText {
+    /// The clients of all loops, and what the database says of itself.
+    mutating func database(_ statistics: PostgresStatistics, _ state: DatabaseState?) {
+        single(
+            "saltern_database_up", .gauge, "Whether every loop has a connection for statements.",
+            statistics.isReady ? 1 : 0)
+        if let failure = statistics.failure {
+            metric("saltern_database_failure", .gauge, "Why connections cannot be opened.")
+            sample("saltern_database_failure", labels: ["reason": "\(failure)"], 1)
+        }
+        single(
+            "saltern_database_commits_stalled", .gauge, "Whether writes are refused because a commit does not end.",
+            statistics.commitsAreStalled ? 1 : 0)
+        if let state {
+            single(
+                "saltern_database_schema_version", .gauge, "The newest migration that was applied.", state.schemaVersion)
+            single(
+                "saltern_database_followers", .gauge, "Standbys and others that follow PostgreSQL's log.",
+                state.followers)
+        }
+        lanes(statistics)
+        statements(statistics.statements)
+    }
+
+    private mutating func lanes(_ statistics: PostgresStatistics) {
+        typealias Counts = PostgresStatistics.LaneCounts
+        func write<Value: Numeric>(_ name: String, _ kind: Kind, _ help: String, _ value: (Counts) -> Value) {
+            metric(name, kind, help)
+            for lane in PostgresStatistics.Lane.allCases {
+                sample(name, labels: ["lane": lane.rawValue], value(statistics.lanes[lane] ?? Counts()))
+            }
+        }
+        write("saltern_database_connections", .gauge, "Connections that are open.") { $0.open }
+        write("saltern_database_in_use", .gauge, "Requests under way; of leases, connections that somebody has.") {
+            $0.inUse
+        }
+        write("saltern_database_waiting", .gauge, "Requests that wait for a connection.") { $0.waiting }
+        write("saltern_database_connections_opened_total", .counter, "Connections that were opened.") { $0.opened }
+        write("saltern_database_waits_total", .counter, "Requests that have waited for a connection.") { $0.waits }
+        write("saltern_database_wait_seconds_total", .counter, "How long they have waited.") { $0.waited / .seconds(1) }
+    }
+
+    private mutating func statements(_ statements: [String: PostgresStatistics.StatementCounts]) {
+        let sorted = statements.sorted { $0.key < $1.key }
+        func write<Value: Numeric>(
+            _ name: String, _ help: String, _ value: (PostgresStatistics.StatementCounts) -> Value
+        ) {
+            metric(name, .counter, help)
+            for (statement, counts) in sorted { sample(name, labels: ["statement": statement], value(counts)) }
+        }
+        write("saltern_database_requests_total", "Requests to PostgreSQL by their first statement.") { $0.count }
+        write("saltern_database_requests_failed_total", "Those of them that failed.") { $0.failed }
+        write("saltern_database_request_seconds_total", "From sending them to the last answer.") {
+            $0.duration / .seconds(1)
+        }
+    }
+}

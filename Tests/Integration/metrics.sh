@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# What Prometheus reads, and the dashboard and the alerts that stand on it.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+metrics=127.0.0.1:$(free_port)
+start_own_server "SALTERN_METRICS_LISTEN=$metrics"
+documents=$repository/docs
+
+# served [OPTION…]: the names of all metrics that the server tells.
+scrape() { curl --silent --show-error --fail --noproxy '*' "$@" >"$work/metrics" || fail "the metrics"; }
+served() { sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$work/metrics" | sort -u; }
+
+register ada
+request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(head --bytes 32 /dev/zero | base64)\"}"
+request PUT /v1/items/6f8f57715090da2632453988d9a1501b '{"collection":"notes","format":"opaque","title":"AA==","body":"AA=="}'
+scrape "http://$metrics/metrics"
+
+scenario "they are as Prometheus wants them"
+promtool check metrics <"$work/metrics" >"$work/check" 2>&1 || fail "no complaint: $(cat "$work/check")"
+
+scenario "each of them is in the handbook, and each that the handbook names is there"
+served >"$work/served"
+grep --only-matching '`\(saltern\|process\)_[a-z_]*[`{]' "$documents/admins.md" | tr -d '`{' | sort -u >"$work/documented"
+# Only while it has something to tell.
+sort -u - "$work/served" <<'NAMES' >"$work/all"
+saltern_clock_difference_seconds
+saltern_database_failure
+saltern_purge_last_success_timestamp_seconds
+NAMES
+diff "$work/documented" "$work/all" >"$work/difference" || fail "the same names: $(cat "$work/difference")"
+
+scenario "the dashboard and the alerts ask for nothing else"
+promtool check rules "$documents/observability/alerts.yml" >"$work/check" 2>&1 || fail "good rules: $(cat "$work/check")"
+{
+    jq --raw-output '.panels[].targets[].expr' "$documents/observability/dashboard.json"
+    sed -n '/expr:/,/labels:/p' "$documents/observability/alerts.yml"
+} | grep --only-matching '\(saltern\|process\)_[a-z_]*' | sed 's/_bucket$//' | sort -u >"$work/asked"
+unknown=$(comm -23 "$work/asked" "$work/all")
+[[ -z $unknown ]] || fail "metrics that there are, not $unknown"
+
+scenario "they tell of the database, its statements, and why requests were refused"
+for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'saltern_database_connections{lane="reads"} ' \
+    'saltern_database_requests_total{statement="OpenSession"} ' 'saltern_certificate_backup_key 1' \
+    'saltern_http_problems_total{route="POST /v1/sessions",code="invalid_credentials"} 1'; do
+    grep --quiet --fixed-strings -- "$line" "$work/metrics" || fail "a line $line: $(grep "${line%%[ \{]*}" "$work/metrics")"
+done
+newest=$(query 'SELECT max(version) FROM saltern.schema_migrations')
+grep --quiet --line-regexp "saltern_database_schema_version $newest" "$work/metrics" || fail "the schema's version"
+
+scenario "an address that others can reach is served with TLS"
+stop_own_server
+port=$(free_port)
+start_own_server "SALTERN_METRICS_LISTEN=0.0.0.0:$port"
+scrape --cacert "$certificate" "https://localhost:$port/metrics"
+served | grep --quiet --line-regexp saltern_build_info || fail "metrics over TLS"
+if curl --silent --noproxy '*' --max-time 20 "http://127.0.0.1:$port/metrics" >"$work/plain" && grep -q saltern_ "$work/plain"; then
+    fail "nothing without TLS"
+fi
