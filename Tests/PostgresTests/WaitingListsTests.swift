@@ -16,6 +16,16 @@ import Testing
         #expect(lists.popFirst(of: &list) == nil && list.isEmpty)
     }
 
+    @Test func `the first of a kind leaves from the middle`() {
+        var lists = WaitingLists<Int>()
+        var list = WaitingLists<Int>.List()
+        for value in [1, 2, 3, 4] { _ = lists.append(value, to: &list) }
+        #expect(lists.popFirst(of: &list) { $0.isMultiple(of: 2) } == 2)
+        #expect(lists.popFirst(of: &list) { $0 > 4 } == nil)
+        #expect(lists.popFirst(of: &list) { $0.isMultiple(of: 2) } == 4)
+        #expect(lists.popFirst(of: &list) == 1 && lists.popFirst(of: &list) == 3 && list.isEmpty)
+    }
+
     @Test func `a place is used again, and an old one does not name who has it then`() {
         var lists = WaitingLists<Int>()
         var list = WaitingLists<Int>.List()

@@ -25,6 +25,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
+# Rows whose latency is measured at a tenth of their rate too.
+LOW_RATE_ROWS = ("login", "read", "write")
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Bench:
         self.list = os.path.join(options.work, "accounts.tsv")
         self.certificate = os.path.join(options.home, "tls", "certificate.pem")
         self.accounts = []
+        self.is_prepared = False
         self.runs = 0
         self.resident = 0
 
@@ -55,6 +58,9 @@ class Bench:
         return self.accounts
 
     def prepare(self):
+        if self.is_prepared:
+            return
+        self.is_prepared = True
         accounts = self.make_accounts()
         write_list(accounts, self.list)
         self.owner.prepare(accounts)
@@ -73,7 +79,7 @@ class Bench:
     def path(self, row, kind):
         return os.path.join(self.options.work, f"{row}.{kind}.sql")
 
-    def sample_server(self, row, seconds):
+    def sample_server(self, row, seconds, accounts=None, connections=64, delay=None):
         """One run against the server: what came of it and what it cost the server's process."""
         self.runs += 1
         before = processes.cpu_seconds(self.server)
@@ -83,19 +89,20 @@ class Bench:
             outcome = loads.handshakes(self.options.connections, self.port, seconds, "/v1/health/live", kind)
         else:
             script = os.path.join(HERE, "load.lua")
-            outcome = loads.wrk(self.options.url, seconds, script, row, self.list, self.runs)
+            outcome = loads.wrk(
+                self.options.url, seconds, script, row, accounts or self.list, self.runs, connections, delay)
         used = processes.cpu_seconds(self.server) - before
         postgres = processes.family_cpu_seconds(self.postgres) - postgres
         if row in ("health", *ENDPOINTS):
             self.resident = max(self.resident, processes.resident_kilobytes(self.server))
         return Sample(outcome, used / outcome.done * 1000, postgres / outcome.done * 1000)
 
-    def sample_plain(self, row, seconds):
+    def sample_plain(self, row, seconds, accounts=ACCOUNTS):
         """One run of pgbench with the plain server's statements; it is no server, so that costs nothing."""
         before = processes.family_cpu_seconds(self.postgres)
         effects = self.owner.plain_effects(row)
         outcome = loads.pgbench(
-            self.options.pgbench, self.options.database, seconds, self.path(row, "plain"), ACCOUNTS
+            self.options.pgbench, self.options.database, seconds, self.path(row, "plain"), accounts
         )
         used = processes.family_cpu_seconds(self.postgres) - before
         if effects is not None and self.owner.plain_effects(row) - effects < outcome.done:
@@ -157,6 +164,14 @@ class Bench:
             result["plainPostgresCpuSecondsPer1000"] = round(cpu, 4)
             result["plainRequestsPerSecond"] = round(other, 1)
             result["plainRatio"] = round(rate / other, 3)
+        if row in LOW_RATE_ROWS:
+            # Sixty-four connections that wait make a tenth of the rate.
+            quiet = self.sample_server(row, seconds, delay=round(64 / (rate / 10) * 1000)).outcome
+            result["atATenth"] = {
+                "requestsPerSecond": round(quiet.per_second, 1),
+                "p50Milliseconds": round(quiet.p50, 3),
+                "p99Milliseconds": round(quiet.p99, 3),
+            }
         if row == "resumed":
             result["resumedShare"] = round(
                 sum(s.outcome.resumed for s in server) / sum(s.outcome.done for s in server), 3
@@ -189,7 +204,8 @@ class Bench:
 
     def measure_sync(self):
         """Batches, pages of changes, a hot account, and pages beside a million items."""
-        return sync.Sync(self.options, self.owner, self.certificate, self.port).measure(self.make_accounts())
+        self.prepare()
+        return sync.Sync(self).measure(self.accounts)
 
     def measure_streams(self):
         """What live streams cost when nothing changes, over at least ten seconds: it is little."""
@@ -244,6 +260,12 @@ def print_table(results):
                 f"{line['p99Milliseconds']:>9.2f}{line['cpuSecondsPer1000']:>12.3f}{postgres_cpu(line, 'postgres'):>12}   "
                 f"{other:24}{line['ratio']:>6.2f}"
             )
+            if "atATenth" in line:
+                quiet = line["atATenth"]
+                print(
+                    f"{'  at a tenth':20}{quiet['requestsPerSecond']:>11,.0f}{quiet['p50Milliseconds']:>9.2f}"
+                    f"{quiet['p99Milliseconds']:>9.2f}"
+                )
             if "plainRatio" in line:
                 print(
                     f"{'  plain SQL':20}{line['plainRequestsPerSecond']:>11,.0f}{'':30}"
@@ -266,6 +288,18 @@ def print_table(results):
         print_sync(results["sync"])
 
 
+def sync_cpu(r):
+    text = ""
+    if "postgresCpuSecondsPer1000" in r:
+        text = f", CPU for 1,000 {r['cpuSecondsPer1000']:.2f} s, PostgreSQL's {r['postgresCpuSecondsPer1000']:.2f} s"
+    if "plainRatio" in r:
+        text += (
+            f"; plain SQL {r['plainRequestsPerSecond']:,.0f} a second, {r['plainPostgresCpuSecondsPer1000']:.2f} s: "
+            f"ratio {r['plainRatio']:.2f}"
+        )
+    return text
+
+
 def print_sync(results):
     names = {
         "batchOf100": "batches of 100 items",
@@ -276,7 +310,7 @@ def print_sync(results):
         r = results[key]
         print(
             f"sync: {r['requestsPerSecond']:,.0f} {name} a second, p50 {r['p50Milliseconds']:.2f} ms, "
-            f"p99 {r['p99Milliseconds']:.2f} ms"
+            f"p99 {r['p99Milliseconds']:.2f} ms{sync_cpu(r)}"
         )
     for size, pages in results["pageMillisecondsByItemsOfOthers"].items():
         print(

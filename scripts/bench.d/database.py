@@ -35,7 +35,7 @@ class Database:
                 saltern.shares;
             """
         )
-        self.run(plain.SCHEMA)
+        self.run(plain.SCHEMA + plain.HUNDRED)
 
     def settle(self):
         """Brings the tables back to the size at which every run begins."""

@@ -1,8 +1,9 @@
--- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN
+-- wrk's side of a row. After the URL: -- KIND ACCOUNTS RUN [DELAY]
 --   KIND      health, login, read, write, share, batch (of a hundred items) or get
 --   ACCOUNTS  a file with a line for each account: userid, password key, token, item, body, share, with tabs between;
 --             for get, what stands as the item is the path to get
 --   RUN       a digit that is another one in each run, so that no write repeats what an earlier run left
+--   DELAY     how many milliseconds a connection waits before each request, in the mean; not at all without it
 
 local threads = {}
 
@@ -51,6 +52,9 @@ end
 
 function init(words)
     kind, run = words[1], words[3]
+    local mean = tonumber(words[4])
+    -- wrk asks a function of this name if there is one.
+    if mean then delay = function() return math.random(0, 2 * mean) end end
     if kind == "health" then
         accounts = { make.health() }
         return

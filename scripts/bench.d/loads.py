@@ -34,9 +34,13 @@ def _outcome(result):
     )
 
 
-def wrk(url, seconds, script, kind, accounts, run, connections=64):
-    """Two threads, sixty-four connections. Any reply that is not 2xx makes it invalid."""
+def wrk(url, seconds, script, kind, accounts, run, connections=64, delay=None):
+    """Two threads, sixty-four connections, each of which may wait before each request, for `delay` milliseconds in the
+    mean. Any reply that is not 2xx makes it invalid.
+    """
     words = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script, url, "--", kind, accounts, str(run % 10)]
+    if delay is not None:
+        words.append(str(delay))
     output = _run(words, seconds + 30)
     found = re.search(r"^RESULT (.*)$", output, re.MULTILINE)
     if not found:

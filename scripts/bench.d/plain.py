@@ -22,6 +22,14 @@ SCHEMA = """
     ANALYZE plain.users, plain.sessions, plain.items;
 """
 
+# The hundred items that load.lua's batches write for an account.
+HUNDRED = """
+    CREATE FUNCTION plain.hundred(item_id uuid) RETURNS uuid[] LANGUAGE sql AS $$
+        SELECT array_agg((left(item_id::text, 24) || lpad(to_hex(k), 12, '0'))::uuid ORDER BY k)
+        FROM generate_series(1, 100) k
+    $$;
+"""
+
 SETTLE = """
     DELETE FROM plain.sessions s WHERE NOT EXISTS (SELECT FROM bench.accounts a WHERE a.token_hash = s.token_hash);
     VACUUM ANALYZE plain.sessions, plain.items;
@@ -45,6 +53,15 @@ STATEMENTS = {
         " ON CONFLICT (item_id) DO UPDATE SET format = excluded.format, body = excluded.body,"
         " updated_at = excluded.updated_at WHERE i.user_id = excluded.user_id"
     ],
+    # 192 bytes each, as load.lua sends them.
+    "batch": [
+        "INSERT INTO plain.items AS i (item_id, user_id, format, body, updated_at)"
+        " SELECT u.id, :account_id::uuid, 'aes-256-gcm',"
+        " convert_to(repeat(lpad((:n::bigint + u.k)::text, 16, '0'), 12), 'UTF8'), now()"
+        " FROM unnest(:ids::uuid[]) WITH ORDINALITY u(id, k)"
+        " ON CONFLICT (item_id) DO UPDATE SET format = excluded.format, body = excluded.body,"
+        " updated_at = excluded.updated_at WHERE i.user_id = excluded.user_id"
+    ],
 }
 
 # A number that grows by one with each request of the row.
@@ -56,10 +73,18 @@ EFFECTS = {
 
 def script(row):
     """The pgbench script of a row."""
-    return REFRESH + "".join(statement + ";\n" for statement in STATEMENTS[row])
+    return _refresh(row) + "".join(statement + ";\n" for statement in STATEMENTS[row])
+
+
+def _refresh(row):
+    if row != "batch":
+        return REFRESH
+    return REFRESH.replace("share_id FROM", "share_id, plain.hundred(item_id) AS ids FROM")
 
 
 def proof(row):
     """A script that fails when a row's reading statement finds nothing."""
+    if row == "batch":
+        return _refresh(row) + "SELECT 1 / (cardinality(:ids::uuid[]) / 100);\n"
     found = STATEMENTS["read" if row == "write" else row][0]
     return REFRESH + f"SELECT 1 / count(*) FROM ({found}) AS found;\n"

@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import ssl
+import statistics
 from dataclasses import replace
 
 import loads
@@ -18,13 +19,12 @@ HISTORY = 20_000
 
 
 class Sync:
-    def __init__(self, options, owner, certificate, port):
-        self.options = options
-        self.owner = owner
-        self.context = ssl.create_default_context(cafile=certificate)
-        self.port = port
-        self.script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "load.lua")
-        self.runs = 0
+    def __init__(self, bench):
+        self.bench = bench
+        self.options = bench.options
+        self.owner = bench.owner
+        self.context = ssl.create_default_context(cafile=bench.certificate)
+        self.port = bench.port
 
     def measure(self, accounts):
         walker = accounts[0]
@@ -32,7 +32,7 @@ class Sync:
         first = f"/v1/changes?limit={PAGE}"
         last = f"/v1/changes?limit={PAGE}&since={self.cursor_before_the_end(walker)}"
         results = {
-            "batchOf100": self.load("batch", accounts[1:65]),
+            "batchOf100": self.batches(accounts[1:65]),
             "hotAccountWith16Writers": self.load("write", self.one_account(accounts[65]), 16),
             "pageOf100": self.load("get", [replace(walker, item_id=last)]),
             "pageMillisecondsByItemsOfOthers": {},
@@ -46,17 +46,35 @@ class Sync:
             results["pageMillisecondsByItemsOfOthers"][str(size)] = pages
         return results
 
-    def load(self, kind, accounts, connections=64):
-        self.runs += 1
+    def sample(self, kind, accounts, connections=64):
         path = os.path.join(self.options.work, "sync.tsv")
         write_list(accounts, path)
-        outcome = loads.wrk(
-            self.options.url, self.options.seconds, self.script, kind, path, self.runs, connections)
+        return self.bench.sample_server(kind, self.options.seconds, path, connections)
+
+    def load(self, kind, accounts, connections=64):
+        sample = self.sample(kind, accounts, connections)
         return {
-            "requestsPerSecond": round(outcome.per_second, 1),
-            "p50Milliseconds": round(outcome.p50, 3),
-            "p99Milliseconds": round(outcome.p99, 3),
+            "requestsPerSecond": round(sample.outcome.per_second, 1),
+            "p50Milliseconds": round(sample.outcome.p50, 3),
+            "p99Milliseconds": round(sample.outcome.p99, 3),
+            "cpuSecondsPer1000": round(sample.cpu_per_1000, 4),
+            "postgresCpuSecondsPer1000": round(sample.postgres_per_1000, 4),
         }
+
+    def batches(self, accounts):
+        """Batches, and as many rows in one plain statement, in turns; the medians. The first of each makes the rows."""
+        ours, plainly = [], []
+        for _ in range(self.options.rounds + 1):
+            ours.append(self.load("batch", accounts))
+            plainly.append(self.bench.sample_plain("batch", self.options.seconds, len(accounts)))
+            self.owner.settle()
+        result = {key: statistics.median(one[key] for one in ours[1:]) for key in ours[0]}
+        plain_rate = statistics.median(one.outcome.per_second for one in plainly[1:])
+        result["plainRequestsPerSecond"] = round(plain_rate, 1)
+        result["plainPostgresCpuSecondsPer1000"] = round(
+            statistics.median(one.postgres_per_1000 for one in plainly[1:]), 4)
+        result["plainRatio"] = round(result["requestsPerSecond"] / plain_rate, 3)
+        return result
 
     def one_account(self, account):
         """The account with each of its hundred items, which a batch has made."""

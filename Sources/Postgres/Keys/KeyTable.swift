@@ -1,8 +1,9 @@
 /// Who holds which key, who waits for one, and which keys had better keep away from shared connections.
 ///
-/// A key is held by one request at a time; others of it wait in the order in which they came. Requests of one party that
-/// wait one behind the other hold it together when their turn comes: they are members of one group. Pure: the caller
-/// passes the time in and tells those who wait.
+/// A key is held by one request at a time; others of it wait in the order in which they came. When the turn of one has
+/// come, those of its party that wait hold the key together with it: they are members of one group. So parties take
+/// turns, and nobody waits for more than the groups of those who came before. Pure: the caller passes the time in and
+/// tells those who wait.
 struct KeyTable<Waiter> {
     typealias Instant = ContinuousClock.Instant
 
@@ -118,8 +119,8 @@ struct KeyTable<Waiter> {
         var next = [first]
         // On a connection of his own everybody would wait for the others.
         if case .shared = route, let party = first.party {
-            while next.count < settings.holders, waiting.first(of: holding.waiting)?.party == party,
-                let entry = waiting.popFirst(of: &holding.waiting)
+            while next.count < settings.holders,
+                let entry = waiting.popFirst(of: &holding.waiting, where: { $0.party == party })
             {
                 next.append(entry)
             }

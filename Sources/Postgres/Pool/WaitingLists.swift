@@ -49,6 +49,16 @@ struct WaitingLists<Element> {
         list.head < 0 ? nil : take(list.head, from: &list)
     }
 
+    /// Takes the first element out that is as `condition` says.
+    mutating func popFirst(of list: inout List, where condition: (Element) -> Bool) -> Element? {
+        var index = list.head
+        while index >= 0 {
+            if let element = nodes[index].element, condition(element) { return take(index, from: &list) }
+            index = nodes[index].next
+        }
+        return nil
+    }
+
     /// The element at `place`, if it still waits.
     func element(at place: Place) -> Element? {
         nodes.indices.contains(place.index) && nodes[place.index].generation == place.generation

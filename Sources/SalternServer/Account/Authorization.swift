@@ -133,15 +133,34 @@ final class Authorization {
     /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
     func transaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
         let (session, result) = try await database.withTransaction(key: key) { transaction in
-            // The session may have ended while the first statement waited for the lock; the second one sees it.
-            let (_, sessions) = try await transaction.execute(
+            // The session may have ended while the first statement waited for the lock; the second one sees it. The
+            // first one finds nothing when the account is locked by an admin, and then has locked nothing.
+            let (held, sessions) = try await transaction.execute(
                 AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
                 Authenticate(caller: caller, touchInterval: touchInterval))
-            guard let session = sessions.first else { throw Unauthenticated() }
+            guard !held.isEmpty, let session = sessions.first else { throw Unauthenticated() }
             authenticatedAccount = caller.accountID
             return (session, try await body(transaction))
         }
         try accept([session])
+        return result
+    }
+
+    /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row, with
+    /// what a first statement has found, in the same round trip as the lock.
+    /// - Parameter first: Must have no row when the session has ended.
+    /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
+    func transaction<First: AccountWrite, Result>(
+        after first: First, _ body: (Transaction, [First.Row]) async throws -> Result
+    ) async throws -> Result {
+        let (sessions, result) = try await database.withTransaction(key: key) { transaction in
+            let (sessions, rows) = try await transaction.execute(
+                AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
+                Guarded(caller: caller, write: first))
+            if sessions.isEmpty { throw Unauthenticated() }
+            return (sessions, try await body(transaction, rows))
+        }
+        try accept(sessions)
         return result
     }
 

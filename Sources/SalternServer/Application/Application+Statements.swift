@@ -112,7 +112,8 @@ extension Application {
             // Statistics
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             // Sync
-            statement(Guarded<ApplyBatch>.self), statement(Owned<FindChanges>.self),
+            statement(Guarded<ApplyBatch>.self), statement(Guarded<WeighPuts>.self), statement(CountPuts.self),
+            statement(WritePuts.self), statement(Owned<FindChanges>.self),
             statement(Owned<FindChangeHeaders>.self),
             // Throttling
             statement(FindFailedAttempts.self), statement(FindAllFailedAttempts.self),

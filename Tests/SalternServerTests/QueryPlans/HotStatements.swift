@@ -92,6 +92,9 @@ struct HotStatements {
                         : ItemContent(
                             format: .opaque, collection: .standard, iterations: nil, title: nil, body: try Self.sealed))
             }
+            let puts = try #require(Puts(operations.filter { $0.content != nil }))
+            // No more than the revisions that every account has.
+            let put = try #require(Puts([operations[0]]))
             var staged: [StagedItem] = []
             for number in [21, 22, 23] {
                 staged.append(
@@ -106,6 +109,13 @@ struct HotStatements {
                 since: nil, collection: CollectionName("rare"), limit: 100, listsAllTombstones: false)
             return [
                 write(ApplyBatch(operations: operations), rows: 40),
+                write(WeighPuts(puts: puts), rows: 8),
+                Probe(
+                    CountPuts(
+                        accountID: owner.account,
+                        effect: CountPuts.Effect(changes: 1, moreItems: 0, moreBytes: 0, fewerTombstones: 0)),
+                    rows: 2),
+                Probe(WritePuts(accountID: owner.account, puts: put, now: Self.now), rows: 3),
                 read(
                     FindChanges(
                         range: ChangeRange(

@@ -19,13 +19,17 @@ public struct AccountAdministration: Sendable {
     }
 
     /// Locks an account: its sessions end, its links open nothing, and nobody logs in to it until it is unlocked.
+    ///
+    /// That an account is locked says nothing about its sessions, for somebody may have written the column by hand: they
+    /// are ended all the same, and then this is a lock like any other.
     /// - Throws: ``AccountRefusal`` or a `PostgresError`; so do all the others.
     public func lock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
-            guard try await transaction.execute(SetLock(accountID: account, lockedAt: signature.now)).first != nil
-            else { return Outcome(accountID: account, isChanged: false) }
-            let (ended, _) = try await transaction.execute(
-                RemoveAllSessions(accountID: account, exception: nil, now: signature.now),
+            let (locked, ended) = try await transaction.execute(
+                SetLock(accountID: account, lockedAt: signature.now),
+                RemoveAllSessions(accountID: account, exception: nil, now: signature.now))
+            guard !(locked.isEmpty && ended.isEmpty) else { return Outcome(accountID: account, isChanged: false) }
+            _ = try await transaction.execute(
                 RecordSecurityEvent(accountID: account, kind: .locked, now: signature.now))
             try await AccountShares.suspend(true, of: account, in: transaction)
             try await transaction.record(AppendAudit(signature, .accountLocked, account))

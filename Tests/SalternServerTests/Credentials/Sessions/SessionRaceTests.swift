@@ -5,7 +5,7 @@ import Testing
 
 /// Sessions that end while many requests use them, on two nodes.
 @Suite struct SessionRaceTests {
-    private final class Flag: Sendable {
+    final class Flag: Sendable {
         private let flag = Atomic<Bool>(false)
         var isSet: Bool { flag.load(ordering: .sequentiallyConsistent) }
         func set() { flag.store(true, ordering: .sequentiallyConsistent) }

@@ -1,0 +1,150 @@
+internal import Postgres
+
+// The short path of a batch: operations that are all puts, change something, and are within the plan. What was decided by
+// one statement of thirty parts is decided by the program, between two flushes of a transaction that holds the account.
+//
+// For 100 items of 192 bytes PostgreSQL takes 2.9 s of CPU for 1,000, and 4.7 with ``ApplyBatch``; a plain INSERT … ON
+// CONFLICT of as many rows takes 1.3. What remains is the rows: the index of revisions makes each change one of three
+// index entries, where the plain one is made in place. Weighing takes 0.45 of it.
+
+/// What a batch of puts would change, and what the account has room for; no row when the caller may change nothing. Sent
+/// after ``AuthenticateForWrite``.
+struct WeighPuts: AccountWrite {
+    let puts: Puts
+
+    struct Row: Sendable {
+        let maxItems: Int64
+        let maxItemBytes: Int64
+        let maxBytes: Int64
+        let itemCount: Int64
+        let itemBytes: Int64
+        /// Of the identifiers, those that there is an item or a tombstone of.
+        let found: Int64
+        let tombstones: Int64
+        let storedBytes: Int64
+        /// Items whose revision is the one that the client has seen.
+        let seen: Int64
+        /// Items that are there though they must not be, or that are so already.
+        let others: Int64
+    }
+
+    static let needsLease = true
+    static let sql: CallerSQL<Self> = """
+        SELECT p.max_items, p.max_item_bytes, p.max_bytes, a.item_count, a.item_bytes,
+            t.found, t.tombstones, t.stored_bytes, t.seen, t.others
+        FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan CROSS JOIN (
+            SELECT count(*) AS found, count(*) FILTER (WHERE i.deleted) AS tombstones,
+                coalesce(sum(\(SealedSize.bytes(of: "i"))), 0)::bigint AS stored_bytes,
+                count(*) FILTER (WHERE NOT i.deleted AND i.revision = o.if_revision) AS seen,
+                count(*) FILTER (WHERE NOT i.deleted AND (o.if_revision = 0
+                    OR (i.body = o.body AND i.title IS NOT DISTINCT FROM o.title AND i.format = o.format
+                        AND i.collection = o.collection AND i.iterations IS NOT DISTINCT FROM o.iterations)))
+                    AS others
+            FROM unnest(\(\.puts.ids)::uuid[], \(\.puts.ifRevisions)::bigint[], \(\.puts.collections)::text[],
+                \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
+                \(\.puts.bodies)::bytea[]) AS o(item_id, if_revision, collection, format, iterations, title, body)
+            JOIN saltern.items i ON i.account_id = \(.account) AND i.item_id = o.item_id
+        ) t
+        WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+
+    /// How the counters move, when the batch is one for this path.
+    func effect(on row: Row) -> CountPuts.Effect? {
+        let moreItems = puts.count - (row.found - row.tombstones)
+        let moreBytes = puts.byteCount - row.storedBytes
+        guard row.others == 0, row.seen == puts.preconditions, puts.largest <= row.maxItemBytes,
+            moreItems == 0 || row.itemCount + moreItems <= row.maxItems,
+            moreBytes <= 0 || row.itemBytes + moreBytes <= row.maxBytes
+        else { return nil }
+        return CountPuts.Effect(
+            changes: puts.count, moreItems: moreItems, moreBytes: moreBytes, fewerTombstones: row.tombstones)
+    }
+}
+
+/// Takes the revisions of a batch of puts that was weighed, and keeps the counters. Returns the last revision.
+struct CountPuts: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let effect: Effect
+
+    struct Effect: Sendable {
+        let changes: Int64
+        let moreItems: Int64
+        let moreBytes: Int64
+        let fewerTombstones: Int64
+    }
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.accounts a
+        SET revision = \(AccountCounter.head("a.revision")) + \(\.effect.changes),
+            item_count = a.item_count + \(\.effect.moreItems), item_bytes = a.item_bytes + \(\.effect.moreBytes),
+            tombstone_count = greatest(a.tombstone_count - \(\.effect.fewerTombstones), 0)
+        WHERE a.account_id = \(\.accountID)
+        RETURNING a.revision
+        """
+}
+
+/// Writes the items of a batch of puts, for which ``CountPuts`` has taken the revisions.
+struct WritePuts: Statement {
+    let accountID: AccountID
+    let puts: Puts
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.items AS i
+            (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
+            updated_at)
+        SELECT a.account_id, o.item_id, a.revision - \(\.puts.count) + o.position, false, o.collection, o.format,
+            o.iterations, o.title, o.body, \(\.now), \(\.now)
+        FROM saltern.accounts a CROSS JOIN unnest(\(\.puts.ids)::uuid[], \(\.puts.collections)::text[],
+            \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
+            \(\.puts.bodies)::bytea[]) WITH ORDINALITY
+            AS o(item_id, collection, format, iterations, title, body, position)
+        WHERE a.account_id = \(\.accountID)
+        ON CONFLICT (account_id, item_id) DO UPDATE
+        SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
+            format = excluded.format, iterations = excluded.iterations, title = excluded.title,
+            body = excluded.body, updated_at = excluded.updated_at,
+            created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
+        """
+}
+
+/// The operations of a batch that has nothing but puts, in columns as statements take them.
+struct Puts: Sendable {
+    private(set) var ids: [ItemID] = []
+    private(set) var ifRevisions: [Int64?] = []
+    private(set) var collections: [String] = []
+    private(set) var formats: [String] = []
+    private(set) var iterations: [Int32?] = []
+    private(set) var titles: [[UInt8]?] = []
+    private(set) var bodies: [[UInt8]] = []
+    private(set) var byteCount: Int64 = 0
+    /// The sealed bytes of the longest item.
+    private(set) var largest: Int64 = 0
+    /// How many items have to have the revision that the client has seen.
+    private(set) var preconditions: Int64 = 0
+
+    var count: Int64 { Int64(ids.count) }
+
+    /// - Returns: nil when something is deleted, or when the sealed bytes are more than may be sent twice.
+    init?(_ operations: [BatchOperation]) {
+        for operation in operations {
+            guard let content = operation.content else { return nil }
+            ids.append(operation.id)
+            ifRevisions.append(operation.ifRevision)
+            collections.append(content.collection.name)
+            formats.append(content.format.rawValue)
+            iterations.append(content.iterations)
+            titles.append(content.title?.bytes)
+            bodies.append(content.body.bytes)
+            let bytes = Int64(operation.byteCount)
+            byteCount += bytes
+            largest = max(largest, bytes)
+            if operation.ifRevision ?? 0 > 0 { preconditions += 1 }
+        }
+        if byteCount > Authorization.sharedByteLimit { return nil }
+    }
+}
