@@ -14,7 +14,7 @@ extension Settings {
         return serverDatabase()
     }
 
-    private mutating func database(_ text: String, _ name: String) -> PostgresConfiguration? {
+    mutating func database(_ text: String, _ name: String) -> PostgresConfiguration? {
         guard !text.isEmpty else { return nil }
         do throws(PostgresError) {
             return try PostgresConfiguration(text)

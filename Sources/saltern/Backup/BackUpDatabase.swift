@@ -1,0 +1,113 @@
+import CommandLineKit
+import Foundation
+import Postgres
+import SalternServer
+
+struct BackUpDatabase: Command {
+    static let words = ["backup"]
+    static let summary = "write the whole database into a file, and read it back"
+    static let help = """
+        usage: saltern backup FILE|DIR
+
+        FILE must not be there yet; in a folder DIR the file is called saltern-DATE-TIME.backup. It is one moment of the
+        database, taken with pg_dump while the servers go on, readable by its owner alone, and has its name only when it
+        was read back whole. It is as sensitive as the database. The keys are not in it: keep certificate, keys and master
+        key apart.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let destination: String
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        destination = try arguments.word("the file or folder")
+    }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let database = settings.ownerDatabase()
+        try settings.finish()
+        guard let database else { throw CommandFailure("no database is configured") }
+        let (tables, now) = try await DatabaseCommand.asOwner(console) { client in
+            (try await client.execute(CountTables()).first ?? 0, try await DatabaseClock.now(of: client))
+        }
+        guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
+        let file = path(at: now)
+        guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }
+        try write(to: file, from: database.programConnection, Int(tables), console)
+        let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
+        console.print("\(file): \(tables) tables, \(size) bytes, read back")
+    }
+
+    private func path(at now: Timestamp) -> String {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: destination, isDirectory: &isFolder), isFolder.boolValue else {
+            return destination
+        }
+        let moment = now.shown.filter { $0 != ":" && $0 != "-" }
+        return URL(fileURLWithPath: destination).appendingPathComponent("saltern-\(moment).backup").path
+    }
+
+    /// What is written has another name until it is whole.
+    private func write(
+        to file: String, from connection: PostgresConfiguration.ProgramConnection, _ tables: Int, _ console: Console
+    ) throws {
+        let unfinished = file + ".unfinished"
+        let descriptor = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw CommandFailure("cannot write \(unfinished): \(String(cString: strerror(errno)))")
+        }
+        defer { close(descriptor) }
+        do {
+            var bar = ProgressBar(console, "tables")
+            var done = 0
+            let dump = DatabaseProgram("pg_dump", console, password: connection.password)
+            try dump.run([
+                "--dbname", connection.string, "--no-password", "--format", "custom", "--schema", "saltern",
+                "--verbose",
+                "--file", unfinished,
+            ]) { bar.follow($0, &done, of: tables) }
+            bar.show(tables, of: tables, note: "reading it back")
+            bar.end()
+            try BackupFile(path: unfinished, console: console).check(tables: tables)
+            guard fsync(descriptor) == 0, rename(unfinished, file) == 0 else {
+                throw CommandFailure("cannot keep \(file): \(String(cString: strerror(errno)))")
+            }
+        } catch {
+            unlink(unfinished)
+            throw error
+        }
+    }
+}
+
+/// A file that `saltern backup` has written.
+struct BackupFile {
+    let path: String
+    let console: Console
+
+    /// The tables whose rows it has.
+    func tables() throws -> [String] {
+        let list = try DatabaseProgram("pg_restore", console).run(["--list", path])
+        return list.split(separator: "\n").filter { $0.contains(" TABLE DATA saltern ") }.map(String.init)
+    }
+
+    /// Reads every byte of it.
+    func check(tables expected: Int) throws {
+        let found = try tables().count
+        guard found == expected else {
+            throw CommandFailure("the backup has \(found) tables, and the database \(expected)")
+        }
+        try DatabaseProgram("pg_restore", console).run(["--file", "/dev/null", path])
+    }
+}
+
+/// How many tables the schema has.
+private struct CountTables: Statement {
+    typealias Row = Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = 'saltern' AND c.relkind = 'r'
+        """
+}

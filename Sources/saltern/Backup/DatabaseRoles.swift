@@ -1,0 +1,53 @@
+import CommandLineKit
+import Postgres
+
+/// The roles and the database, as an installation needs them before it is migrated or restored.
+struct DatabaseRoles {
+    let owner: PostgresConfiguration
+    let server: PostgresConfiguration?
+
+    /// Makes those that are missing, and leaves the others, with their passwords, as they are.
+    func make(as superuser: PostgresConfiguration.ProgramConnection, _ console: Console) throws {
+        guard let ownerName = owner.user, let database = owner.databaseName else {
+            throw CommandFailure("SALTERN_OWNER_DATABASE_URL names no role: postgresql://ROLE@…")
+        }
+        let names = [
+            "SALTERN_ROLE_OWNER": ownerName, "SALTERN_ROLE_OWNER_PASSWORD": owner.programConnection.password ?? "",
+            "SALTERN_ROLE_SERVER": server?.user ?? ownerName,
+            "SALTERN_ROLE_SERVER_PASSWORD": server?.programConnection.password ?? "",
+            "SALTERN_ROLE_DATABASE": database,
+        ]
+        let program = DatabaseProgram("psql", console, password: superuser.password, environment: names)
+        try program.run(
+            ["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1", "--dbname", superuser.string],
+            input: Self.script)
+    }
+
+    /// The server's log must not learn the passwords. `\gexec` carries out each row, so there is one only for what is missing.
+    private static let script = #"""
+        SET log_statement = 'none';
+        SET log_min_duration_statement = -1;
+        SET log_min_error_statement = 'panic';
+        \getenv owner SALTERN_ROLE_OWNER
+        \getenv owner_password SALTERN_ROLE_OWNER_PASSWORD
+        \getenv server SALTERN_ROLE_SERVER
+        \getenv server_password SALTERN_ROLE_SERVER_PASSWORD
+        \getenv database SALTERN_ROLE_DATABASE
+        SELECT 'CREATE ROLE saltern_server NOLOGIN'
+            WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'saltern_server')
+        \gexec
+        SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', :'owner', nullif(:'owner_password', ''))
+            WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'owner')
+        \gexec
+        SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', :'server', nullif(:'server_password', ''))
+            WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = :'server')
+        \gexec
+        SELECT format('GRANT saltern_server TO %I', :'server') WHERE :'server' <> :'owner'
+        \gexec
+        SELECT format('CREATE DATABASE %I OWNER %I ENCODING %L TEMPLATE template0', :'database', :'owner', 'UTF8')
+            WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'database')
+        \gexec
+        REVOKE ALL ON DATABASE :"database" FROM PUBLIC;
+        GRANT CONNECT ON DATABASE :"database" TO saltern_server;
+        """#
+}

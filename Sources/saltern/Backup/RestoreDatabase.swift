@@ -1,0 +1,85 @@
+import CommandLineKit
+import Foundation
+import Postgres
+import SalternServer
+
+struct RestoreDatabase: Command {
+    static let words = ["restore"]
+    static let summary = "make roles and database of a backup, also in a new cluster, and tell that time went back"
+    static let help = """
+        usage: saltern restore FILE [OPTIONS]
+
+          --end-sessions   ends all sessions of all accounts, also those that had ended since the backup
+        \(AdminActor.help)
+
+        Makes what is missing: the group saltern_server, the roles and passwords that SALTERN_OWNER_DATABASE_URL and
+        SALTERN_DATABASE_URL name, and the database. Restores FILE, which `saltern backup` wrote, in one transaction; a
+        database that has a schema saltern is left as it is, so rename or drop it first. Then migrates, and does what
+        `saltern restored` does. Stop the servers before.
+
+        Connects with SALTERN_SUPERUSER_DATABASE_URL for the roles, to any database of the cluster that is there, such as
+        postgres. It may be left out when roles and an empty database are there. Then connects with
+        SALTERN_OWNER_DATABASE_URL. Each may be given as a file: SALTERN_SUPERUSER_DATABASE_URL_FILE and so on.
+        """
+
+    private let file: String
+    private let endsSessions: Bool
+    private let actor: AdminActor
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        endsSessions = arguments.flag("--end-sessions")
+        actor = try AdminActor(&arguments)
+        file = try arguments.word("the file")
+    }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let superuser = settings.superuserDatabase()
+        let owner = settings.ownerDatabase()
+        let server = settings.text("SALTERN_DATABASE_URL") == nil ? nil : settings.serverDatabase()
+        try settings.finish()
+        guard let owner else { throw CommandFailure("no database is configured") }
+        let tables = try BackupFile(path: file, console: console).tables().count
+        guard tables > 0 else { throw CommandFailure("\(file) is no backup of saltern") }
+        if let superuser {
+            try DatabaseRoles(owner: owner, server: server).make(as: superuser.programConnection, console)
+        }
+        try restore(tables, owner.programConnection, console)
+        var none = Arguments([])
+        try await MigrateUp(&none).run(console)
+        var words = Arguments(["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []))
+        try await TellRestored(&words).run(console)
+        console.print("restored \(tables) tables; next: saltern doctor, and then the servers")
+    }
+
+    /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
+    private func restore(
+        _ tables: Int, _ connection: PostgresConfiguration.ProgramConnection, _ console: Console
+    ) throws {
+        var bar = ProgressBar(console, "tables")
+        var done = 0
+        let program = DatabaseProgram("pg_restore", console, password: connection.password)
+        do {
+            try program.run([
+                "--dbname", connection.string, "--no-password", "--no-owner", "--single-transaction", "--exit-on-error",
+                "--verbose", file,
+            ]) { bar.follow($0, &done, of: tables) }
+        } catch let failure as CommandFailure {
+            bar.end()
+            guard failure.messages.contains(where: { $0.contains("schema \"saltern\" already exists") }) else {
+                throw failure
+            }
+            throw CommandFailure("the database has a schema saltern already: nothing was changed; rename or drop it")
+        }
+        bar.show(tables, of: tables, note: "done")
+        bar.end()
+    }
+}
+
+extension Settings {
+    /// The connection of somebody who may make roles: `SALTERN_SUPERUSER_DATABASE_URL`.
+    fileprivate mutating func superuserDatabase() -> PostgresConfiguration? {
+        guard let text = text("SALTERN_SUPERUSER_DATABASE_URL") else { return nil }
+        return database(text, "SALTERN_SUPERUSER_DATABASE_URL")
+    }
+}
