@@ -53,6 +53,12 @@ public final class PostgresClient: @unchecked Sendable {
         return pool.isReady
     }
 
+    /// Whether the server is one node of a cluster.
+    public var isDistributed: Bool {
+        loop.preconditionInLoop()
+        return pool.isDistributed
+    }
+
     // MARK: Executions
 
     func makeExecution() -> Execution {
@@ -125,6 +131,7 @@ public final class PostgresClient: @unchecked Sendable {
     // MARK: Told by connections
 
     func connectionOpened(_ connection: PostgresConnection) {
+        pool.isDistributed = connection.isDistributed
         guard let onConnected = configuration.onConnected else { return isIntroduced(connection) }
         let bound = LoopBound(connection, loop: loop)
         Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }

@@ -7,6 +7,8 @@ public final class Readiness: Sendable {
     enum Answer: Sendable {
         /// The version of the database's schema.
         case schema(Int)
+        /// It is the right one, and some node of the cluster does not answer.
+        case degraded
         /// It did not say so in time.
         case silence
         case failure(any Error)

@@ -13,6 +13,7 @@ public enum Schema {
             ("time_that_went_back", PackageResources._006_time_that_went_back_sql),
             ("bounds", PackageResources._007_bounds_sql),
             ("generation_before", PackageResources._008_generation_before_sql),
+            ("writer", PackageResources._010_writer_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))
