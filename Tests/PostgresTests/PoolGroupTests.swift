@@ -43,6 +43,14 @@ import Testing
         #expect(groups(pool.releaseShared(id(1))) == [Array(17...20)])
     }
 
+    @Test func `on a cluster nobody shares a transaction`() {
+        var pool = makePool()
+        pool.isDistributed = true
+        _ = pool.acquireAlone()
+        for request in 1...3 { wait(&pool, request) }
+        for request in 1...3 { #expect(groups(pool.releaseShared(id(1))) == [[request]]) }
+    }
+
     @Test func `a group has 256 KiB at most, and who is to be alone is alone`() {
         var pool = makePool()
         _ = pool.acquireAlone()

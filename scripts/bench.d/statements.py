@@ -27,7 +27,8 @@ PARAMETERS = {
     # Hashes of something that nobody has failed at; as of every subject and counter, 32 bytes.
     "FindFailedAttempts": ["sha256(:userid::text::bytea)", "ARRAY[sha256('1'), sha256('2')]"],
     "HoldFailedAttempts": ["sha256(:userid::text::bytea)", "sha256('1')"],
-    "OpenSession": [
+    "OpenSession": [ACCOUNT, "true", "1::bigint"],
+    "StoreSession": [
         ACCOUNT,
         "true",
         "1::bigint",
@@ -59,7 +60,7 @@ PARAMETERS = {
 
 # Row of the table -> what the server executes for one request, in order.
 ENDPOINTS = {
-    "login": ["FindLogin", "FindFailedAttempts", "OpenSession", "HoldFailedAttempts"],
+    "login": ["FindLogin", "FindFailedAttempts", "OpenSession", "StoreSession", "HoldFailedAttempts"],
     "read": ["Authenticate", "FindItem"],
     "write": ["AuthenticateForWrite", "ReplaceItem"],
     "share": ["TakeView"],

@@ -7,9 +7,14 @@ struct RequestKind {
     var bytesInGroup: Int? = 0
     /// The type of its first statement.
     var type: ObjectIdentifier?
+    private var statementCount = 0
+
+    /// Whether it is to be one transaction: a single statement is one anyway, and those that read need none.
+    var isTransaction: Bool { !isReadOnly && statementCount > 1 }
 
     mutating func add<S: Statement>(_ statement: S) {
         isReadOnly = isReadOnly && S.isReadOnly
+        statementCount += 1
         type = type ?? ObjectIdentifier(S.self)
         if let bytes = statement.bytesInGroup { bytesInGroup? += bytes } else { bytesInGroup = nil }
     }

@@ -104,12 +104,13 @@ extension PostgresClient {
     /// Sends a request on a leased connection and waits for its end.
     /// - Returns: `nil` when it has to be sent again, and in a transaction the whole of it.
     func perform(
-        on connection: PostgresConnection, ignoringCancellation: Bool = false, send: (Execution) -> Void
+        on connection: PostgresConnection, ignoringCancellation: Bool = false, isTransaction: Bool = false,
+        send: (Execution) -> Void
     ) async throws(PostgresError) -> Execution? {
         loop.preconditionInLoop()
         guard connection.isOpen else { throw .connectionLost }
         let execution = makeExecution()
-        connection.beginRequest(isReadOnly: false)
+        connection.beginRequest(isReadOnly: false, isTransaction: isTransaction)
         send(execution)
         let outcome =
             if ignoringCancellation {

@@ -92,7 +92,8 @@ extension PostgresClient {
                 } else {
                     try await sharedConnection(lane, for: execution, until: deadline)
                 }
-            connection.beginRequest(isReadOnly: kind.isReadOnly && attempt == 0)
+            connection.beginRequest(
+                isReadOnly: kind.isReadOnly && attempt == 0, isTransaction: kind.isTransaction)
             execution.commits = !kind.isReadOnly
             send(connection, execution)
             switch await outcome(of: execution) {

@@ -56,6 +56,12 @@ public final class PostgresClient: @unchecked Sendable {
         return pool.isReady
     }
 
+    /// Whether the server is one node of a cluster.
+    public var isDistributed: Bool {
+        loop.preconditionInLoop()
+        return pool.isDistributed
+    }
+
     // MARK: Executions
 
     func makeExecution() -> Execution {
@@ -148,6 +154,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     func connectionOpened(_ connection: PostgresConnection) {
         if connection.lane == .scout { return scoutArrived(connection) }
+        pool.isDistributed = connection.isDistributed
         guard let onConnected = configuration.onConnected else { return isIntroduced(connection) }
         let bound = LoopBound(connection, loop: loop)
         Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }

@@ -22,15 +22,19 @@ public final class PostgresLease {
     public func execute<each S: Statement>(
         _ statement: repeat each S
     ) async throws(PostgresError) -> (repeat [(each S).Row]) {
-        let execution = try await repeating { execution in repeat connection.send(each statement, for: execution) }
+        let execution = try await repeating(isTransaction: true) { execution in
+            repeat connection.send(each statement, for: execution)
+        }
         defer { client.recycle(execution) }
         var index = 0
         return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
     }
 
-    private func repeating(_ send: (Execution) -> Void) async throws(PostgresError) -> Execution {
+    private func repeating(
+        isTransaction: Bool = false, _ send: (Execution) -> Void
+    ) async throws(PostgresError) -> Execution {
         for _ in 0..<PostgresClient.attemptLimit {
-            let execution = try await perform { execution in
+            let execution = try await perform(isTransaction: isTransaction) { execution in
                 execution.commits = true
                 send(execution)
             }
@@ -40,10 +44,11 @@ public final class PostgresLease {
     }
 
     func perform(
-        ignoringCancellation: Bool = false, _ send: (Execution) -> Void
+        ignoringCancellation: Bool = false, isTransaction: Bool = false, _ send: (Execution) -> Void
     ) async throws(PostgresError) -> Execution? {
         precondition(isValid, "a lease was used after its body had returned: the connection may be somebody else's")
-        return try await client.perform(on: connection, ignoringCancellation: ignoringCancellation, send: send)
+        return try await client.perform(
+            on: connection, ignoringCancellation: ignoringCancellation, isTransaction: isTransaction, send: send)
     }
 
     func invalidate() { isValid = false }

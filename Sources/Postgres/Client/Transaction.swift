@@ -98,6 +98,7 @@ public enum TransactionIsolation: Sendable {
         case .repeatableRead: connection.send(BeginRepeatableRead(), for: execution)
         case .serializable: connection.send(BeginSerializable(), for: execution)
         }
+        connection.setLockTimeout(configuration.lockTimeout)
         connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: true), for: execution)
         return 2
     }

@@ -116,6 +116,7 @@ final class Execution {
         guard index < results.count, let result = results[index] else { throw .connectionLost }
         results[index] = nil
         defer { PQclear(result) }
+        if S.Row.self == ChangedRows.self, let row = ChangedRows(result: result) as? S.Row { return [row] }
         let count = PQntuples(result)
         if count == 0 { return [] }
         let columnCount = PQnfields(result)

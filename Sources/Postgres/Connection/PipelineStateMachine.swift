@@ -8,6 +8,10 @@
 /// nothing of it took effect: every request is to be sent again alone, so that no answer depends on a neighbour. Only who
 /// has met a lock is told so: that is nobody's answer, and alone he would wait for it.
 ///
+/// A *block* is one request with BEGIN before it and COMMIT behind a sync of its own: for a server to which a batch is no
+/// transaction. After an error the server passes over everything up to the first sync, and the COMMIT behind it rolls back;
+/// so others may be sent behind a block at once, whatever becomes of it. Its fate is known at the second sync.
+///
 /// It also knows which statements the server has prepared. Each preparation has a serial number, and each execution
 /// remembers the one it was sent for: a late error about an earlier preparation says nothing about a later one.
 ///
@@ -18,7 +22,10 @@ struct PipelineStateMachine<Request> {
         case statement(Int, Sent, of: Request)
         /// A statement of the connection's own, whose answer does not matter.
         case housekeeping
+        /// One that leaves everything that is prepared as it is.
+        case setting
         case begin, commit
+        case blockBegin, blockSync, blockCommit
         case sync
     }
 
@@ -115,6 +122,19 @@ struct PipelineStateMachine<Request> {
         expected.append(.housekeeping)
     }
 
+    /// A block begins: the request follows.
+    mutating func sentBlockBegin() { expected.append(.blockBegin) }
+
+    /// The sync and the COMMIT behind it, to be sent together with another sync.
+    mutating func sentBlockEnd() {
+        expected.append(.blockSync)
+        expected.append(.blockCommit)
+        unansweredSyncs += 1
+    }
+
+    /// A setting for the transaction that was begun.
+    mutating func sentSetting() { expected.append(.setting) }
+
     /// A group begins: nothing is to be sent behind it until its end is answered.
     mutating func sentBegin() { expected.append(.begin) }
 
@@ -169,8 +189,15 @@ struct PipelineStateMachine<Request> {
             _ = expected.popFirst()
             receivedAborted(request, isFirst: sent.isFirst)
             return .none
-        case (.success, .housekeeping), (.aborted, .housekeeping):
+        case (.success, .housekeeping), (.aborted, .housekeeping), (.success, .setting), (.aborted, .setting),
+            (.success, .blockBegin), (.success, .blockCommit), (.aborted, .blockCommit):
             _ = expected.popFirst()
+            return .none
+        case (.sync, .blockSync):
+            _ = expected.popFirst()
+            unansweredSyncs -= 1
+            isAborted = false
+            nextRequestVerdict = nil
             return .none
         case (.sync, .sync):
             _ = expected.popFirst()
@@ -210,6 +237,15 @@ struct PipelineStateMachine<Request> {
             // The next one will take what is prepared now with it.
             forgetAll()
             return .none
+        case .setting, .blockBegin:
+            // What follows is passed over, and sent again.
+            _ = expected.popFirst()
+            return .none
+        case .blockCommit:
+            _ = expected.popFirst()
+            guard let last = batch.last, last.verdict == .succeeded else { return .none }
+            decide(.failed)
+            return .fail(last.request, statement: nil)
         case .sync:
             // The commit failed: for one request that is its own error; several only read and can be repeated.
             if batch.count == 1 {
@@ -219,7 +255,7 @@ struct PipelineStateMachine<Request> {
             }
             for index in batch.indices { batch[index].verdict = .again }
             return .none
-        case .begin, .commit: return .violation
+        case .begin, .commit, .blockSync: return .violation
         }
     }
 
@@ -245,7 +281,7 @@ struct PipelineStateMachine<Request> {
             // What it says about preparations counts; the request hears its error when it is alone.
             _ = judge(failure, of: statement, sent, request)
             return .none
-        case .sync, .housekeeping: return .violation
+        case .sync, .housekeeping, .setting, .blockBegin, .blockSync, .blockCommit: return .violation
         }
     }
 
@@ -333,9 +369,9 @@ struct PipelineStateMachine<Request> {
             case .statement(_, let sent, let request) where sent.isFirst:
                 verdicts.append((request, next ?? (isComplete ? .lost : .again)))
                 next = nil
-            case .sync: unansweredSyncs -= 1
+            case .sync, .blockSync: unansweredSyncs -= 1
             case .commit: unansweredCommits -= 1
-            case .statement, .preparation, .housekeeping, .begin: break
+            case .statement, .preparation, .housekeeping, .setting, .begin, .blockBegin, .blockCommit: break
             }
         }
         batch = []

@@ -28,6 +28,8 @@ final class PostgresConnection: TurnEndObserver {
     private(set) var serverEnd: ServerEnd?
     /// Whether another server has taken over from this one.
     private var isSuperseded = false
+    /// Whether the server is one node of a cluster, to which a batch is no transaction.
+    var isDistributed: Bool { serverEnd?.isDistributed ?? false }
     /// Why it is of no use, when it is not the connection itself that says so.
     private var failure: ConnectionFailure?
     /// Whether the client was told that a commit is silent.
@@ -38,7 +40,7 @@ final class PostgresConnection: TurnEndObserver {
 
     /// What was sent since the last sync.
     private enum OpenBatch {
-        case none, readOnly, single, group
+        case none, readOnly, single, block, group
     }
     private var openBatch = OpenBatch.none
     /// Requests that have yet to be sent as members of a group.
@@ -118,14 +120,16 @@ final class PostgresConnection: TurnEndObserver {
     // MARK: Sending
 
     /// Starts a request: the statements that are sent until the next call belong together.
-    func beginRequest(isReadOnly: Bool) {
+    /// - Parameter isTransaction: Whether it has several statements that write, and no transaction of its own.
+    func beginRequest(isReadOnly: Bool, isTransaction: Bool = false) {
         if pipeline.isIdle { lastHeard = loop.now }
         if expectedMembers > 0 {
             beginMember()
         } else {
-            if openBatch == .single || openBatch == .readOnly && !isReadOnly { sync() }
+            if openBatch == .single || openBatch == .block || openBatch == .readOnly && !isReadOnly { sync() }
             settleDebts()
             openBatch = isReadOnly ? .readOnly : .single
+            if isDistributed && isTransaction { beginBlock() }
         }
         sendsFirstStatement = true
         loop.notifyAtEndOfTurn(self)
@@ -144,6 +148,21 @@ final class PostgresConnection: TurnEndObserver {
             openBatch = .group
         }
         expectedMembers -= 1
+    }
+
+    private func beginBlock() {
+        openBatch = .block
+        sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
+        pipeline.sentBlockBegin()
+        setLockTimeout(client.configuration.sharedLockTimeout)
+    }
+
+    /// Bounds waits for locks in the transaction that was begun on every node that takes part in it: a session's setting
+    /// stays on the node that it is connected to.
+    func setLockTimeout(_ timeout: Duration) {
+        guard isDistributed else { return }
+        sendSimple("SET LOCAL lock_timeout = \(timeout.setting)")
+        pipeline.sentSetting()
     }
 
     /// Says that the request that was begun is the end of a transaction and nothing else.
@@ -211,8 +230,13 @@ final class PostgresConnection: TurnEndObserver {
 
     private func sync() {
         guard let connection = handle?.pointer, openBatch != .none, !isBroken else { return }
+        if openBatch == .block {
+            if saltern_queue_pipeline_sync(connection) != 1 { isBroken = true }
+            sendSimple("COMMIT")
+            pipeline.sentBlockEnd()
+        }
         openBatch = .none
-        if saltern_queue_pipeline_sync(connection) == 1 {
+        if !isBroken, saltern_queue_pipeline_sync(connection) == 1 {
             pipeline.sentSync()
         } else {
             isBroken = true
@@ -308,7 +332,8 @@ final class PostgresConnection: TurnEndObserver {
         case .settle: settle()
         case .violation: return end(.lost)
         }
-        if let error, error.state.endsSession {
+        // A node says the same of its connections to other nodes, which end nothing here.
+        if let error, error.state.endsSession, !isDistributed || error.state.errorClass != "08" {
             isRetiring = true
             client.connectionIsRetiring(self)
         }

@@ -3,6 +3,9 @@
 /// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
 /// would rather read and sort everything of its owner.
 ///
+/// Limits that a transaction sets for itself hold on all nodes of a cluster that take part in it. Elsewhere that setting is a
+/// name without meaning.
+///
 /// One round trip of ordinary SQL, because poolers between client and server refuse or ignore start-up options.
 struct SetUpSession: Statement {
     static let sql: SQL<Self> = """
@@ -11,24 +14,25 @@ struct SetUpSession: Statement {
             set_config('idle_in_transaction_session_timeout', \(\.configuration.idleInTransactionTimeout.setting),
                 false),
             set_config('search_path', \(\.configuration.searchPath), false),
-            set_config('enable_bitmapscan', 'off', false), pid, backend_start, pg_postmaster_start_time(),
-            pg_is_in_recovery()
+            set_config('enable_bitmapscan', 'off', false),
+            set_config('citus.propagate_set_commands', 'local', false), pid, backend_start, pg_postmaster_start_time(),
+            pg_is_in_recovery(), EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')
         FROM pg_stat_get_activity(pg_backend_pid())
         """
 
     let configuration: PostgresConfiguration
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> ServerEnd {
-        for _ in 0..<5 { row.skip() }
+        for _ in 0..<6 { row.skip() }
         return ServerEnd(
             backend: Backend(pid: try row.next(), startedAt: try row.next()), serverStartedAt: try row.next(),
-            isStandby: try row.next())
+            isStandby: try row.next(), isDistributed: try row.next())
     }
 }
 
 extension Duration {
     /// As a setting of PostgreSQL, which reads a number without unit as milliseconds, and 0 as "no limit".
-    fileprivate var setting: String { String(max(0, (microseconds + 999) / 1_000)) }
+    var setting: String { String(max(0, (microseconds + 999) / 1_000)) }
 }
 
 /// What a connection leads to.
@@ -37,6 +41,9 @@ struct ServerEnd {
     /// Tells this server from others, and from itself before a restart.
     var serverStartedAt: Timestamp
     var isStandby: Bool
+    /// Whether the database can have tables whose rows are on other nodes. It has what it takes before it has them, so no
+    /// session is mistaken when tables are distributed later.
+    var isDistributed: Bool
 }
 
 /// The server's end of a connection.

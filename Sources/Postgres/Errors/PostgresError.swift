@@ -25,6 +25,12 @@ public enum PostgresError: Error, Sendable {
         return nil
     }
 
+    /// Whether the server refused this statement of several.
+    public func isOf(_ statement: any Statement.Type) -> Bool {
+        if case .server(let error) = self { return error.statement == StatementCatalog.name(of: statement) }
+        return false
+    }
+
     /// The violated constraint, when the server names one.
     public var constraint: String? {
         if case .server(let error) = self { return error.constraint }

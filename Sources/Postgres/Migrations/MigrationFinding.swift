@@ -57,6 +57,12 @@ public enum MigrationError: Error, Sendable {
     case failed(version: Int, name: String, PostgresError)
     /// The migration ended the transaction that it runs in; what it did before may have stayed.
     case endedTransaction(version: Int, name: String)
+    /// The tables cannot be spread: the database has no Citus.
+    case notACluster
+    /// A table is spread in another way than this program needs.
+    case placedOtherwise(table: String, found: String, expected: String)
+    /// The tables could not be spread; nothing was changed.
+    case notDistributed(PostgresError)
     /// The database could not be asked.
     case database(PostgresError)
 }
@@ -72,6 +78,14 @@ extension MigrationError: CustomStringConvertible {
         case .failed(let version, let name, let error): "migration \(version) (\(name)) failed: \(error)"
         case .endedTransaction(let version, let name):
             "migration \(version) (\(name)) must not contain COMMIT or ROLLBACK"
+        case .notACluster:
+            "the database is no cluster: as a superuser, CREATE EXTENSION citus on every node, and add the workers"
+        case .placedOtherwise(let table, let found, let expected):
+            "the rows of \(table) are \(found) and not \(expected): the database belongs to another program"
+        case .notDistributed(.server(let error)):
+            // It names tables and columns, and no row.
+            "the tables were left where they are: \(error.unredactedMessage) (\(error))"
+        case .notDistributed(let error): "the tables were left where they are: \(error)"
         case .database(let error): error.description
         }
     }

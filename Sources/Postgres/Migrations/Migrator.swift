@@ -6,12 +6,15 @@ public import EventLoop
 public struct Migrator: Sendable {
     private let configuration: PostgresConfiguration
     private let migrations: [Migration]
+    let placements: [TablePlacement]
     private let loop: EventLoop
 
     /// Works as the owner for ``up()``; for the other functions the server's role is enough, if it may read the history.
+    /// - Parameter placements: Where the tables of a distributed database are, companions first.
     /// - Throws: ``MigrationError/invalidMigrations(_:)`` unless the versions are 1, 2, 3, ….
     public init(
-        configuration: PostgresConfiguration, migrations: [Migration], loop: EventLoop
+        configuration: PostgresConfiguration, migrations: [Migration], placements: [TablePlacement] = [],
+        loop: EventLoop
     ) throws(MigrationError) {
         for (index, migration) in migrations.enumerated() where migration.version != index + 1 {
             throw .invalidMigrations(
@@ -19,11 +22,13 @@ public struct Migrator: Sendable {
         }
         self.configuration = configuration
         self.migrations = migrations
+        self.placements = placements
         self.loop = loop
     }
 
-    /// Applies what is missing, each migration in a transaction of its own. Several nodes may call it at once. Those of the
-    /// last release that take away what the one before needs are left for ``finish()``.
+    /// Applies what is missing, each migration in a transaction of its own, and on a distributed database places the tables
+    /// that are new. Several nodes may call it at once. Those of the last release that take away what the one before needs
+    /// are left for ``finish()``.
     /// - Returns: the migrations that this call applied.
     @discardableResult
     public func up() async throws(MigrationError) -> [Migration] {
@@ -41,21 +46,32 @@ public struct Migrator: Sendable {
         _ pending: @escaping @Sendable (MigrationHistory) -> [Migration]
     ) async throws(MigrationError) -> [Migration] {
         try await withConnection { connection throws(MigrationError) in
-            try await asking { () async throws(PostgresError) in
-                try await connection.run("SET statement_timeout = 0; SET lock_timeout = 0")
-                _ = try await connection.execute(MigrationStatements.Lock())
-                try await connection.run(MigrationStatements.createHistory)
-                // A migration that cannot get its lock gives up, rather than stop everybody who queues behind it.
-                try await connection.run("SET lock_timeout = '30s'")
-            }
-            let history = try await asking { () async throws(PostgresError) in
-                MigrationHistory(
-                    known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
-            }
+            try await lock(connection)
+            let history = try await readHistory(connection)
             guard history.obstacles.isEmpty else { throw .findings(history.obstacles) }
             let pending = pending(history)
             for migration in pending { try await apply(migration, on: connection) }
+            try await placeNewTables(on: connection)
             return pending
+        }
+    }
+
+    /// Waits until nobody else migrates, for as long as the connection lives.
+    func lock(_ connection: ScriptConnection) async throws(MigrationError) {
+        try await asking { () async throws(PostgresError) in
+            try await connection.run("SET statement_timeout = 0; SET lock_timeout = 0")
+            _ = try await connection.execute(MigrationStatements.Lock())
+            try await connection.run(MigrationStatements.createHistory)
+            // A migration that cannot get its lock gives up, rather than stop everybody who queues behind it. The other
+            // setting has a meaning on a cluster only: there a transaction may change several tables.
+            try await connection.run("SET lock_timeout = '30s'; SET citus.multi_shard_modify_mode = 'sequential'")
+        }
+    }
+
+    func readHistory(_ connection: ScriptConnection) async throws(MigrationError) -> MigrationHistory {
+        try await asking { () async throws(PostgresError) in
+            MigrationHistory(
+                known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
         }
     }
 
@@ -110,7 +126,7 @@ public struct Migrator: Sendable {
         }
     }
 
-    private func withConnection<Result: Sendable>(
+    func withConnection<Result: Sendable>(
         _ body: @escaping @Sendable (ScriptConnection) async throws(MigrationError) -> Result
     ) async throws(MigrationError) -> Result {
         try await loop.run { () async throws(MigrationError) in
@@ -122,7 +138,7 @@ public struct Migrator: Sendable {
         }
     }
 
-    private func asking<Result>(
+    func asking<Result>(
         _ body: () async throws(PostgresError) -> Result
     ) async throws(MigrationError) -> Result {
         do throws(PostgresError) {

@@ -1,7 +1,7 @@
 /// Requests that write and may share a transaction: what comes while a connection commits goes out together when it has.
 ///
 /// Requests that hold a key together go to one connection, so that they never wait for each other's locks; all others to
-/// whichever is free first.
+/// whichever is free first. On a cluster a group has one request.
 extension PoolStateMachine {
     /// How many requests a group has at most, and how many bytes they send.
     static var groupLimit: Int { 16 }
@@ -56,7 +56,7 @@ extension PoolStateMachine {
     private mutating func grantGroup(_ index: Int) -> Action {
         var members: [Request] = []
         var bytes = 0
-        while members.count < Self.groupLimit, let next = oldestMember(index),
+        while members.count < (isDistributed ? 1 : Self.groupLimit), let next = oldestMember(index),
             members.isEmpty || next.bytes <= Self.groupByteLimit - bytes
         {
             guard let waiter = waiters.popFirst(of: &queues[next.queue]) else { break }

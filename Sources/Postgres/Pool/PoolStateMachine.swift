@@ -87,6 +87,8 @@ struct PoolStateMachine<Request> {
     var queues: [WaitingLists<Waiter>.List]
     private var nextNumber = 0
     var isShutDown = false
+    /// Whether the server is one node of a cluster, where requests that write share no transaction.
+    var isDistributed = false
     private var hasFinished = false
     /// Whether writes are refused, because a commit does not end.
     var commitsAreClosed = false

@@ -98,6 +98,16 @@ final class Authorization {
         try await send(write)
     }
 
+    /// The same, and in the same transaction what belongs to the change.
+    /// - Parameters:
+    ///   - next: Must change nothing unless `write` has.
+    ///   - byteCount: The sealed bytes that `next` carries.
+    func writeOnShortPath<Write: AccountWrite, Next: Statement>(
+        _ write: Write, followedBy next: Next, of byteCount: Int
+    ) async throws -> [Write.Row] {
+        try await self.write(write, followedBy: next, of: byteCount)
+    }
+
     private func send<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
         let (sessions, rows) = try await send(
             AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),

@@ -52,7 +52,7 @@ extension Application {
             statement(Owned<FindItem>.self), statement(Owned<FindItemPart>.self), statement(Owned<FindItems>.self),
             statement(Owned<FindItemHeaders>.self), statement(Owned<FindSliceEnd>.self),
             statement(Guarded<WriteItem>.self), statement(Guarded<ReplaceItem>.self),
-            statement(Guarded<CreateItem>.self), statement(Guarded<BuryItem>.self),
+            statement(Guarded<CreateItem>.self), statement(StoreNewItem.self), statement(Guarded<BuryItem>.self),
             statement(Guarded<BuryOneItem>.self), statement(Guarded<UnburyItem>.self),
             statement(Guarded<DropContents>.self),
             // Keyrings
@@ -60,6 +60,7 @@ extension Application {
             statement(MoveKeyringRevision.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
+            statement(FindLiveSessions.self),
             // MasterKey
             statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
             statement(ReplaceSealedSecret.self),
@@ -94,10 +95,11 @@ extension Application {
             statement(RemoveEvents.self),
             // Service
             statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
-            statement(ReadDatabaseState.self),
+            statement(ReadDatabaseState.self), statement(AskEveryNode.self),
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
-            statement(OpenSession.self), statement(CountSessions.self), statement(TrimSessions.self),
+            statement(OpenSession.self), statement(StoreSession.self), statement(CountSessions.self),
+            statement(TrimSessions.self),
             statement(RemoveAllSessions.self),
             statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),

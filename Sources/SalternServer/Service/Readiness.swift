@@ -7,6 +7,8 @@ public final class Readiness: Sendable {
     enum Answer: Sendable {
         /// Whether the database's schema is one that this program works with.
         case schema(fits: Bool)
+        /// It is, and some node of the cluster does not answer.
+        case degraded
         /// It did not say so in time.
         case silence
         case failure(any Error)

@@ -3,6 +3,8 @@ internal import Postgres
 
 /// `GET /v1/health/ready`: the database answers, and its schema is one that this program works with.
 ///
+/// Of a cluster some node may be gone: then the service is degraded and goes on, for everybody whose rows are elsewhere.
+///
 /// Anybody may ask as often as they like: the database is asked once a second at most.
 struct ShowReadiness: OpenEndpoint {
     let database: PostgresClient
@@ -11,14 +13,18 @@ struct ShowReadiness: OpenEndpoint {
     /// How long the database may take.
     private static let deadline = Duration.seconds(2)
 
-    private let response: Response = .json { writer in
-        writer.object { writer in writer.member("status", "ready") }
+    private let ready = Self.response("ready")
+    private let degraded = Self.response("degraded")
+
+    private static func response(_ status: String) -> Response {
+        .json { writer in writer.object { writer in writer.member("status", status) } }
     }
 
     func respond(to request: Request) async throws -> Response {
         let answer = await readiness.answer(on: database.loop) { [database] in await Self.ask(database) }
         switch answer {
-        case .schema(fits: true): return response
+        case .schema(fits: true): return ready
+        case .degraded: return degraded
         case .schema: throw NotReady.schemaDiffers
         case .silence, nil: throw NotReady.databaseIsSlow
         case .failure(let error): throw error
@@ -29,7 +35,9 @@ struct ShowReadiness: OpenEndpoint {
         await withTaskGroup(of: Readiness.Answer.self) { group in
             group.addTask {
                 do throws(PostgresError) {
-                    return .schema(fits: try await database.execute(ReadSchemaVersion()).first ?? false)
+                    let fits = try await database.execute(ReadSchemaVersion()).first ?? false
+                    guard fits, await !Self.isWhole(database) else { return .schema(fits: fits) }
+                    return .degraded
                 } catch {
                     return .failure(error)
                 }
@@ -42,6 +50,20 @@ struct ShowReadiness: OpenEndpoint {
             return await group.next() ?? .silence
         }
     }
+
+    /// Whether all nodes answer that have a part of the accounts.
+    private static func isWhole(_ database: PostgresClient) async -> Bool {
+        guard database.isDistributed else { return true }
+        return (try? await database.execute(AskEveryNode())) != nil
+    }
+}
+
+/// Asks whatever nodes there are. That it finds nothing is an answer too.
+struct AskEveryNode: Statement {
+    typealias Row = Bool
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT true FROM saltern.recoveries LIMIT 1"
 }
 
 /// Why the service is not ready.

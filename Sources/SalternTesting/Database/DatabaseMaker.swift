@@ -3,7 +3,13 @@ internal import EventLoop
 internal import Postgres
 
 /// Makes and drops the databases of tests.
-struct DatabaseMaker: Sendable {
+protocol TestDatabaseMaker: Sendable {
+    func make(_ name: String) async throws
+    func drop(_ name: String) async throws
+}
+
+/// Makes copies of a template on one server.
+struct DatabaseMaker: TestDatabaseMaker {
     let administratorURL: String
     let url: DatabaseURL
     let migrations: [Migration]

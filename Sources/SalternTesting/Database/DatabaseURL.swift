@@ -27,6 +27,13 @@ struct DatabaseURL: CustomStringConvertible {
         }
     }
 
+    /// The server's name and port; nil when it is not reached over TCP.
+    var node: (name: String, port: Int)? {
+        let parts = host.split(separator: ":")
+        guard parts.count == 2, let port = Int(parts[1]) else { return nil }
+        return (String(parts[0]), port)
+    }
+
     /// The same server as another database, and as another user if one is given.
     func with(database: String, credentials: String? = nil) -> String {
         let user = credentials ?? user

@@ -14,7 +14,7 @@ public struct TemporaryDatabase: Sendable {
     public let serverURL: String
 
     /// More databases at a time would only make each test slower, until connections take longer than they may.
-    private static let turnstile = Turnstile(places: 16)
+    private static let turnstile = Turnstile(places: TestEnvironment.workerURLs.isEmpty ? 16 : 3)
 
     /// Makes a database with these migrations, lends it to `body`, and drops it.
     ///
@@ -40,14 +40,19 @@ public struct TemporaryDatabase: Sendable {
         let administrator = try TestEnvironment.administratorURL()
         let url = try DatabaseURL(administrator)
         let name = "saltern_test_" + Hex.encode(SecureRandom.bytes(8))
+        let workers = TestEnvironment.workerURLs
+        let entry = TestEnvironment.entersByWorker ? try workers.first.map(DatabaseURL.init) ?? url : url
         let database = TemporaryDatabase(
             name: name, administratorURL: url.with(database: name),
             ownerURL: url.with(database: name, credentials: TestRoles.owner + ":" + TestRoles.password),
-            serverURL: url.with(database: name, credentials: TestRoles.server + ":" + TestRoles.password))
+            serverURL: entry.with(database: name, credentials: TestRoles.server + ":" + TestRoles.password))
         let loop = try EventLoop(name: "test database")
         try loop.start()
         defer { loop.stop() }
-        let maker = DatabaseMaker(administratorURL: administrator, url: url, migrations: migrations, loop: loop)
+        let maker: any TestDatabaseMaker =
+            workers.isEmpty
+            ? DatabaseMaker(administratorURL: administrator, url: url, migrations: migrations, loop: loop)
+            : try ClusterDatabaseMaker(coordinator: url, workers: workers, migrations: migrations, loop: loop)
         try await maker.make(name)
         do {
             let result = try await body(database)

@@ -15,4 +15,16 @@ public enum TestEnvironment {
         guard let value = getenv("SALTERN_TEST_DATABASE_URL") else { throw Missing() }
         return String(cString: value)
     }
+
+    /// When the PostgreSQL of ``administratorURL()`` is the coordinator of a cluster, the URLs of its workers' superusers
+    /// (`SALTERN_TEST_CLUSTER_WORKERS`, with spaces between them). Databases are made on all nodes then, and distributed.
+    static var workerURLs: [String] {
+        guard let value = getenv("SALTERN_TEST_CLUSTER_WORKERS") else { return [] }
+        return String(cString: value).split(separator: " ").map(String.init)
+    }
+
+    /// Whether servers connect to a worker instead of the coordinator (`SALTERN_TEST_CLUSTER_ENTRY=worker`).
+    static var entersByWorker: Bool {
+        getenv("SALTERN_TEST_CLUSTER_ENTRY").map { String(cString: $0) == "worker" } ?? false
+    }
 }

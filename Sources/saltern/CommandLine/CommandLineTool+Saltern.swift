@@ -7,7 +7,7 @@ extension CommandLineTool {
         notes: "Every setting is an environment variable SALTERN_…; `saltern serve --help` lists them.",
         commands: [
             Serve.self,
-            MigrateUp.self, MigrateFinish.self, MigrateStatus.self, MigrateVerify.self,
+            MigrateUp.self, MigrateFinish.self, MigrateDistribute.self, MigrateStatus.self, MigrateVerify.self,
             CreateCertificate.self, ShowPins.self, ExportCertificate.self, RotateCertificate.self,
             RenewCertificate.self, CheckCertificate.self,
             CreateMasterKey.self, ListMasterKeys.self, RotateMasterKey.self, ResealSecrets.self, PruneMasterKeys.self,

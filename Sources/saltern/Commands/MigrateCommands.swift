@@ -17,7 +17,9 @@ private func withMigrator<Result: Sendable>(
     defer { loop.stop() }
     do {
         return try await loop.run {
-            try await body(Migrator(configuration: database, migrations: Schema.migrations, loop: loop))
+            try await body(
+                Migrator(
+                    configuration: database, migrations: Schema.migrations, placements: Schema.placements, loop: loop))
         }
     } catch let error as MigrationError {
         throw CommandFailure("\(error)")
@@ -37,6 +39,7 @@ struct MigrateUp: Command {
 
         Each migration runs in a transaction of its own; several nodes may run this at once. Nodes of the release before
         go on meanwhile, if a migration allows that; what would take away what they need waits for saltern migrate finish.
+        On a database that saltern migrate distribute has spread, new tables are spread too.
         """
 
     init(_ arguments: inout Arguments) {}
@@ -101,6 +104,29 @@ struct MigrateVerify: Command {
         }
         if !findings.isEmpty { throw CommandFailure(findings.map { "\($0)" }) }
         console.print("the schema is current")
+    }
+}
+
+struct MigrateDistribute: Command {
+    static let words = ["migrate", "distribute"]
+    static let summary = "spread the tables over the nodes of a cluster (Citus)"
+    static let help = """
+        \(migrationHelp)
+
+        Empty or filled: the schema is brought up to date first, then rows move with their tables, all or nothing, and
+        nobody writes meanwhile. Connect to the coordinator. Tables that are spread already are left alone, so this can
+        be run again.
+        """
+
+    init(_ arguments: inout Arguments) {}
+
+    func run(_ console: Console) async throws {
+        let (applied, placed) = try await withMigrator(console) { migrator throws(MigrationError) in
+            (try await migrator.up(), try await migrator.distribute())
+        }
+        for migration in applied { console.print("applied \(migration.fileName)") }
+        for placement in placed { console.print("\(placement.table) is \(placement.place)") }
+        if applied.isEmpty && placed.isEmpty { console.print("nothing to do") }
     }
 }
 

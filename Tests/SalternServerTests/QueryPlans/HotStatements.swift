@@ -166,6 +166,7 @@ struct HotStatements {
                     rows: 1),
                 Probe(RemoveFailedAttempts(counter: counter), rows: 1),
                 Probe(opening, rows: 5),
+                Probe(StoreSession(opening: opening), rows: 5),
                 Probe(
                     CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
                 Probe(

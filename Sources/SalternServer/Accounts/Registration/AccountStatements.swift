@@ -14,9 +14,10 @@ struct InsertLogin: Statement {
             VALUES (\(\.userid.string), \(\.accountID), \(\.verifier), \(\.kdfIterations))
         """
 
-    /// Whether an error says that the userid is taken. (On Citus the constraint's name ends in a shard's number.)
+    /// Whether an error says that the userid is taken. It is the one thing here that is unique; on a cluster the error does
+    /// not name the constraint.
     static func isUseridTaken(_ error: PostgresError) -> Bool {
-        error.sqlState == .uniqueViolation && error.constraint?.hasPrefix("logins_pkey") == true
+        error.sqlState == .uniqueViolation && error.isOf(Self.self)
     }
 }
 

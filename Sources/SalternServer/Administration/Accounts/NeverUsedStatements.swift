@@ -39,11 +39,7 @@ struct FindNeverUsedAccounts: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT a.account_id, \(unusedAccount(createdBefore: "\(\.createdBefore)"))
-        FROM (
-            SELECT account_id, created_at, revision, keyring_revision, credential_revision, locked_at
-            FROM saltern.accounts WHERE account_id > \(\.lowest) ORDER BY account_id LIMIT \(\.limit)
-        ) a
-        ORDER BY a.account_id
+        FROM saltern.accounts a WHERE a.account_id > \(\.lowest) ORDER BY a.account_id LIMIT \(\.limit)
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }

@@ -77,6 +77,14 @@ private struct Delay: Sendable {
         (\(\.blocks)::timestamptz[])[CASE WHEN f.last_failed_at <= \(\.memory) THEN 1 \
         ELSE LEAST(f.streak + 1, cardinality(\(\.blocks)::timestamptz[])) END]
         """
+    /// The same where a distributed database evaluates what it can before it asks a shard: there an element whose place
+    /// depends on the row ends the server.
+    static let blockFound: SQL<Self> = """
+        (SELECT b.until FROM unnest(\(\.blocks)::timestamptz[]) WITH ORDINALITY AS b (until, place)
+            WHERE b.place = CASE WHEN f.last_failed_at <= \(\.memory) THEN 1
+                ELSE LEAST(f.streak + 1, \(\.blockCount)) END)
+        """
+    private var blockCount: Int64 { Int64(blocks.count) }
     static let firstBlock: SQL<Self> = "(\(\.blocks)::timestamptz[])[1]"
 }
 
@@ -93,7 +101,7 @@ struct ReserveAttempt: Statement {
 
     static let sql: SQL<Self> = """
         UPDATE saltern.failed_attempts f
-        SET streak = \(Delay.streak, of: \.delay), blocked_until = \(Delay.block, of: \.delay),
+        SET streak = \(Delay.streak, of: \.delay), blocked_until = \(Delay.blockFound, of: \.delay),
             last_failed_at = GREATEST(f.last_failed_at, \(\.now))
         WHERE f.subject = \(\.counter.subject) AND f.counter = \(\.counter.place) AND (f.blocked_until <= \(\.now)
             OR f.blocked_until > \(\.latestEnd))

@@ -61,6 +61,19 @@ final class Look {
         return try await database.execute(first, second, recording(kind), key: .counters(counter.subject)).1
     }
 
+    /// Opens a session as ``send(_:isRight:kind:of:)`` sends a statement.
+    /// - Returns: The account, and whether the session was stored.
+    func open(_ opening: OpenSession, kind: FailureKind) async throws(PostgresError) -> (OpenSession.Row, Bool)? {
+        let (store, account) = (StoreSession(opening: opening), opening.accountID)
+        let (rows, stored, _) =
+            if opening.isPermitted {
+                try await database.execute(opening, store, holding(), key: .account(account))
+            } else {
+                try await database.execute(opening, store, recording(kind), key: .counters(counter.subject))
+            }
+        return rows.first.map { ($0, stored.first?.count == 1) }
+    }
+
     /// Runs `body` in a transaction that ends with the count of what it has found, so that there is neither without the
     /// other.
     func transaction<Value: Sendable>(

@@ -63,9 +63,8 @@ struct RedrawDecoys: Statement {
 
     static let sql: SQL<Self> = """
         WITH drawn AS (
-            SELECT percentile_disc(
-                ARRAY(SELECT (k - 0.5) / 256 FROM generate_series(1, 256) AS k)::double precision[]
-            ) WITHIN GROUP (ORDER BY kdf_iterations) AS iterations
+            SELECT percentile_disc(ARRAY[\(middles)]::double precision[])
+                WITHIN GROUP (ORDER BY kdf_iterations) AS iterations
             FROM saltern.logins
         )
         UPDATE saltern.installation i
@@ -74,4 +73,8 @@ struct RedrawDecoys: Statement {
         WHERE i.singleton AND i.decoys_drawn_at <= \(\.drawnBefore) AND d.iterations IS NOT NULL
         RETURNING true
         """
+
+    /// The middle of each slot. Written out: a cluster gathers what it sorts, and takes constants only.
+    private static let middles = (0..<DecoyParameters.slotCount)
+        .map { "\(2 * $0 + 1) / \(2 * DecoyParameters.slotCount).0" as SQLFragment }.joined(separator: ", ")
 }

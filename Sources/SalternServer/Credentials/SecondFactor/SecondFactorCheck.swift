@@ -18,10 +18,12 @@ struct SecondFactorCheck: Sendable {
                 if let opened = try await use(code, factor, opening, transaction) { return .right(opened) }
                 // The factor may have been removed, or exchanged, since it was read: then the first statement is asked
                 // again, which opens a session when there is none.
-                guard let account = try await transaction.execute(opening).first else {
-                    return .wrong(.passwordKey, WrongCredentials())
+                let (accounts, stored) = try await transaction.execute(opening, StoreSession(opening: opening))
+                guard let account = accounts.first else { return .wrong(.passwordKey, WrongCredentials()) }
+                guard let present = account.secondFactor else {
+                    if stored.first?.count == 1 { return .right(account) }
+                    continue
                 }
-                guard let present = account.secondFactor else { return .right(account) }
                 if present.enrolledAt == factor.enrolledAt {
                     return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
                 }

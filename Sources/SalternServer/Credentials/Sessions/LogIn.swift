@@ -85,8 +85,8 @@ struct LogIn: OpenEndpoint {
         // The tally is asked for right keys alone: what strangers do neither moves it nor takes another path.
         let duty = isPermitted ? tally.begin(accountID) : .never
         if duty == .before { try await trim(opening, duty: .before) }
-        let rows = try await look.send(opening, isRight: isPermitted, kind: .passwordKey, of: accountID)
-        guard let login = look.login, isPermitted, let account = rows.first else {
+        let found = try await look.open(opening, kind: .passwordKey)
+        guard let login = look.login, isPermitted, let (account, isStored) = found else {
             if isPermitted { tally.undo(accountID) }
             return .wrong(.passwordKey, WrongCredentials())
         }
@@ -95,7 +95,10 @@ struct LogIn: OpenEndpoint {
             Opened(
                 login: login, session: session, opening: opening, account: account, device: device, duty: duty)
         }
-        guard let factor = account.secondFactor else { return .right(opened(account)) }
+        guard let factor = account.secondFactor else {
+            // A second factor that was confirmed between the two statements is asked for as any other.
+            return isStored ? .right(opened(account)) : .undecided(SecondFactorProblem.required)
+        }
         switch try await secondFactor.open(opening, factor, body.code, look) {
         case .right(let account): return .right(opened(account))
         case .wrong(let kind, let error): return .wrong(kind, error)

@@ -33,9 +33,15 @@ struct PutItem: AccountEndpoint {
         _ write: WriteItem, _ authorization: Authorization
     ) async throws -> WrittenItem? {
         switch write.precondition {
-        case .absent: try await authorization.writeOnShortPath(CreateItem(write: write)).first
+        case .absent: try await create(write, authorization)
         case .present, .revision: try await authorization.writeOnShortPath(ReplaceItem(write: write)).first
         }
+    }
+
+    private static func create(_ write: WriteItem, _ authorization: Authorization) async throws -> WrittenItem? {
+        let creation = CreateItem(write: write)
+        let store = StoreNewItem(creation: creation, accountID: authorization.accountID, now: authorization.now)
+        return try await authorization.writeOnShortPath(creation, followedBy: store, of: write.sealedByteCount).first
     }
 
     private static func reply(_ item: ItemHeader, isNew: Bool) -> Response {

@@ -9,11 +9,11 @@ struct FindRevision: AccountRead {
         "SELECT \(AccountCounter.head("a.revision")) FROM saltern.accounts a WHERE a.account_id = \(.account)"
 }
 
-/// Of all the sessions that are connected to a node: those whose account is elsewhere than the node knows (see
-/// ``FindRevision``), and those that are live no more. No rows when nothing has happened.
+/// Of all the sessions that are connected to a node: how many are live, and those whose account is elsewhere than the node
+/// knows (see ``FindRevision``). When fewer are live than are asked about, ``FindLiveSessions`` says which.
 ///
 /// The one statement that names many accounts, because it is sent once a tick for all of them. It reads two rows by
-/// primary key for each session; distributed PostgreSQL answers it from every shard that has one of them.
+/// primary key for each session; a cluster asks each shard that has one of them once, and adds the answers up.
 struct FindMovedRevisions: Statement {
     /// What is asked, and in what order.
     let question: Question
@@ -36,27 +36,51 @@ struct FindMovedRevisions: Statement {
     }
 
     struct Row: Sendable {
-        /// Which session, counted from 1.
-        let position: Int64
-        /// Nil when the account is locked or gone.
-        let revision: Int64?
-        let isLive: Bool
+        /// How many sessions are live.
+        let liveCount: Int64
+        /// Which of them have moved, counted from 1, and where their accounts are.
+        let positions: [Int64]
+        let revisions: [Int64]
     }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT w.position, \(head), a.account_id IS NOT NULL AND s.account_id IS NOT NULL
+        SELECT count(s.account_id), coalesce(array_agg(w.position) FILTER (WHERE \(hasMoved)), '{}'),
+            coalesce(array_agg(\(head)) FILTER (WHERE \(hasMoved)), '{}')
+        \(sessions)
+        """
+    /// As ``AccountCounter/head(_:)``; a cluster adds nothing up over a query within a query.
+    private static let head: SQLFragment = "greatest(a.revision, b.revision_base)"
+    private static let hasMoved: SQLFragment = "s.account_id IS NOT NULL AND \(head) <> w.revision"
+
+    /// A row for each session that is asked about and whose account is there; `s` is there when it is live. (With an outer
+    /// join a cluster asks only the shards that have one of the accounts.)
+    static let sessions: SQL<Self> = """
         FROM unnest(\(\.question.accounts)::uuid[], \(\.question.tokenHashes)::bytea[],
             \(\.question.revisions)::bigint[])
             WITH ORDINALITY AS w (account_id, token_hash, revision, position)
-        LEFT JOIN saltern.accounts a ON a.account_id = w.account_id AND a.locked_at IS NULL
-        LEFT JOIN saltern.sessions s
-            ON s.account_id = w.account_id AND s.token_hash = w.token_hash
-                AND \(SessionLiveness.hasNotEnded("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
-        WHERE \(head) IS DISTINCT FROM w.revision OR s.account_id IS NULL
+        JOIN saltern.accounts a ON a.account_id = w.account_id AND a.account_id = ANY(\(\.question.accounts)::uuid[])
+            AND a.locked_at IS NULL
+        LEFT JOIN saltern.sessions s ON s.account_id = a.account_id AND s.token_hash = w.token_hash
+            AND \(SessionLiveness.hasNotEnded("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))
+        JOIN saltern.installation b ON b.singleton
         """
-    private static let head: SQLFragment =
-        "CASE WHEN a.account_id IS NOT NULL THEN \(AccountCounter.head("a.revision")) END"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Which sessions of a question, counted from 1, are live; those whose account is gone or locked are not there.
+struct FindLiveSessions: Statement {
+    let find: FindMovedRevisions
+
+    struct Row: Sendable {
+        let position: Int64
+        let isLive: Bool
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> =
+        "SELECT w.position, s.account_id IS NOT NULL \(FindMovedRevisions.sessions, of: \.find)"
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

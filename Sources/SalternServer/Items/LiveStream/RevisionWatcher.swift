@@ -106,9 +106,18 @@ public final class RevisionWatcher: Sendable {
     ) async {
         let find = FindMovedRevisions(question: question, now: now, idleSince: now - idleTimeout)
         do throws(PostgresError) {
-            endQuestion(question, try await database.execute(find))
+            guard let found = try await database.execute(find).first else { return endQuestion(question, [:]) }
+            var moved = Dictionary(uniqueKeysWithValues: zip(found.positions, found.revisions.map { Int64?($0) }))
+            if found.liveCount < question.sessions.count {
+                let sessions = try await database.execute(FindLiveSessions(find: find))
+                let live = Set(sessions.filter(\.isLive).map(\.position))
+                for position in 1...Int64(question.sessions.count) where !live.contains(position) {
+                    moved.updateValue(nil, forKey: position)
+                }
+            }
+            endQuestion(question, moved)
         } catch {
-            endQuestion(question, [])
+            endQuestion(question, [:])
             if case .cancelled = error { return }
             log.write(.warning, "live_streams_unanswered", ["error": error])
         }
@@ -150,16 +159,16 @@ public final class RevisionWatcher: Sendable {
         }
     }
 
-    private func endQuestion(_ question: FindMovedRevisions.Question, _ rows: [FindMovedRevisions.Row]) {
+    /// - Parameter found: By position where the account is now; nil where the session is live no more.
+    private func endQuestion(_ question: FindMovedRevisions.Question, _ found: [Int64: Int64?]) {
         var moved: [(LiveSubscription, Int64?)] = []
         state.withLock { state in
             state.isAsking = false
-            if rows.isEmpty { return }
+            if found.isEmpty { return }
             state.question = nil
-            for row in rows {
-                let session = question.sessions[Int(row.position) - 1]
+            for (position, revision) in found {
+                let session = question.sessions[Int(position) - 1]
                 guard let watched = state.sessions[session] else { continue }
-                let revision = row.isLive ? row.revision : nil
                 if let revision { state.sessions[session]?.revision = revision }
                 for subscription in watched.subscriptions { moved.append((subscription, revision)) }
             }

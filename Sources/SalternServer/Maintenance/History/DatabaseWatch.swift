@@ -70,7 +70,8 @@ public final class DatabaseWatch: Sendable {
             log.write(.warning, "failover_without_loss")
             return true
         }
-        guard let base = try await RevisionBase.move(from: known, to: fingerprint, on: connection) else { return false }
+        let base = try await RevisionBase.move(from: known, to: fingerprint, at: found.time, on: connection)
+        guard let base else { return false }
         log.write(.warning, "time_went_back", ["revisionBase": Int(base)])
         return true
     }

@@ -2,6 +2,9 @@ internal import Postgres
 
 /// What the database says of itself: which history it is, which one it was when somebody last looked, and what time it
 /// is.
+///
+/// All of it is asked where the end of the audit log is, so on a cluster it is the coordinator that answers, whichever node
+/// is connected to.
 struct ReadDatabase: Statement {
     struct Row: Sendable {
         /// Nil on a standby.
@@ -13,8 +16,9 @@ struct ReadDatabase: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT saltern.database_fingerprint(), (SELECT i.fingerprint FROM saltern.installation i WHERE i.singleton),
-            pg_catalog.clock_timestamp()
+        SELECT saltern.database_fingerprint(), i.fingerprint, pg_catalog.clock_timestamp()
+        FROM saltern.audit_head h LEFT JOIN saltern.installation i ON i.singleton
+        WHERE h.singleton
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
@@ -30,7 +34,7 @@ struct KeepChangesOut: Statement {
 
 /// Moves the base, and notes the history that it belongs to; no row when somebody else was faster.
 ///
-/// The time is the database's, and so finer than a second: two failovers within one still differ.
+/// The time is finer than a second: two failovers within one still differ.
 struct MoveRevisionBase: Statement {
     /// The new base.
     typealias Row = Int64
@@ -38,11 +42,15 @@ struct MoveRevisionBase: Statement {
     /// What was noted when it was decided to move.
     let known: DatabaseFingerprint
     let fingerprint: DatabaseFingerprint
+    /// The database's.
+    let time: Timestamp
+
+    /// Seconds times 2^20.
+    private var number: Int64 { Int64(Double(time.unixMicroseconds) * 1.048576) }
 
     static let sql: SQL<Self> = """
         UPDATE saltern.installation i
-        SET revision_base = greatest(i.revision_base,
-                (extract(epoch FROM pg_catalog.clock_timestamp()) * 1048576)::bigint),
+        SET revision_base = greatest(i.revision_base, \(\.number)),
             fingerprint = \(\.fingerprint)
         WHERE i.singleton AND i.fingerprint = \(\.known)
         RETURNING i.revision_base

@@ -22,9 +22,10 @@ public struct RestoredDatabase: Sendable {
             }
             guard let fingerprint = found.fingerprint else { throw DatabaseIsStandby() }
             let base = try await database.withTransaction { transaction -> Int64? in
-                guard let base = try await RevisionBase.move(from: known, to: fingerprint, in: transaction) else {
-                    return nil
-                }
+                guard
+                    let base = try await RevisionBase.move(
+                        from: known, to: fingerprint, at: found.time, in: transaction)
+                else { return nil }
                 try await transaction.record(
                     AppendAudit(signature, .databaseRestored, detail: "revision base \(base)"))
                 return base

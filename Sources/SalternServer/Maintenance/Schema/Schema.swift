@@ -14,6 +14,7 @@ public enum Schema {
             ("bounds", PackageResources._007_bounds_sql),
             ("generation_before", PackageResources._008_generation_before_sql),
             ("no_sessions_of_locked_accounts", PackageResources._009_no_sessions_of_locked_accounts_sql),
+            ("writer", PackageResources._010_writer_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

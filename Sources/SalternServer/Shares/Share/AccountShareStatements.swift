@@ -74,16 +74,17 @@ struct InsertAnonymousShare: Statement {
     private var nobody: AccountID { .nobody }
 
     static let sql: SQL<Self> = """
+        WITH stored AS MATERIALIZED (
+            SELECT count(*) AS number FROM saltern.account_shares h WHERE h.account_id = \(\.nobody)
+        )
         INSERT INTO saltern.account_shares (account_id, share_id, created_at, expires_at)
-        SELECT \(\.nobody)::uuid, \(\.id), \(\.now), \(\.expiresAt)
-        WHERE (
-            SELECT count(*) FROM saltern.account_shares h WHERE h.account_id = \(\.nobody)
-        ) < \(\.limit)
+        SELECT \(\.nobody)::uuid, \(\.id), \(\.now), \(\.expiresAt) FROM stored s WHERE s.number < \(\.limit)
         RETURNING true
         """
 }
 
-/// Creation, second of two: writes the share, if the first statement has noted it.
+/// Creation, second of two: writes the share, if the first statement has noted it. The two tables are spread by different
+/// keys, so what one says is a part of its own.
 struct InsertShare: Statement {
     /// Whose note is looked for.
     let account: AccountID
@@ -95,13 +96,17 @@ struct InsertShare: Statement {
     private var owner: AccountID? { account == .nobody ? nil : account }
 
     static let sql: SQL<Self> = """
+        WITH noted AS MATERIALIZED (
+            SELECT h.share_id FROM saltern.account_shares h
+            WHERE h.account_id = \(\.account) AND h.share_id = \(\.id)
+        )
         INSERT INTO saltern.shares
             (share_id, owner_account, manage_hash, format, salt, iterations, sealed, created_at, updated_at, expires_at,
             max_views)
-        SELECT h.share_id, \(\.owner), \(\.manageHash), \(\.content.format.rawValue), \(\.content.salt),
+        SELECT n.share_id, \(\.owner), \(\.manageHash), \(\.content.format.rawValue), \(\.content.salt),
             \(\.content.iterations), \(\.content.sealed.bytes), \(\.now), \(\.now), \(\.content.expiresAt),
             \(\.content.maxViews)
-        FROM saltern.account_shares h WHERE h.account_id = \(\.account) AND h.share_id = \(\.id)
+        FROM noted n
         """
 }
 

@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `only what has moved or ended is answered`() async throws {
+    @Test func `what has moved is answered, and how many sessions are live`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
             let grace = try await app.register()
@@ -199,13 +199,14 @@ import Testing
             let stranger = SessionToken(for: question.sessions[0].accountID)
             question.append(
                 SessionKey(accountID: question.sessions[0].accountID, tokenHash: stranger.hash), revision: 1)
-            let rows = try await app.execute(
-                FindMovedRevisions(
-                    question: question, now: app.clock.now, idleSince: app.clock.now - .seconds(86_400)))
-            #expect(rows.map(\.position).sorted() == [3, 4])
-            #expect(rows.first { $0.position == 3 }?.revision == 1)
-            #expect(rows.first { $0.position == 3 }?.isLive == true)
-            #expect(rows.first { $0.position == 4 }?.isLive == false)
+            let find = FindMovedRevisions(
+                question: question, now: app.clock.now, idleSince: app.clock.now - .seconds(86_400))
+            let found = try #require(try await app.execute(find).first)
+            #expect(found.liveCount == 3)
+            #expect(found.positions == [3])
+            #expect(found.revisions == [1])
+            let sessions = try await app.execute(FindLiveSessions(find: find))
+            #expect(sessions.filter(\.isLive).map(\.position).sorted() == [1, 2, 3])
         }
     }
 

@@ -46,8 +46,8 @@ import Testing
         "TakePurgeLock", "ReleasePurgeLock", "JoinWholeSets", "LimitLockWait", "KeepChangesOut",
         // After a restore the sessions of all accounts end.
         "FindAccountsWithSessions",
-        // The invitation that an account came with, when the account is exported.
-        "Owned<ExportInvites>",
+        // Readiness: whether every node answers.
+        "AskEveryNode",
         // The quantiles of all accounts, once a day.
         "RedrawDecoys",
         // An operator's questions, asked by hand.
@@ -56,7 +56,7 @@ import Testing
     ]
 
     /// Statements that are about the database's own time.
-    private static let tellingTheTime: Set<String> = ["ReadDatabase", "MoveRevisionBase"]
+    private static let tellingTheTime: Set<String> = ["ReadDatabase"]
 
     @Test(arguments: Application.statements.map(\.name))
     func `a statement names the key of every table, and obeys the rules of distribution`(_ name: String) throws {
@@ -88,7 +88,9 @@ import Testing
             guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
             let owner = table.2.map { "\($0)." } ?? ""
             // The one question for many accounts: every row is still found by its account.
-            let named = [" = $", " = ANY($"] + (name == "FindMovedRevisions" ? [" = w.account_id"] : [])
+            let named =
+                [" = $", " = ANY($"]
+                + (["FindMovedRevisions", "FindLiveSessions"].contains(name) ? [" = a.account_id"] : [])
             #expect(named.contains { flat.contains(owner + column + $0) }, "\(name): \(table.0)")
         }
         for table in flat.matches(of: /INTO saltern\.(\w+)(?: AS \w+)? \(([^)]*)\)/) {

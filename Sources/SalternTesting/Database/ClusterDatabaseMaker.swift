@@ -1,0 +1,65 @@
+internal import EventLoop
+internal import Postgres
+internal import SalternServer
+
+/// Makes databases that are spread over the nodes of a cluster, each from the beginning: the nodes know each other by
+/// database.
+struct ClusterDatabaseMaker: TestDatabaseMaker {
+    /// The coordinator first.
+    private let nodes: [DatabaseURL]
+    private let migrations: [Migration]
+    private let loop: EventLoop
+
+    /// Only one is made at a time, and the roles that all share with the first.
+    private static let turnstile = Turnstile(places: 1)
+
+    init(coordinator: DatabaseURL, workers: [String], migrations: [Migration], loop: EventLoop) throws {
+        nodes = [coordinator] + (try workers.map(DatabaseURL.init))
+        self.migrations = migrations
+        self.loop = loop
+    }
+
+    func make(_ name: String) async throws {
+        await Self.turnstile.enter()
+        do {
+            try await build(name)
+            await Self.turnstile.leave()
+        } catch {
+            await Self.turnstile.leave()
+            throw error
+        }
+    }
+
+    func drop(_ name: String) async throws {
+        for node in nodes {
+            try await run(["DROP DATABASE IF EXISTS \(name) WITH (FORCE)"], on: node.with(database: "postgres"))
+        }
+    }
+
+    private func build(_ name: String) async throws {
+        for node in nodes {
+            try await run(
+                [TestRoles.script, "CREATE DATABASE \(name) OWNER \(TestRoles.owner)"],
+                on: node.with(database: "postgres"))
+            try await run(["CREATE EXTENSION citus"], on: node.with(database: name))
+        }
+        var introductions: [String] = []
+        for (index, node) in nodes.enumerated() {
+            guard let address = node.node else { throw DatabaseURL.Malformed() }
+            let function = index == 0 ? "citus_set_coordinator_host" : "citus_add_node"
+            introductions.append("SELECT \(function)('\(address.name)', \(address.port))")
+        }
+        try await run(introductions, on: nodes[0].with(database: name))
+        let owner = nodes[0].with(database: name, credentials: TestRoles.owner + ":" + TestRoles.password)
+        let migrator = try Migrator(
+            configuration: .patient(owner), migrations: migrations, placements: Schema.placements, loop: loop)
+        try await migrator.up()
+        // Tests of other migrations have tables of their own, which stay where they are.
+        guard migrations.count == Schema.migrations.count else { return }
+        _ = try await migrator.distribute()
+    }
+
+    private func run(_ scripts: [String], on url: String) async throws {
+        try await PostgresScript.run(scripts, configuration: .patient(url), loop: loop)
+    }
+}

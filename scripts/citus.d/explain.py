@@ -1,0 +1,120 @@
+"""Asks a cluster how it would carry out every statement, and names those that are not one step on one shard.
+
+Called by scripts/citus. What may take more is listed here with the reason; what is listed and does not is wrong too.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+
+# What operators and the hourly purge ask, of all accounts: one step, on every shard.
+EVERYWHERE = {
+    "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts", "FindNeverUsedAccounts",
+    "FindAccountsWithSessions", "CountSealedSecrets", "FindOutdatedSecrets", "SumUpAccounts", "CountLiveSessions",
+    "CountTheRest", "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindExpiredRotations",
+    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "RedrawDecoys", "AskEveryNode",
+}  # fmt: skip
+# Of many streams at once: one step, one query a shard.
+BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "RemoveOldAttempts", "FindShareHeaders",
+            "RemoveEndedShares", "SuspendShares"}  # fmt: skip
+# Several steps on the one shard of the account, within the request's transaction: a cluster does not carry out an INSERT
+# that depends on another part of its statement in one.
+SEVERAL_STEPS: set[str] = {
+    "Guarded<WriteItem>", "Guarded<BuryItem>", "Guarded<BuryOneItem>", "Guarded<UnburyItem>",
+    "Guarded<ApplyBatch>", "Guarded<WriteReceipt>", "Guarded<StageBatch>", "Guarded<ConfirmSecondFactor>",
+    "Guarded<RemoveSession>", "Guarded<RemoveOtherSessions>", "Guarded<RemoveCurrentSession>",
+    "Guarded<InsertAccountShare>", "OpenRecoverySession", "OpenSessionWithOneTimeCode",
+    "OpenSessionWithRecoveryCode", "RecordSecurityEvent", "TrimSessions", "RemoveAllSessions", "RemoveSessions",
+    "InsertRotation", "InsertAnonymousShare",
+}  # fmt: skip
+# Two keys, and so two shards, by their nature.
+TWO_KEYS = {"InsertShare"}
+# The chain of the audit log is on the coordinator; a table lock has no plan.
+ELSEWHERE = {"AppendAudit", "KeepChangesOut"}
+
+VALUES = {
+    "uuid": "'11111111-1111-1111-1111-111111111111'::uuid", "text": "'x'::text",
+    "bytea": "'\\xabababababababababababababababababababababababababababababababab'::bytea",
+    "integer": "3::integer", "bigint": "3::bigint", "boolean": "false", "numeric": "3::numeric", "double precision": "0.5::float8",
+    "timestamp with time zone": "'2026-01-01 00:00:00Z'::timestamptz",
+}  # fmt: skip
+
+
+def value(kind: str) -> str:
+    if kind.endswith("[]"):
+        element = kind[:-2]
+        items = [VALUES[element]]
+        if element == "uuid":
+            items.append("'22222222-2222-2222-2222-222222222222'::uuid")
+        return f"(ARRAY[{', '.join(items)}]::{kind})"
+    return f"({VALUES[kind]})"
+
+
+def psql(url: str, script: str) -> list[str]:
+    """The answers, by statement."""
+    words = ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", url]
+    finished = subprocess.run(words, input=script, capture_output=True, text=True, timeout=300, check=False)
+    return finished.stdout.split("==next==\n")[1:]
+
+
+def kinds(url: str, statements: list[dict[str, str]]) -> list[list[str]]:
+    script = "SET search_path = saltern, pg_temp;\n"
+    for number, statement in enumerate(statements):
+        script += f"\\echo ==next==\nPREPARE s{number} AS {statement['sql']};\n"
+        script += f"SELECT to_json(parameter_types::text[]) FROM pg_prepared_statements WHERE name = 's{number}';\n"
+    return [json.loads(answer) if answer.strip() else [] for answer in psql(url, script)]
+
+
+def steps(plan: str) -> tuple[int, list[int]]:
+    """How many parts of the statement are carried out before others, and how many shards each part asks."""
+    extra = plan.count("Distributed Subplan") + plan.count("pull to coordinator")
+    return extra, [int(count) for count in re.findall(r"Task Count: (\d+)", plan)]
+
+
+def judge(name: str, plan: str) -> str | None:
+    """What is wrong with it."""
+    if name in ELSEWHERE:
+        return None
+    if "QUERY PLAN" not in plan and not plan.strip():
+        return "is refused"
+    extra, tasks = steps(plan)
+    if name in EVERYWHERE:
+        return None if max(tasks, default=0) > 1 else "asks one shard: it need not be listed any more"
+    if name in TWO_KEYS:
+        return None if max(tasks, default=1) <= 1 else "asks many shards"
+    if name in SEVERAL_STEPS:
+        if any(count > 1 for count in tasks):
+            return f"asks {tasks} shards"
+        return None if extra else "takes one step: it need not be listed any more"
+    if extra:
+        return f"takes {extra + 1} steps"
+    if name in BY_SHARD:
+        return None if len(tasks) == 1 else f"takes {len(tasks)} steps"
+    return None if all(count == 1 for count in tasks) else f"asks {tasks} shards"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--executable", required=True)
+    parser.add_argument("--database", required=True)
+    options = parser.parse_args()
+    listed = subprocess.run([options.executable, "statements"], capture_output=True, text=True, check=True).stdout
+    statements = [json.loads(line) for line in listed.splitlines()]
+    script = "SET search_path = saltern, pg_temp;\n"
+    for statement, types in zip(statements, kinds(options.database, statements), strict=True):
+        sql = re.sub(r"\$(\d+)", lambda found: value(types[int(found.group(1)) - 1]) if types else found.group(0),
+                     statement["sql"])  # fmt: skip
+        script += f"\\echo ==next==\nBEGIN;\nEXPLAIN (COSTS OFF) {sql};\nROLLBACK;\n"
+    complaints = []
+    for statement, plan in zip(statements, psql(options.database, script), strict=True):
+        if complaint := judge(statement["name"], plan):
+            complaints.append(f"{statement['name']} {complaint}")
+    for complaint in complaints:
+        print(complaint)
+    print(f"{len(statements)} statements, {len(complaints)} complaints")
+    sys.exit(1 if complaints else 0)
+
+
+main()

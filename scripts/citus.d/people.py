@@ -1,0 +1,71 @@
+"""People with items: made before the database is distributed, and looked at afterwards. Called by scripts/citus."""
+
+import argparse
+import json
+import sys
+
+from traffic.blocking import BlockingConnection
+from traffic.people import ITERATIONS, fresh_id, item, password_key
+from traffic.wire import Target, request
+
+PEOPLE = 12
+ITEMS = 8
+
+
+def fill(connection: BlockingConnection) -> list[dict[str, object]]:
+    people: list[dict[str, object]] = []
+    for number in range(PEOPLE):
+        userid, key = f"moved-{number}-{fresh_id()}@example.org", password_key()
+        body = {"userid": userid, "passwordKey": key, "kdf": {"iterations": ITERATIONS}}
+        reply = connection.exchange(request("POST", "/v1/accounts", body))
+        assert reply.status == 201, (reply.status, reply.body)
+        token, items = reply.json["session"]["token"], {}
+        for _ in range(ITEMS):
+            path, content = f"/v1/items/{fresh_id()}", item(64)
+            reply = connection.exchange(request("PUT", path, content, token, {"If-None-Match": "*"}))
+            assert reply.status == 201, (reply.status, reply.body)
+            items[path] = content["body"]
+        people.append({"userid": userid, "key": key, "token": token, "items": items})
+    return people
+
+
+def look(connection: BlockingConnection, people: list[dict[str, object]]) -> list[str]:
+    complaints = []
+    for person in people:
+        token = str(person["token"])
+        items = person["items"]
+        assert isinstance(items, dict)
+        for path, body in items.items():
+            reply = connection.exchange(request("GET", path, token=token))
+            if reply.status != 200 or reply.json["body"] != body:
+                complaints.append(f"{path}: {reply.status}")
+        reply = connection.exchange(request("GET", "/v1/account", token=token))
+        if reply.status != 200 or reply.json["usage"]["items"] != len(items):
+            complaints.append(f"{person['userid']}: {reply.status} {reply.body!r}")
+        log_in = {"userid": person["userid"], "passwordKey": person["key"]}
+        reply = connection.exchange(request("POST", "/v1/sessions", log_in))
+        if reply.status != 201:
+            complaints.append(f"{person['userid']} does not get in: {reply.status}")
+    return complaints
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", required=True, help="PORT:CERTIFICATE")
+    parser.add_argument("--fill", metavar="FILE")
+    parser.add_argument("--look", metavar="FILE")
+    options = parser.parse_args()
+    port, _, certificate = options.server.partition(":")
+    connection = BlockingConnection(Target(int(port), certificate))
+    if options.fill:
+        with open(options.fill, "w", encoding="utf-8") as file:
+            json.dump(fill(connection), file)
+    if options.look:
+        with open(options.look, encoding="utf-8") as file:
+            complaints = look(connection, json.load(file))
+        for complaint in complaints:
+            print(complaint)
+        sys.exit(1 if complaints else 0)
+
+
+main()

@@ -1,0 +1,68 @@
+# shellcheck shell=bash disable=SC2034
+# A cluster of PostgreSQL with Citus for tests: a coordinator and two workers.
+
+cluster_directory=
+cluster_port=
+cluster_missing=
+cluster_tools=${SALTERN_CITUS:-$repository/../shared/citus}
+
+# cluster_is_to_be_had: else cluster_missing says what is missing.
+cluster_is_to_be_had() {
+    if [[ ! -x $cluster_tools/cluster ]]; then
+        cluster_missing="there is no $cluster_tools/cluster (SALTERN_CITUS says where to look)"
+    elif ! compgen -G '/usr/lib/postgresql/*/lib/citus.so' >/dev/null; then
+        cluster_missing="Citus is not installed: run $cluster_tools/build"
+    else
+        return 0
+    fi
+    return 1
+}
+
+# cluster_url PORT ROLE
+cluster_url() { printf 'postgresql://%s@127.0.0.1:%s/saltern\n' "$2" "$1"; }
+
+# What is on standard input, as superuser at the coordinator.
+cluster_psql() {
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --output /dev/null "$(cluster_url "$cluster_port" postgres)"
+}
+
+# Starts it, with the roles of the schema's owner and of the server.
+cluster_start() {
+    cluster_directory=$(mktemp --directory /tmp/saltern-citus-XXXXXX)
+    # The system user that PostgreSQL runs as has to pass through it.
+    chmod 0711 -- "$cluster_directory"
+    local attempt
+    for attempt in 1 2 3; do
+        cluster_port=$(free_port)
+        if "$cluster_tools/cluster" start "$cluster_directory/$attempt" "$cluster_port" >/dev/null; then
+            cluster_directory=$cluster_directory/$attempt
+            break
+        fi
+        "$cluster_tools/cluster" stop "$cluster_directory/$attempt" || true
+        ((attempt < 3)) || die "the cluster did not start"
+    done
+    cluster_psql <<'SQL'
+CREATE ROLE saltern_server NOLOGIN;
+CREATE ROLE saltern_owner LOGIN;
+CREATE ROLE saltern_app LOGIN IN ROLE saltern_server;
+ALTER DATABASE saltern OWNER TO saltern_owner;
+SQL
+}
+
+# cluster_start_words NUMBER: what starts a node that was killed, for a shell to split.
+cluster_start_words() {
+    local words=() data=$cluster_directory/$1
+    if is_root; then words=(runuser -u postgres --); fi
+    words+=("$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_ctl | sort --version-sort | tail -n 1)"
+        --pgdata "$data" --log "$data.log" --wait --silent start)
+    printf '%q ' "${words[@]}"
+}
+
+cluster_stop() {
+    [[ -n $cluster_directory ]] || return 0
+    "$cluster_tools/cluster" stop "$cluster_directory" || true
+    case $cluster_directory in
+        /tmp/saltern-citus-*) rm -rf -- "${cluster_directory%/[0-9]}" ;;
+    esac
+    cluster_directory=
+}
