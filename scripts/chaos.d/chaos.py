@@ -173,7 +173,7 @@ def main() -> None:
     parser.add_argument(
         "--seed", type=int, default=int.from_bytes(os.urandom(4)), help="the first round's; it is printed"
     )
-    parser.add_argument("--only", help="some of kill, crash, descriptors, full, clock, freeze")
+    parser.add_argument("--only", help="some of kill, commit, crash, descriptors, full, clock, freeze")
     parser.add_argument("--freeze", type=float, default=20, help="seconds for which PostgreSQL is stopped (default 20)")
     parser.add_argument("--port", type=int, required=True, help=argparse.SUPPRESS)
     for name in ["certificate", "executable", "postgres", "superuser-database", "work"]:
