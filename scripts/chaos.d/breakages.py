@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from processes import Supervised, family, limit_descriptors, signal_all
+from processes import Supervised, family, limit_descriptors, signal_all, wait_until
 
 from traffic.database import Database
 from traffic.wire import Target
@@ -62,6 +62,42 @@ class Kill(Breakage):
             world.server.send(signal.SIGKILL)
             world.server.wait_for_start(starts)
             time.sleep(dice.uniform(0, 1))
+
+
+class KillInCommit(Breakage):
+    name = "commit"
+    says = "kill -9 of the server between a group's COMMIT and its answer"
+
+    def prepare(self, world: World) -> None:
+        # One connection for all of them: who does not go alone goes in a group.
+        world.server.restart({"SALTERN_LOOPS": "1", "SALTERN_COMMIT_CONNECTIONS": "1"})
+
+    def happen(self, world: World, dice: random.Random) -> None:
+        for _ in range(3):
+            starts = world.server.starts
+            # Commits wait for a standby that there is not: what is on this disk already is told to nobody.
+            self.wait_for_standby(world, "nobody")
+            try:
+                wait_until(10, lambda: self.commits(world) > 0, "a commit that waits")
+                world.server.send(signal.SIGKILL)
+            finally:
+                self.wait_for_standby(world, "")
+            world.server.wait_for_start(starts)
+            time.sleep(dice.uniform(1, 2))
+
+    def tidy(self, world: World) -> None:
+        world.server.restart({})
+
+    def wait_for_standby(self, world: World, name: str) -> None:
+        world.superuser.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
+        world.superuser.run("SELECT pg_reload_conf()")
+
+    def commits(self, world: World) -> int:
+        """Transactions of several statements; a request that went alone has no COMMIT of its own."""
+        return world.superuser.number(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE usename = 'saltern_app' AND wait_event = 'SyncRep' AND query = 'COMMIT'"
+        )
 
 
 class Crash(Breakage):

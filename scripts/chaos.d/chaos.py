@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from breakages import Breakage, Clock, Crash, FewDescriptors, Freeze, FullDisk, Kill, World
+from breakages import Breakage, Clock, Crash, FewDescriptors, Freeze, FullDisk, Kill, KillInCommit, World
 from counters import contradictions
 from failover import FreezePrimary, LosePrimary, SwallowPackets
 from processes import Recipe, Supervised, wait_until
@@ -134,7 +134,7 @@ def say(text: str) -> None:
 
 
 def chosen(options: argparse.Namespace) -> list[Breakage]:
-    breakages: list[Breakage] = [Kill(), Crash(), FewDescriptors(), FullDisk(), Clock(), Freeze()]
+    breakages: list[Breakage] = [Kill(), KillInCommit(), Crash(), FewDescriptors(), FullDisk(), Clock(), Freeze()]
     breakages += [FreezePrimary(), SwallowPackets(), LosePrimary()]
     if options.only:
         names = options.only.split(",")

@@ -13,7 +13,7 @@ public enum Schema {
             ("time_that_went_back", PackageResources._006_time_that_went_back_sql),
             ("bounds", PackageResources._007_bounds_sql),
             ("generation_before", PackageResources._008_generation_before_sql),
-            ("no_sessions_of_locked_accounts", PackageResources._009_no_sessions_of_locked_accounts_sql),
+            ("hot_statements", PackageResources._009_hot_statements_sql),
             ("writer", PackageResources._010_writer_sql),
         ]
         return files.enumerated().map { index, file in

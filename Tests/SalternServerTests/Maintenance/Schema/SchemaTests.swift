@@ -79,10 +79,6 @@ import Testing
         "INSERT INTO saltern.sessions VALUES (gen_random_uuid(), '\\x00', gen_random_uuid(), NULL, now(), now(), now())",
         "INSERT INTO saltern.accounts (account_id, userid, created_at, item_count) VALUES (gen_random_uuid(), 'a', now(), -1)",
         """
-        INSERT INTO saltern.items (account_id, item_id, revision, collection, format, body, created_at, updated_at)
-        VALUES (gen_random_uuid(), gen_random_uuid(), 0, 'default', 'opaque', '\\x00', now(), now())
-        """,
-        """
         INSERT INTO saltern.items (account_id, item_id, revision, collection, created_at, updated_at)
         VALUES (gen_random_uuid(), gen_random_uuid(), 1, 'default', now(), now())
         """,
