@@ -227,8 +227,10 @@ for _ in 1 2 3; do
 done
 in_list=$(printf ",'%s'" "$used" "${bots[@]}")
 # All but the young one are old.
-query "UPDATE saltern.accounts SET created_at = created_at - interval '400 days' WHERE account_id IN (${in_list:1});
-    UPDATE saltern.sessions SET created_at = created_at - interval '400 days', last_used_at = last_used_at - interval '400 days'
+# Through a time without a zone, which is what a cluster computes with in an UPDATE.
+earlier() { printf "%s = (%s AT TIME ZONE 'UTC' - interval '400 days') AT TIME ZONE 'UTC'" "$1" "$1"; }
+query "UPDATE saltern.accounts SET $(earlier created_at) WHERE account_id IN (${in_list:1});
+    UPDATE saltern.sessions SET $(earlier created_at), $(earlier last_used_at)
     WHERE account_id IN (${in_list:1})"
 run_command 0 account delete --never-used --older-than 390d --dry-run
 says '3 of'

@@ -102,7 +102,7 @@ expect_json '.items | length' 0
 scenario "a device that missed purged tombstones begins again"
 request DELETE "/v1/items/${ids[2]}" '' --header 'If-Match: *'
 expect_status 200
-query "UPDATE saltern.items SET updated_at = updated_at - interval '91 days' WHERE account_id = '$account_id' AND deleted"
+query "UPDATE saltern.items SET updated_at = '$(date --utc --date '91 days ago' --iso-8601=seconds)' WHERE account_id = '$account_id' AND deleted"
 saltern purge >/dev/null
 request GET "/v1/changes?since=$laptop_cursor"
 expect_problem 410 cursor_expired

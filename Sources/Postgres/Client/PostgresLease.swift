@@ -11,6 +11,9 @@ public final class PostgresLease {
         self.connection = connection
     }
 
+    /// Whether the server is one node of a cluster.
+    public var isDistributed: Bool { connection.isDistributed }
+
     /// Sends one statement and returns its rows.
     public func execute<S: Statement>(_ statement: S) async throws(PostgresError) -> [S.Row] {
         let execution = try await repeating { execution in connection.send(statement, for: execution) }

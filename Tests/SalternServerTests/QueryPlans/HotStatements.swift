@@ -136,7 +136,9 @@ struct HotStatements {
                 read(FindChanges(range: rare, byteLimit: 1 << 22), rows: 2 * Int(ChangeRange.walkSize) + 1),
                 read(FindChangeHeaders(range: rare), rows: 2 * Int(ChangeRange.walkSize) + 1),
                 read(FindRevision(), rows: 1),
-                Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 2),
+                // With statistics of a time when accounts had one session it walks the account's sessions, which its plan
+                // limits.
+                Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 50),
                 write(StageBatch(id: try owner.rotation(), items: staged), rows: 20),
                 read(FindRotation(id: try owner.rotation(), now: Self.now), rows: 2),
                 Probe(FindRotations(accountID: owner.account), rows: 1),

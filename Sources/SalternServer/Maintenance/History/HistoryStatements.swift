@@ -3,8 +3,8 @@ internal import Postgres
 /// What the database says of itself: which history it is, which one it was when somebody last looked, and what time it
 /// is.
 ///
-/// All of it is asked where the end of the audit log is, so on a cluster it is the coordinator that answers, whichever node
-/// is connected to.
+/// All of it is asked where the schema's history is, so on a cluster it is the coordinator that answers, whichever node is
+/// connected to.
 struct ReadDatabase: Statement {
     struct Row: Sendable {
         /// Nil on a standby.
@@ -17,8 +17,8 @@ struct ReadDatabase: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT saltern.database_fingerprint(), i.fingerprint, pg_catalog.clock_timestamp()
-        FROM saltern.audit_head h LEFT JOIN saltern.installation i ON i.singleton
-        WHERE h.singleton
+        FROM saltern.schema_migrations h LEFT JOIN saltern.installation i ON i.singleton
+        WHERE h.version = 1
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }

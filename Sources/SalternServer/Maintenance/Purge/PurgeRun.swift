@@ -130,7 +130,13 @@ struct PurgeRun {
         var removed = 0
         while true {
             let due = try await connection.execute(FindOldAttempts(before: before, limit: biteSize))
-            let bite = Self.sum(try await connection.execute(RemoveOldAttempts(subjects: due, before: before)))
+            // A cluster skips what is locked on one node at a time only.
+            let slices = connection.isDistributed ? due.map { [$0] } : [due]
+            var bite = 0
+            for subjects in slices {
+                bite += Self.sum(
+                    try await connection.execute(RemoveOldAttempts(subjects: subjects, before: before)))
+            }
             removed += bite
             guard due.count == policy.biteSize, bite > 0 else { return removed }
         }

@@ -138,7 +138,7 @@ import Testing
                 return try await app.client.post("/v1/sessions", body)
             }
             let expected: [String: Int64] = [
-                "FindLogin": 1, "FindFailedAttempts": 1, "OpenSession": 1, "HoldFailedAttempts": 1,
+                "FindLogin": 1, "FindFailedAttempts": 1, "OpenSession": 1, "StoreSession": 1, "HoldFailedAttempts": 1,
             ]
             #expect(plain == expected)
             let protected = try await executed {

@@ -51,7 +51,8 @@ import Testing
                 #expect(reply.comparableFields == first.comparableFields)
                 #expect(
                     executed == [
-                        "FindLogin": 1, "FindFailedAttempts": 1, "OpenSession": 1, "RecordFailedAttempt": 1,
+                        "FindLogin": 1, "FindFailedAttempts": 1, "OpenSession": 1, "StoreSession": 1,
+                        "RecordFailedAttempt": 1,
                         "HoldFailedAttempts": 1,
                     ])
             }
@@ -63,7 +64,8 @@ import Testing
             #expect(
                 try await app.executions().difference(from: before)
                     == [
-                        "FindLogin": 1, "FindFailedAttempts": 1, "OpenSession": 1, "HoldFailedAttempts": 1,
+                        "FindLogin": 1, "FindFailedAttempts": 1, "OpenSession": 1, "StoreSession": 1,
+                        "HoldFailedAttempts": 1,
                     ])
         }
     }
