@@ -42,7 +42,7 @@ import Testing
             "account remove-second-factor", "plan list", "plan set", "account set-plan", "purge",
             "account list", "account show", "account events",
             "account lock", "account unlock", "account end-sessions", "account delete", "invite create", "invite list",
-            "invite revoke", "audit list", "audit verify", "stats",
+            "invite revoke", "audit list", "audit verify", "stats", "backup", "restore", "restored", "doctor",
         ]
         for command in commands {
             #expect(overview.output.contains("\n  \(command) "), "\(command)")
