@@ -47,7 +47,7 @@ done
 scenario "every command is documented"
 for words in serve 'migrate up' 'certificate create' 'certificate pins' 'master-key create' 'master-key rotate' 'master-key reseal' \
     'master-key prune' 'account remove-second-factor' 'plan list' 'plan set' 'account list' 'account lock' \
-    'account set-plan' 'account delete' 'invite create' 'audit list' stats purge health statements 'certificate renew' doctor version; do
+    'account set-plan' 'account delete' 'invite create' 'audit list' stats purge backup health statements 'certificate renew' doctor version; do
     grep --quiet --fixed-strings "saltern $words" docs/admins.md || fail "saltern $words in docs/admins.md"
 done
 

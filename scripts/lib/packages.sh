@@ -8,6 +8,8 @@ test_packages=("${run_packages[@]}" "${browser_packages[@]}" postgresql-contrib 
     python3-venv jq faketime nodejs iproute2 iptables prometheus)
 bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3)
 suite_packages=("${run_packages[@]}" python3 faketime iproute2 iptables)
+package_packages=("${build_packages[@]}" dpkg-dev lintian man-db binutils systemd python3)
+package_test_packages=(mmdebstrap)
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 

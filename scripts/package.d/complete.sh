@@ -1,0 +1,10 @@
+# shellcheck shell=bash
+# complete.sh COMPLETIONS WORD…: what bash offers for the last word.
+set -euo pipefail
+
+# shellcheck source=/dev/null
+source "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+_saltern
+printf '%s\n' "${COMPREPLY[@]}"

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Runs in a fresh Debian, as root: the package is installed, serves, is upgraded, and goes. There is no systemd here as the
+# first process, so what the unit says is done by hand: the same user, settings, folder and words.
+set -euo pipefail
+
+say() { printf -- '-- %s\n' "$*"; }
+fail() { printf 'FAILED  expected %s\n' "$*" >&2 && exit 1; }
+as_postgres() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
+
+server=
+
+start_server() {
+    local settings
+    mapfile -t settings < <(grep '^[A-Z]' /etc/saltern/saltern.conf)
+    install --owner saltern --mode 0400 /etc/saltern/database-url /run/saltern-database-url
+    [[ $(sed -n 's/^ExecStart=//p' /lib/systemd/system/saltern.service) == '/usr/bin/saltern serve' ]] || fail "the unit to serve"
+    cd /
+    setpriv --reuid saltern --regid saltern --init-groups --no-new-privs --bounding-set=-all env --ignore-environment \
+        PATH=/usr/bin "${settings[@]}" SALTERN_DATABASE_URL_FILE=/run/saltern-database-url /usr/bin/saltern serve &
+    server=$!
+    for _ in {1..300}; do
+        ! saltern-admin health --ready >/dev/null 2>&1 || return 0
+        kill -0 "$server" || fail "the server to go on"
+        sleep 0.2
+    done
+    fail "the server to be ready within a minute"
+}
+
+stop_server() {
+    kill -TERM "$server"
+    wait "$server" || fail "the server to end well"
+}
+
+# post PATH BODY: the status.
+post() {
+    curl --silent --output /tmp/reply --write-out '%{http_code}' --cacert /var/lib/saltern/tls/certificate.pem \
+        --header 'Content-Type: application/json' --data "$2" "https://localhost:8443$1"
+}
+
+key=$(openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt pass:secret -kdfopt salt:example.notes:ada -kdfopt iter:600000 \
+    -binary PBKDF2 | base64)
+log_in() {
+    [[ $(post /v1/sessions "{\"userid\":\"ada\",\"passwordKey\":\"$key\"}") == 201 ]] || fail "to log in: $(</tmp/reply)"
+}
+
+say "the one before installs, with what it needs, and asks nothing"
+apt-get update --quiet >/tmp/apt.log 2>&1 || fail "apt-get to know Debian: $(tail /tmp/apt.log)"
+apt-get install --yes --quiet --no-install-recommends /packages/before.deb </dev/null >/tmp/apt.log 2>&1 ||
+    fail "it to install: $(tail /tmp/apt.log)"
+[[ $(saltern version) == 'saltern '* && $(stat --format '%U %a' /var/lib/saltern) == 'saltern 700' ]] || fail "program and folder"
+systemd-analyze verify /lib/systemd/system/saltern.service >/tmp/unit 2>&1 || true
+! grep saltern.service /tmp/unit || fail "a unit without complaints"
+
+say "roles, settings, schema, certificate and key are made as the handbook says"
+pg_ctlcluster 15 main start
+as_postgres psql --quiet --set owner_password=owner-secret --set server_password=server-secret \
+    --file /usr/share/saltern/roles.sql postgres
+umask 077
+echo postgresql://saltern_app:server-secret@localhost/saltern >/etc/saltern/database-url
+echo postgresql://saltern_owner:owner-secret@localhost/saltern >/etc/saltern/owner-database-url
+sed --in-place 's/^#SALTERN_SALT_PREFIX=.*/SALTERN_SALT_PREFIX=example.notes:/; s/^SALTERN_REGISTRATION=.*/SALTERN_REGISTRATION=open/' \
+    /etc/saltern/saltern.conf
+saltern-admin migrate up >/dev/null
+saltern-admin certificate create --host localhost >/dev/null
+saltern-admin master-key create >/dev/null
+[[ $(stat --format '%U %a' /var/lib/saltern/master.key) == 'saltern 600' ]] || fail "a key that the server may read"
+
+say "it serves: somebody registers and logs in, and doctor has nothing to mend"
+start_server
+[[ $(post /v1/accounts "{\"userid\":\"ada\",\"passwordKey\":\"$key\",\"kdf\":{\"iterations\":600000}}") == 201 ]] ||
+    fail "to register: $(</tmp/reply)"
+log_in
+saltern-admin doctor >/tmp/doctor || fail "nothing to mend: $(</tmp/doctor)"
+stop_server
+
+say "it is upgraded: settings, keys and accounts stay"
+dpkg --install /packages/saltern.deb </dev/null >/tmp/dpkg.log 2>&1 || fail "it to be upgraded: $(</tmp/dpkg.log)"
+grep --quiet '^SALTERN_SALT_PREFIX=example.notes:' /etc/saltern/saltern.conf || fail "the settings to stay"
+saltern-admin migrate up >/dev/null
+start_server
+log_in
+stop_server
+
+say "it is removed, and then forgotten; the keys stay"
+dpkg --remove saltern </dev/null >/dev/null 2>&1
+[[ ! -e /usr/bin/saltern && -e /etc/saltern/saltern.conf ]] || fail "the program to be gone, and its settings not"
+dpkg --purge saltern </dev/null >/dev/null 2>&1
+[[ ! -e /etc/saltern/saltern.conf && -e /var/lib/saltern/master.key ]] || fail "the settings to be gone, and the keys not"
+pg_ctlcluster 15 main stop
+say "the package has lived"

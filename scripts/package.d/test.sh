@@ -1,0 +1,49 @@
+# shellcheck shell=bash disable=SC2154
+# What scripts/package --test shows: two folders make the same bytes; and the package's life in a fresh Debian.
+
+test_package() {
+    local deb root
+    is_root || die "a fresh Debian needs root"
+    ensure_packages "${package_test_packages[@]}"
+    deb=$output/saltern_${version}_$(dpkg --print-architecture).deb
+    build_elsewhere "$deb"
+    root=$work/debian
+    debootstrap_into "$root"
+    mkdir "$root/packages"
+    cp -- "$deb" "$root/packages/saltern.deb"
+    # No release is older than the first: the one before is this one under a lower number.
+    "$scripts/package" --version "$version~before"
+    cp -- "$output/saltern_$version~before_$(dpkg --print-architecture).deb" "$root/packages/before.deb"
+    live_in "$root"
+}
+
+# build_elsewhere DEB: the same commit and the same changes, in another folder.
+build_elsewhere() {
+    local other=$work/elsewhere
+    mkdir -- "$other"
+    (cd -- "$repository" && git ls-files -z --cached --others --exclude-standard | tar --null --files-from - --create) |
+        tar --extract --directory "$other"
+    "$other/scripts/package"
+    cmp -- "$1" "$other/.build/package/$(basename -- "$1")" || die "another folder makes another package"
+    cmp -- "$output/saltern.spdx.json" "$other/.build/package/saltern.spdx.json" || die "another folder makes another list"
+    say "two folders make the same package"
+}
+
+debootstrap_into() {
+    say "making a fresh Debian"
+    mmdebstrap --quiet --mode root --variant minbase --include postgresql,systemd,curl,openssl,ca-certificates \
+        "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
+}
+
+# live_in ROOT: with processes of its own, which end with it.
+live_in() {
+    local root=$1
+    install --mode 0755 -- "$parts/life.sh" "$root/life.sh"
+    cp -- /etc/resolv.conf "$root/etc/resolv.conf"
+    # shellcheck disable=SC2016  # the words are for the shell that unshare starts
+    timeout 600 unshare --mount --pid --fork --kill-child --propagation private bash -euc '
+        mount --bind "$1" "$1"
+        mount -t proc proc "$1/proc"
+        mount --rbind /dev "$1/dev"
+        exec chroot "$1" env --ignore-environment PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root /life.sh' _ "$root"
+}
