@@ -97,7 +97,8 @@ struct MetricsResponder: Responder {
 
     private func seldom(_ text: inout PrometheusText) {
         text.single(
-            "saltern_certificate_expiry_timestamp_seconds", .gauge, "When the certificate ends.", facts.certificateExpiry)
+            "saltern_certificate_expiry_timestamp_seconds", .gauge, "When the certificate ends.",
+            facts.certificateExpiry)
         text.single(
             "saltern_certificate_backup_key", .gauge, "Whether there is a key to change to.",
             facts.hasBackupKey ? 1 : 0)

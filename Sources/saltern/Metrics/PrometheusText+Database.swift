@@ -16,7 +16,8 @@ extension PrometheusText {
             statistics.commitsAreStalled ? 1 : 0)
         if let state {
             single(
-                "saltern_database_schema_version", .gauge, "The newest migration that was applied.", state.schemaVersion)
+                "saltern_database_schema_version", .gauge, "The newest migration that was applied.",
+                state.schemaVersion)
             single(
                 "saltern_database_followers", .gauge, "Standbys and others that follow PostgreSQL's log.",
                 state.followers)
