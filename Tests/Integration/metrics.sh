@@ -21,6 +21,7 @@ promtool check metrics <"$work/metrics" >"$work/check" 2>&1 || fail "no complain
 
 scenario "each of them is in the handbook, and each that the handbook names is there"
 served >"$work/served"
+# shellcheck disable=SC2016  # the backticks are the handbook's
 grep --only-matching '`\(saltern\|process\)_[a-z_]*[`{]' "$documents/admins.md" | tr -d '`{' | sort -u >"$work/documented"
 # Only while it has something to tell.
 sort -u - "$work/served" <<'NAMES' >"$work/all"
