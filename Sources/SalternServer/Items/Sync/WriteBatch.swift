@@ -35,7 +35,7 @@ struct WriteBatch: AccountEndpoint {
                 writer.array("results") { writer in
                     for (operation, row) in zip(operations, rows) {
                         writer.object { writer in
-                            writer.member("id", operation.id.description)
+                            writer.member("id", operation.id)
                             writer.member("revision", row.revision ?? 0)
                         }
                     }
