@@ -35,6 +35,17 @@ public enum Base64URL {
         }
     }
 
+    /// Decodes the canonical `text` (ASCII) into `target`, which has exactly as many bytes as it encodes: for secrets that
+    /// are used at once.
+    public static func decode(
+        _ text: some ByteSource, into target: UnsafeMutableRawBufferPointer
+    ) throws(Base64.Failure) {
+        try text.withContiguousBytes { text throws(Base64.Failure) in
+            guard try Base64Decoder.decodedCount(text.count) == target.count else { throw .invalidLength }
+            try Base64Decoder.decode(text, into: target, .url)
+        }
+    }
+
     /// The secret bytes that the canonical `text` (ASCII) encodes; no copy is left outside the result.
     public static func decodeSecure(_ text: some ByteSource) throws(Base64.Failure) -> SecureBytes {
         try text.withContiguousBytes { text throws(Base64.Failure) in

@@ -2,15 +2,15 @@ import HTTPCore
 import Testing
 
 @Suite struct AcceptListTests {
-    private static let offers = ["application/json", "application/octet-stream"]
+    private static let offers: [StaticString] = ["application/json", "application/octet-stream"]
 
-    private func list(_ values: String...) throws -> AcceptList {
+    private func best(_ values: String...) throws -> Int? {
         let fields = values.map { (name: "Accept", value: $0) }
-        return try AcceptList(RequestHead(method: .get, target: "/", fields: fields).fields)
+        return try AcceptList.best(of: Self.offers, in: RequestHead(method: .get, target: "/", fields: fields).fields)
     }
 
     @Test func `without the field the first is chosen`() throws {
-        #expect(try list().best(of: Self.offers) == 0)
+        #expect(try best() == 0)
     }
 
     @Test(arguments: [
@@ -24,16 +24,16 @@ import Testing
         ("*/*;q=1, application/*;q=0, application/octet-stream;q=0.3", 1),
     ])
     func `the highest weight wins, and of equals the first`(value: String, index: Int) throws {
-        #expect(try list(value).best(of: Self.offers) == index)
+        #expect(try best(value) == index)
     }
 
     @Test(arguments: ["text/html", "application/json;q=0", "*/*;q=0", "image/*, text/*", "", ","])
     func `nothing may be acceptable`(value: String) throws {
-        #expect(try list(value).best(of: Self.offers) == nil)
+        #expect(try best(value) == nil)
     }
 
     @Test func `several lines are one list`() throws {
-        #expect(try list("application/json;q=0.1", "application/octet-stream").best(of: Self.offers) == 1)
+        #expect(try best("application/json;q=0.1", "application/octet-stream") == 1)
     }
 
     @Test(arguments: [
@@ -43,7 +43,7 @@ import Testing
         "application/json;charset=utf-8", "application json", "a\"b/c",
     ])
     func `what is no list of media types is refused`(value: String) {
-        let problem = #expect(throws: Problem.self) { try list(value) }
+        let problem = #expect(throws: Problem.self) { try best(value) }
         #expect(problem?.status == .badRequest)
         #expect(problem?.code == "malformed_accept")
     }

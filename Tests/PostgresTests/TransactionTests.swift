@@ -103,6 +103,20 @@ import Testing
         #expect(pids.count == 3 && pids[0] == pids[1] && pids[1] != pids[2])
     }
 
+    @Test(arguments: [(1_000_000, true), (1_100_000, false)])
+    func `a connection that has carried a very long statement is not kept with what that took of memory`(
+        byteCount: Int, isKept: Bool
+    ) async throws {
+        let (first, second) = try await withClient { client in
+            let first = try await client.withTransaction { transaction in
+                _ = try await transaction.execute(Echo(value: [UInt8](repeating: 1, count: byteCount)))
+                return try await transaction.execute(BackendID())
+            }
+            return (first, try await client.withTransaction { try await $0.execute(BackendID()) })
+        }
+        #expect((first == second) == isKept)
+    }
+
     @Test func `a transaction whose task is cancelled is rolled back`() async throws {
         let (wasCancelled, ids) = try await withDatabase(AddNote.schema) { client in
             let task = Task(executorPreference: client.loop) {

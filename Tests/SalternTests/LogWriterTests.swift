@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import HTTPCore
 import SalternServer
 import Testing
 
@@ -24,7 +25,7 @@ import Testing
         if isNonBlocking { #expect(fcntl(ends.write, F_SETFL, O_NONBLOCK) == 0) }
         let writer = LogWriter(descriptor: ends.write)
         let lines = (0..<40).map(Self.line)
-        for line in lines { writer.write(line, level: .info) }
+        for line in lines { writer.write(WipedBytes(line), level: .info) }
         #expect(!writer.flush(within: .milliseconds(300)))
 
         let expected = lines.flatMap { $0 }
@@ -45,7 +46,7 @@ import Testing
     @Test func `beyond four megabytes lines are dropped and counted`() async throws {
         let ends = try Self.pipe()
         let writer = LogWriter(descriptor: ends.write)
-        for number in 0..<200 { writer.write(Self.line(number), level: .info) }
+        for number in 0..<200 { writer.write(WipedBytes(Self.line(number)), level: .info) }
         let reader = Task.detached {
             var text = ""
             var buffer = [UInt8](repeating: 0, count: 65_536)

@@ -20,6 +20,12 @@ public struct JSONWriter: Sendable {
         return bytes
     }
 
+    /// The document and a line feed behind it.
+    public consuming func finishLine() -> WipedBytes {
+        bytes.append(ASCII.lineFeed)
+        return finishWiped()
+    }
+
     // MARK: Structure
 
     /// Writes an object whose members `build` writes.

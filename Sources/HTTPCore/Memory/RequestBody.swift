@@ -7,6 +7,9 @@ public final class RequestBody: Sendable {
 
     public init(_ bytes: WipedBytes = WipedBytes()) { self.bytes = Mutex(bytes) }
 
+    /// Puts the bytes there that have come.
+    public func fill(with bytes: WipedBytes) { self.bytes.withLock { $0 = bytes } }
+
     /// The bytes; from then on there are none.
     public func take() -> WipedBytes {
         bytes.withLock { bytes in

@@ -1,99 +1,115 @@
-/// The `Accept` field of a request (RFC 9110 §12.5.1): media ranges with weights.
+/// The `Accept` field of a request (RFC 9110 §12.5.1): media ranges with weights, read where they stand.
 ///
 /// Parameters other than `q` are refused: there is nothing here that they could choose between.
-public struct AcceptList: Sendable {
-    private struct Range {
-        let type: Substring
-        let subtype: Substring
-        /// In thousandths.
-        let quality: Int
-
-        /// How closely the range describes a type: 2 by name, 1 by its kind, 0 like everything; nil when it does not.
-        func specificity(for mediaType: (type: Substring, subtype: Substring)) -> Int? {
-            if type == "*" { return 0 }
-            guard type == mediaType.type else { return nil }
-            if subtype == "*" { return 1 }
-            return subtype == mediaType.subtype ? 2 : nil
-        }
-    }
-
-    private let ranges: [Range]
-
-    /// Reads the field; without one, everything is accepted.
-    /// - Throws: 400 `malformed_accept`.
-    public init(_ fields: RequestFields) throws(Problem) {
-        guard let value = fields["accept"] else {
-            ranges = [Range(type: "*", subtype: "*", quality: 1_000)]
-            return
-        }
-        var ranges: [Range] = []
-        for part in value.lowercased().split(separator: ",") {
-            let part = Self.trimmed(part)
-            // Empty elements of a list are skipped (RFC 9110 §5.6.1.2).
-            if part.isEmpty { continue }
-            guard let range = Self.range(part) else {
-                throw Problem(
-                    .badRequest, "malformed_accept",
-                    detail: "Accept is a list of media types, each with a weight q at most.")
-            }
-            ranges.append(range)
-        }
-        self.ranges = ranges
-    }
-
-    /// Of several media types the one that is wanted most, the first of them when several are wanted alike.
+public enum AcceptList {
+    /// Of several media types, in lower case, the one that is wanted most, the first of them when several are wanted
+    /// alike. Without the field everything is.
     /// - Returns: Its index; nil when none is acceptable.
-    public func best(of mediaTypes: [String]) -> Int? {
-        var best: (index: Int, quality: Int)?
-        for (index, mediaType) in mediaTypes.enumerated() {
-            let quality = quality(of: mediaType)
-            if quality > best?.quality ?? 0 { best = (index, quality) }
+    /// - Throws: 400 `malformed_accept`.
+    public static func best(of mediaTypes: [StaticString], in fields: RequestFields) throws(Problem) -> Int? {
+        let answer: Answer? = fields.withValue(named: "accept") { value in
+            var best: (index: Int, quality: Int)?
+            for index in mediaTypes.indices {
+                guard let quality = quality(of: mediaTypes[index], in: value) else { return .malformed }
+                if quality > best?.quality ?? 0 { best = (index, quality) }
+            }
+            return .best(best?.index)
         }
-        return best?.index
+        switch answer {
+        case nil: return mediaTypes.isEmpty ? nil : 0
+        case .best(let index): return index
+        case .malformed:
+            throw Problem(
+                .badRequest, "malformed_accept",
+                detail: "Accept is a list of media types, each with a weight q at most.")
+        }
     }
 
-    private func quality(of mediaType: String) -> Int {
-        let parts = mediaType.split(separator: "/", maxSplits: 1)
-        guard parts.count == 2 else { return 0 }
+    private enum Answer {
+        case best(Int?)
+        case malformed
+    }
+
+    /// The weight of the range that describes the media type most closely; nil when the field is malformed.
+    private static func quality(of mediaType: StaticString, in value: UnsafeBufferPointer<UInt8>) -> Int? {
         var closest: (specificity: Int, quality: Int)?
-        for range in ranges {
-            guard let specificity = range.specificity(for: (parts[0], parts[1])) else { continue }
+        var elements = Parts(of: value, separator: ASCII.comma)
+        while let element = elements.next() {
+            // Empty elements of a list are skipped (RFC 9110 §5.6.1.2).
+            if element.isEmpty { continue }
+            guard let range = Range(element) else { return nil }
+            guard let specificity = range.specificity(for: mediaType) else { continue }
             if specificity > closest?.specificity ?? -1 { closest = (specificity, range.quality) }
         }
         return closest?.quality ?? 0
     }
 
-    private static func range(_ text: Substring) -> Range? {
-        let parts = text.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
-        let names = parts[0].split(separator: "/", omittingEmptySubsequences: false)
-        guard names.count == 2, names.allSatisfy(isToken), names[0] != "*" || names[1] == "*", parts.count <= 2 else {
-            return nil
+    /// What stands between separators, without spaces around it.
+    private struct Parts {
+        private var rest: UnsafeBufferPointer<UInt8>?
+        private let separator: UInt8
+
+        init(of text: UnsafeBufferPointer<UInt8>, separator: UInt8) {
+            rest = text
+            self.separator = separator
         }
-        guard parts.count == 2 else { return Range(type: names[0], subtype: names[1], quality: 1_000) }
-        guard parts[1].hasPrefix("q="), let quality = weight(parts[1].dropFirst(2)) else { return nil }
-        return Range(type: names[0], subtype: names[1], quality: quality)
+
+        mutating func next() -> UnsafeBufferPointer<UInt8>? {
+            guard let text = rest else { return nil }
+            let end = text.firstIndex(of: separator)
+            rest = end.map { UnsafeBufferPointer(rebasing: text[($0 + 1)...]) }
+            return ASCII.trimmed(UnsafeBufferPointer(rebasing: text[..<(end ?? text.count)]))
+        }
+    }
+
+    private struct Range {
+        private let name: UnsafeBufferPointer<UInt8>
+        private let slash: Int
+        /// In thousandths.
+        let quality: Int
+
+        private static let wildcard = UInt8(ascii: "*")
+        private var isAnyType: Bool { slash == 1 && name[0] == Self.wildcard }
+        private var isAnySubtype: Bool { slash == name.count - 2 && name[slash + 1] == Self.wildcard }
+
+        init?(_ text: UnsafeBufferPointer<UInt8>) {
+            var parts = Parts(of: text, separator: ASCII.semicolon)
+            guard let name = parts.next(), let slash = name.firstIndex(of: ASCII.slash),
+                ASCII.isToken(name[..<slash]), ASCII.isToken(name[(slash + 1)...])
+            else { return nil }
+            var quality = 1_000
+            if let parameter = parts.next() {
+                guard parameter.count > 2, ASCII.lowercased(parameter[0]) == UInt8(ascii: "q"),
+                    parameter[1] == ASCII.equals, let weight = AcceptList.weight(parameter[2...])
+                else { return nil }
+                quality = weight
+            }
+            self.name = name
+            self.slash = slash
+            self.quality = quality
+            if isAnyType && !isAnySubtype || parts.next() != nil { return nil }
+        }
+
+        /// How closely the range describes a type: 2 by name, 1 by its kind, 0 like everything; nil when it does not.
+        func specificity(for mediaType: StaticString) -> Int? {
+            if isAnyType { return 0 }
+            if ASCII.equalsIgnoringCase(name, mediaType) { return 2 }
+            guard isAnySubtype, mediaType.utf8CodeUnitCount > slash else { return nil }
+            let kind = mediaType.utf8Start
+            return (0...slash).allSatisfy { ASCII.lowercased(name[$0]) == kind[$0] } ? 1 : nil
+        }
     }
 
     /// A weight in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point.
-    private static func weight(_ text: Substring) -> Int? {
-        guard let first = text.first, first == "0" || first == "1" else { return nil }
+    private static func weight(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
+        guard let first = text.first, first == ASCII.zero || first == ASCII.zero + 1 else { return nil }
         let rest = text.dropFirst()
-        guard rest.isEmpty || rest.first == "." else { return nil }
-        let digits = rest.dropFirst().utf8
-        guard digits.count <= 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        var weight = first == "1" ? 1 : 0
-        for digit in digits { weight = weight * 10 + Int(digit - 0x30) }
+        guard rest.isEmpty || rest.first == ASCII.dot else { return nil }
+        let digits = rest.dropFirst()
+        guard digits.count <= 3, digits.allSatisfy(ASCII.isDigit) else { return nil }
+        var weight = Int(first - ASCII.zero)
+        for digit in digits { weight = weight * 10 + Int(digit - ASCII.zero) }
         for _ in digits.count..<3 { weight *= 10 }
         return weight <= 1_000 ? weight : nil
-    }
-
-    private static func isToken(_ text: Substring) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy(ASCII.isTokenCharacter)
-    }
-
-    private static func trimmed(_ text: Substring) -> Substring {
-        let start = text.drop { $0 == " " || $0 == "\t" }
-        guard let end = start.lastIndex(where: { $0 != " " && $0 != "\t" }) else { return "" }
-        return start[...end]
     }
 }

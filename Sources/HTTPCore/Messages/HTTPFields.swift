@@ -16,9 +16,11 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     public init() {}
 
     public init(dictionaryLiteral elements: (String, String)...) {
-        fields.reserveCapacity(elements.count + 6)
         for (name, value) in elements { append(name, value) }
     }
+
+    /// How many fields most replies have at most.
+    private static let usualCount = 8
 
     /// Adds a field line after those that are there.
     ///
@@ -28,6 +30,7 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     public mutating func append(_ name: String, _ value: String) {
         var name = name
         precondition(name.withUTF8 { ASCII.isToken($0) }, "a field name is a token")
+        if fields.isEmpty { fields.reserveCapacity(Self.usualCount) }
         fields.append(Field(name: name, value: Self.withoutControlCharacters(value)))
     }
 
@@ -38,7 +41,7 @@ public struct HTTPFields: Sendable, Equatable, ExpressibleByDictionaryLiteral {
 
     /// Replaces every line named `name` by one.
     public mutating func set(_ name: String, _ value: String) {
-        remove(name)
+        if contains(name) { remove(name) }
         append(name, value)
     }
 

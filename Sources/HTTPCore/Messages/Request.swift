@@ -1,21 +1,22 @@
 /// A whole request, routed and with its body.
-public struct Request: Sendable {
+public final class Request: Sendable {
     public let id: RequestID
-    public var head: RequestHead
+    public let head: RequestHead
     /// Who asks: the peer, or whom a trusted proxy names.
-    public var client: ClientAddress
-    public var parameters: PathParameters
-    public var query: QueryParameters
-    public var bodyType: BodyType
-    public var body: RequestBody
+    public let client: ClientAddress
+    public let parameters: PathParameters
+    public let query: QueryParameters
+    public let bodyType: BodyType
+    /// Nil when its route takes none.
+    public let body: RequestBody?
     /// How many values a JSON body may have.
-    public var valueLimit: Int
+    public let valueLimit: Int
     /// How work on it lets others have their turn.
-    public var pace: Pace
+    public let pace: Pace
 
     public init(
         id: RequestID, head: RequestHead, client: ClientAddress, parameters: PathParameters = PathParameters(),
-        query: QueryParameters = QueryParameters(), bodyType: BodyType = .none, body: RequestBody = RequestBody(),
+        query: QueryParameters = QueryParameters(), bodyType: BodyType = .none, body: RequestBody? = nil,
         valueLimit: Int = JSONParser.standardValueLimit, pace: Pace = .yielding
     ) {
         self.id = id
@@ -28,6 +29,9 @@ public struct Request: Sendable {
         self.valueLimit = valueLimit
         self.pace = pace
     }
+
+    /// The body's bytes; from then on there are none.
+    public func takeBody() -> WipedBytes { body?.take() ?? WipedBytes() }
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {

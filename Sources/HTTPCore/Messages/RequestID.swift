@@ -15,15 +15,20 @@ public struct RequestID: Hashable, Sendable, CustomStringConvertible {
         self.low = low
     }
 
-    public var description: String {
-        String(unsafeUninitializedCapacity: 32) { digits in
-            for index in 0..<16 {
-                let shift = UInt64(60 - index * 4)
-                digits[index] = Self.digit((high >> shift) & 15)
-                digits[16 + index] = Self.digit((low >> shift) & 15)
-            }
-            return 32
+    public var description: String { String(unsafeUninitializedCapacity: Self.characterCount) { write(to: $0) } }
+
+    /// How many digits it has.
+    public static let characterCount = 32
+
+    /// Writes the digits, as ASCII, to the start of `digits`, which must have room for them.
+    /// - Returns: ``characterCount``.
+    public func write(to digits: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        for index in 0..<16 {
+            let shift = UInt64(60 - index * 4)
+            digits[index] = Self.digit((high >> shift) & 15)
+            digits[16 + index] = Self.digit((low >> shift) & 15)
         }
+        return Self.characterCount
     }
 
     private static func digit(_ value: UInt64) -> UInt8 {

@@ -29,14 +29,13 @@ public struct Response: Sendable, Equatable {
 
     /// A reply with a JSON body that `build` writes: exactly one JSON value.
     public static func json<Failure: Error>(
-        _ status: HTTPStatus = .ok, fields: HTTPFields = HTTPFields(), capacity: Int = 256,
+        _ status: HTTPStatus = .ok, fields: consuming HTTPFields = HTTPFields(), capacity: Int = 256,
         _ build: (inout JSONWriter) throws(Failure) -> Void
     ) throws(Failure) -> Response {
         var writer = JSONWriter(capacity: capacity)
         try build(&writer)
-        var response = Response(status: status, fields: fields, body: .bytes(writer.finishWiped()))
-        response.fields.set("Content-Type", "application/json")
-        return response
+        fields.set("Content-Type", "application/json")
+        return Response(status: status, fields: fields, body: .bytes(writer.finishWiped()))
     }
 
     /// A 204 without a body.

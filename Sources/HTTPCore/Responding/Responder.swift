@@ -36,19 +36,22 @@ public struct Plan: Sendable {
     public var client: ClientAddress?
     /// Finds out who asks before a long body is read; nil when every body of the route is short, or anybody may send it.
     public var identify: (@Sendable () async -> Identification)?
-    /// Makes the reply from the whole body. Never fails: an error is a reply by then.
-    public var respond: @Sendable (RequestBody) async -> Response
+    /// Where the whole body is put before `respond` is called; nil when there is none.
+    public var body: RequestBody?
+    /// Makes the reply. Never fails: an error is a reply by then.
+    public var respond: @Sendable () async -> Response
 
     public init(
         bodyLimit: Int, memory: MemoryFactor = .none, handlerDeadline: Duration, client: ClientAddress? = nil,
-        identify: (@Sendable () async -> Identification)? = nil,
-        respond: @escaping @Sendable (RequestBody) async -> Response
+        identify: (@Sendable () async -> Identification)? = nil, body: RequestBody? = nil,
+        respond: @escaping @Sendable () async -> Response
     ) {
         self.bodyLimit = bodyLimit
         self.memory = memory
         self.handlerDeadline = handlerDeadline
         self.client = client
         self.identify = identify
+        self.body = body
         self.respond = respond
     }
 }

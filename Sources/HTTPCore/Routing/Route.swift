@@ -1,8 +1,8 @@
 /// What answers a request that was routed and has its body.
-public typealias Handler = @Sendable (Request) async throws -> Response
+public typealias Handler = @Sendable (Request) async -> Response
 
 /// One line of the table of routes.
-public struct Route<Metadata: Sendable>: Sendable {
+public final class Route<Metadata: Sendable>: Sendable {
     public let method: HTTPMethod
     public let template: PathTemplate
     public let body: BodyRule
@@ -22,7 +22,9 @@ public struct Route<Metadata: Sendable>: Sendable {
 }
 
 extension Route where Metadata == Void {
-    public init(_ method: HTTPMethod, _ template: String, body: BodyRule = .none, handler: @escaping Handler) {
+    public convenience init(
+        _ method: HTTPMethod, _ template: String, body: BodyRule = .none, handler: @escaping Handler
+    ) {
         self.init(method, template, body: body, metadata: (), handler: handler)
     }
 }

@@ -43,9 +43,9 @@ public struct UTCTimestamp: Hashable, Comparable, Sendable {
         DecimalDigits.append(secondOfDay % 60, digits: 2, to: &output)
         if fractionDigits > 0 {
             output.append(ASCII.dot)
-            var fraction: [UInt8] = []
-            DecimalDigits.append(microseconds, digits: 6, to: &fraction)
-            for digit in fraction.prefix(fractionDigits) { output.append(digit) }
+            var fraction = microseconds
+            for _ in min(fractionDigits, 6)..<6 { fraction /= 10 }
+            DecimalDigits.append(fraction, digits: min(fractionDigits, 6), to: &output)
         }
         output.append(UInt8(ascii: "Z"))
     }

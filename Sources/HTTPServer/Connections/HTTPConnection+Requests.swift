@@ -55,9 +55,9 @@ extension HTTPConnection {
         let connection = LoopBound(self, loop: listener.loop)
         var request = request
         // Whoever parses it lets go of it: nobody else holds it.
-        let body = RequestBody(request.body.take())
+        request.plan.body?.fill(with: request.body.take())
         task = Task(executorPreference: listener.loop) { [request] in
-            let response = await request.plan.respond(body)
+            let response = await request.plan.respond()
             // Held until here also when nobody waits for the reply any more: so long the body takes memory.
             request.charge?.resize(to: 0)
             guard let stream = connection.value.reply(number, response, to: request) else { return }

@@ -89,6 +89,8 @@ extension PostgresClient {
                     try await groupConnection(
                         key, attempt == 0 ? bytes : .max, isTogether: route == .together, for: execution,
                         until: deadline)
+                } else if let id = pool.acquireShared(lane), let ready = self.connection(id) {
+                    ready
                 } else {
                     try await sharedConnection(lane, for: execution, until: deadline)
                 }
@@ -108,7 +110,6 @@ extension PostgresClient {
     private func sharedConnection(
         _ lane: PoolStateMachine<Execution>.Lane, for execution: Execution, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> PostgresConnection {
-        if let id = pool.acquireShared(lane), let connection = connection(id) { return connection }
         while true {
             guard let waiter = pool.waitForShared(execution, lane, until: deadline) else { throw unavailable() }
             if let connection = try await granted(waiter, to: execution) { return connection }

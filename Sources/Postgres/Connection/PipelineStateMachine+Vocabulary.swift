@@ -53,3 +53,16 @@ extension PipelineStateMachine {
         case lost
     }
 }
+
+extension PipelineStateMachine.Failure {
+    /// What a code means for the pipeline.
+    init(_ state: SQLState) {
+        switch state {
+        case .invalidStatementName: self = .unknownStatement
+        case .featureNotSupported: self = .stalePlan
+        case .duplicatePreparedStatement: self = .duplicateStatement
+        case .lockNotAvailable, .deadlockDetected, .serializationFailure: self = .lock
+        default: self = .ordinary
+        }
+    }
+}

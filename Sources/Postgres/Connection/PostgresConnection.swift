@@ -20,7 +20,7 @@ final class PostgresConnection: TurnEndObserver {
     private var handle: ConnectionHandle?
     private var watch: DescriptorWatch?
     private var phase = Phase.opening
-    private var pipeline = PipelineStateMachine<Execution>()
+    var pipeline = PipelineStateMachine<Execution>()
     /// Why a statement's last preparation failed: the answer for those that were sent before it was known.
     private var preparationErrors: [Int: PostgresError] = [:]
     private let openingDeadline: ContinuousClock.Instant
@@ -39,15 +39,15 @@ final class PostgresConnection: TurnEndObserver {
     private var lastHeard: ContinuousClock.Instant
 
     /// What was sent since the last sync.
-    private enum OpenBatch {
+    enum OpenBatch {
         case none, readOnly, single, block, group
     }
-    private var openBatch = OpenBatch.none
+    var openBatch = OpenBatch.none
     /// Requests that have yet to be sent as members of a group.
-    private var expectedMembers = 0
+    var expectedMembers = 0
     private var sendsFirstStatement = false
     var asksForTurnEnd = false
-    private var isBroken = false
+    private(set) var isBroken = false
 
     init(id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, client: PostgresClient) {
         self.id = id
@@ -66,8 +66,15 @@ final class PostgresConnection: TurnEndObserver {
     /// Whether the server has said that its session is of no use to further requests.
     private(set) var isRetiring = false
 
+    /// Whether a statement was sent that left the connection with more memory than others need: libpq's buffer for what it
+    /// sends only grows.
+    private var isOutgrown = false
+
+    /// From so many bytes on a statement is worth a connection of its own.
+    private static let lastingByteLimit = 1_048_576
+
     /// Whether the session is as it was after it was set up.
-    var isReusable: Bool { isOpen && !isRetiring && !pipeline.owesCleanUp }
+    var isReusable: Bool { isOpen && !isRetiring && !isOutgrown && !pipeline.owesCleanUp }
 
     /// Whether no request is under way.
     var isIdle: Bool { pipeline.isIdle }
@@ -135,28 +142,6 @@ final class PostgresConnection: TurnEndObserver {
         loop.notifyAtEndOfTurn(self)
     }
 
-    /// The next `count` requests are members of a group. The pool sees to it that no others come before its end is
-    /// answered.
-    func expectGroup(_ count: Int) { expectedMembers = count }
-
-    private func beginMember() {
-        if openBatch != .group {
-            sync()
-            settleDebts()
-            sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
-            pipeline.sentBegin()
-            openBatch = .group
-        }
-        expectedMembers -= 1
-    }
-
-    private func beginBlock() {
-        openBatch = .block
-        sendSimple("BEGIN ISOLATION LEVEL READ COMMITTED")
-        pipeline.sentBlockBegin()
-        setLockTimeout(client.configuration.sharedLockTimeout)
-    }
-
     /// Bounds waits for locks in the transaction that was begun on every node that takes part in it: a session's setting
     /// stays on the node that it is connected to.
     func setLockTimeout(_ timeout: Duration) {
@@ -189,6 +174,7 @@ final class PostgresConnection: TurnEndObserver {
             execution.statement = number
         }
         let isUnknown = pipeline.needsPreparation(number)
+        if client.parameters.byteCount > Self.lastingByteLimit { isOutgrown = true }
         let isSent = client.parameters.withArrays { count, types, values, lengths, formats in
             if isUnknown {
                 guard PQsendPrepare(connection, name, definition.sql, count, types) == 1 else { return false }
@@ -203,7 +189,7 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     /// Sends what has to come before anything else.
-    private func settleDebts() {
+    func settleDebts() {
         if pipeline.owesRollBack {
             sync()
             sendSimple("ROLLBACK")
@@ -223,12 +209,12 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     /// Sends a command of the connection's own.
-    private func sendSimple(_ command: String) {
+    func sendSimple(_ command: String) {
         guard let connection = handle?.pointer else { return }
         if PQsendQueryParams(connection, command, 0, nil, nil, nil, nil, 1) != 1 { isBroken = true }
     }
 
-    private func sync() {
+    func sync() {
         guard let connection = handle?.pointer, openBatch != .none, !isBroken else { return }
         if openBatch == .block {
             if saltern_queue_pipeline_sync(connection) != 1 { isBroken = true }
@@ -244,12 +230,7 @@ final class PostgresConnection: TurnEndObserver {
     }
 
     func turnEnded() {
-        if openBatch == .group {
-            // Members whose tasks have not had their turn yet ask for another end of one.
-            if expectedMembers > 0 && !isBroken { return }
-            sendSimple("COMMIT")
-            pipeline.sentCommit()
-        }
+        guard endGroup() else { return }
         sync()
         if isBroken { return end(.lost) }
         flush()
@@ -443,18 +424,6 @@ final class PostgresConnection: TurnEndObserver {
                 client.connectionStalled(self)
             }
         case .closed: break
-        }
-    }
-}
-
-extension PipelineStateMachine.Failure {
-    fileprivate init(_ state: SQLState) {
-        switch state {
-        case .invalidStatementName: self = .unknownStatement
-        case .featureNotSupported: self = .stalePlan
-        case .duplicatePreparedStatement: self = .duplicateStatement
-        case .lockNotAvailable, .deadlockDetected, .serializationFailure: self = .lock
-        default: self = .ordinary
         }
     }
 }

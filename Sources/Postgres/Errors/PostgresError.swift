@@ -1,5 +1,7 @@
 /// Why a statement has no result. Nothing in it, and nothing it prints, holds a value of a row or a parameter.
-public enum PostgresError: Error, Sendable {
+///
+/// Indirect, so that every function that may throw one needs room for a reference and not for the largest case.
+public indirect enum PostgresError: Error, Sendable {
     /// The server refused the statement; the whole group or transaction that it belongs to changed nothing.
     case server(ServerError)
     /// The connection ended while the statement was under way: it may or may not have taken effect.

@@ -13,6 +13,9 @@ public struct Parameters: ~Copyable {
     /// How many parameters were appended.
     public var count: Int { offsets.count }
 
+    /// How many bytes their values have.
+    var byteCount: Int { writer.count }
+
     /// Appends a value; `nil` becomes NULL of the right type.
     public mutating func append<Value: PostgresValue>(_ value: Value) {
         let start = writer.count

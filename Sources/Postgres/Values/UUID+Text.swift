@@ -1,6 +1,4 @@
 extension UUID: LosslessStringConvertible {
-    private static let hyphens: [Int] = [8, 13, 18, 23]
-
     /// Reads the canonical form: 36 characters, lower-case hexadecimal, four hyphens. Everything else is `nil`.
     public init?(_ description: String) {
         var description = description
@@ -36,19 +34,26 @@ extension UUID: LosslessStringConvertible {
 
     /// The canonical form, in lower case.
     public var description: String {
-        String(unsafeUninitializedCapacity: 36) { text in
-            var digit = 0
-            for index in 0..<36 {
-                if Self.hyphens.contains(index) {
-                    text[index] = UInt8(ascii: "-")
-                    continue
-                }
-                let half = digit < 16 ? high : low
-                let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - digit % 16 * 4) & 0xF)
-                text[index] = nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10
-                digit += 1
+        String(unsafeUninitializedCapacity: Self.characterCount) { write(to: $0) }
+    }
+
+    /// How many characters the canonical form has.
+    public static let characterCount = 36
+
+    /// Writes the canonical form, as ASCII, to the start of `text`, which must have room for it.
+    /// - Returns: ``characterCount``.
+    public func write(to text: UnsafeMutableBufferPointer<UInt8>) -> Int {
+        var digit = 0
+        for index in 0..<Self.characterCount {
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                text[index] = UInt8(ascii: "-")
+                continue
             }
-            return 36
+            let half = digit < 16 ? high : low
+            let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - digit % 16 * 4) & 0xF)
+            text[index] = nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "a") + nibble - 10
+            digit += 1
         }
+        return Self.characterCount
     }
 }

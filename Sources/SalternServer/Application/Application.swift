@@ -64,7 +64,8 @@ public struct Application: Responder {
                 let bodyLimit = try Self.bodyLimit(body.limit, head, route.metadata)
                 let request = Request(
                     id: requestID, head: head, client: client, parameters: parameters, query: query,
-                    bodyType: body.type, valueLimit: body.valueLimit, pace: pace)
+                    bodyType: body.type, body: body.type == .none ? nil : RequestBody(), valueLimit: body.valueLimit,
+                    pace: pace)
                 return .accept(plan(route, request, bodyLimit: bodyLimit, memory: body.memory))
             } catch {
                 return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
@@ -81,17 +82,9 @@ public struct Application: Responder {
     ) -> Plan {
         Plan(
             bodyLimit: bodyLimit, memory: memory, handlerDeadline: route.metadata.handlerDeadline,
-            client: request.client, identify: identification(route, request)
-        ) { [finisher] body in
-            var request = request
-            request.body = body
-            do {
-                return try await route.handler(request)
-            } catch {
-                // A route's handler finishes its own errors; this is the net under one that does not.
-                return finisher.finish(
-                    .failure(error), requestID: request.id, route: route.metadata.name, start: .now, accountID: nil)
-            }
+            client: request.client, identify: identification(route, request), body: request.body
+        ) {
+            await route.handler(request)
         }
     }
 
@@ -106,15 +99,13 @@ public struct Application: Responder {
                 return .party(try await identify(request))
             } catch {
                 return .refuse(
-                    finisher.finish(
-                        .failure(error), requestID: request.id, route: route.metadata.name, start: start,
-                        accountID: nil))
+                    finisher.response(to: error, requestID: request.id, route: route.metadata.name, start: start))
             }
         }
     }
 
     private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {
-        finisher.finish(.failure(error), requestID: requestID, route: route, start: .now, accountID: nil)
+        finisher.response(to: error, requestID: requestID, route: route, start: .now)
     }
 
     /// Takes a token of the client address for the route.

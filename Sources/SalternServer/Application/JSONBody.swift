@@ -8,7 +8,7 @@ enum JSONBody {
     /// A member named `password`, at any depth, is refused before anything else is said about the body: whoever
     /// sends one has not stretched it.
     static func read<Value>(_ request: Request, _ read: (inout JSONMembers) throws -> Value) throws -> Value {
-        let document = try JSONParser(valueLimit: request.valueLimit).parse(request.body.take())
+        let document = try JSONParser(valueLimit: request.valueLimit).parse(request.takeBody())
         try refusePassword(in: document)
         return try JSONMembers.read(document, read)
     }
@@ -19,7 +19,7 @@ enum JSONBody {
         _ request: Request, _ read: (inout JSONMembers) async throws -> Value
     ) async throws -> Value {
         let document = try await JSONParser(valueLimit: request.valueLimit).parse(
-            request.body.take(), pace: request.pace)
+            request.takeBody(), pace: request.pace)
         try refusePassword(in: document)
         var members = try JSONMembers(document)
         let value = try await read(&members)

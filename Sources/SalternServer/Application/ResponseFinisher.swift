@@ -3,7 +3,7 @@ internal import Postgres
 
 /// The last step of every reply: errors become responses here and nowhere else, every reply gets its security
 /// fields, and the request is logged and counted.
-struct ResponseFinisher: Sendable {
+final class ResponseFinisher: Sendable {
     let log: Log
     let metrics: RequestMetrics
     /// What every reply carries.
@@ -18,32 +18,34 @@ struct ResponseFinisher: Sendable {
         ]
     }
 
-    /// Turns what a handler returned or threw into the reply.
-    func finish(
-        _ reply: Result<Response, any Error>, requestID: RequestID, route: String, start: ContinuousClock.Instant,
-        accountID: AccountID?
+    /// Turns what a handler threw into the reply.
+    func response(
+        to error: any Error, requestID: RequestID, route: String, start: ContinuousClock.Instant,
+        accountID: AccountID? = nil
     ) -> Response {
-        var code: String?
-        var response: Response
-        switch reply {
-        case .success(let success):
-            response = success
-            if case .stream(let stream) = response.body {
-                response.body = .stream(reportingErrors(of: stream, requestID: requestID))
-            }
-        case .failure(let error):
-            let problem = problem(for: error, requestID: requestID)
-            code = problem.code
-            response = problem.response(requestID: requestID)
+        let problem = problem(for: error, requestID: requestID)
+        var response = problem.response(requestID: requestID)
+        finish(
+            &response, requestID: requestID, route: route, start: start, accountID: accountID,
+            problemCode: problem.code)
+        return response
+    }
+
+    /// Makes the reply of what a handler returned.
+    func finish(
+        _ response: inout Response, requestID: RequestID, route: String, start: ContinuousClock.Instant,
+        accountID: AccountID? = nil, problemCode: String? = nil
+    ) {
+        if case .stream(let stream) = response.body {
+            response.body = .stream(reportingErrors(of: stream, requestID: requestID))
         }
         response.fields.append(contentsOf: securityFields)
         response.fields.append("X-Request-Id", requestID.description)
         let record = RequestRecord(
             requestID: requestID, route: route, status: response.status, duration: ContinuousClock.now - start,
-            accountID: accountID?.uuid, problemCode: code)
+            accountID: accountID?.uuid, problemCode: problemCode)
         metrics.count(record)
         log.write(record)
-        return response
     }
 
     /// The problem that clients see. What they cannot see is logged with the request's identifier: what an error of
@@ -74,7 +76,6 @@ struct ResponseFinisher: Sendable {
             }
         }
     }
-
 }
 
 /// What clients are told when the database fails.

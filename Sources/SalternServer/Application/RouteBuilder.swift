@@ -22,9 +22,13 @@ struct RouteBuilder: Sendable {
             deadline: deadline)
         return Route(method, template, body: body, metadata: metadata) { [finisher] request in
             let start = ContinuousClock.now
-            let reply: Result<Response, any Error>
-            do { reply = .success(try await endpoint.respond(to: request)) } catch { reply = .failure(error) }
-            return finisher.finish(reply, requestID: request.id, route: metadata.name, start: start, accountID: nil)
+            do {
+                var response = try await endpoint.respond(to: request)
+                finisher.finish(&response, requestID: request.id, route: metadata.name, start: start)
+                return response
+            } catch {
+                return finisher.response(to: error, requestID: request.id, route: metadata.name, start: start)
+            }
         }
     }
 
@@ -40,19 +44,21 @@ struct RouteBuilder: Sendable {
             identify: body.longest > Self.anybodysLimit ? identify : nil)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
-            let reply: Result<Response, any Error>
             var authorization: Authorization?
             do {
                 let permit = try Authorization(
                     request, database: database, attempts: attempts, clock: clock, policy: sessions)
                 authorization = permit
-                reply = .success(try await endpoint.respond(to: request, authorization: permit))
+                var response = try await endpoint.respond(to: request, authorization: permit)
+                finisher.finish(
+                    &response, requestID: request.id, route: metadata.name, start: start,
+                    accountID: permit.authenticatedAccount)
+                return response
             } catch {
-                reply = .failure(error)
+                return finisher.response(
+                    to: error, requestID: request.id, route: metadata.name, start: start,
+                    accountID: authorization?.authenticatedAccount)
             }
-            return finisher.finish(
-                reply, requestID: request.id, route: metadata.name, start: start,
-                accountID: authorization?.authenticatedAccount)
         }
     }
 
@@ -94,7 +100,7 @@ struct RouteBuilder: Sendable {
         let forGuests = open(method, template, rate: guests.rateClass, body: body, endpoint)
         return Route(method, template, body: body, metadata: metadata) { request in
             guests.admits(request.head.fields)
-                ? try await forGuests.handler(request) : try await forSessions.handler(request)
+                ? await forGuests.handler(request) : await forSessions.handler(request)
         }
     }
 

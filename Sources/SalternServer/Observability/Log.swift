@@ -4,7 +4,7 @@ internal import Postgres
 /// Where log lines go. Called from any thread; must not block for long.
 public protocol LogSink: Sendable {
     /// Takes one line, which ends in a line feed.
-    func write(_ line: [UInt8], level: LogLevel)
+    func write(_ line: WipedBytes, level: LogLevel)
 }
 
 /// The log: one JSON object a line with time, level, event and typed members.
@@ -53,12 +53,16 @@ public struct Log: Sendable {
         let level: LogLevel = isFailure ? .error : .info
         guard isEnabled(level) else { return }
         write(level, "request") { writer in
-            writer.member("requestId", record.requestID.description)
+            writer.name("requestId")
+            writer.requestID(record.requestID)
             writer.member("route", record.route)
             writer.member("status", Int(record.status.code))
             writer.name("durationMicroseconds")
             record.duration.writeLogValue(to: &writer)
-            if let accountID = record.accountID { writer.member("accountId", accountID.description) }
+            if let accountID = record.accountID {
+                writer.name("accountId")
+                writer.uuid(accountID)
+            }
             if let code = record.problemCode { writer.member("code", code) }
         }
     }
@@ -71,8 +75,6 @@ public struct Log: Sendable {
             writer.member("event", String(describing: event))
             body(&writer)
         }
-        var line = writer.finish()
-        line.append(UInt8(ascii: "\n"))
-        sink.write(line, level: level)
+        sink.write(writer.finishLine(), level: level)
     }
 }

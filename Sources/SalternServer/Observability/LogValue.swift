@@ -30,11 +30,11 @@ extension Duration: LogValue {
 }
 
 extension Postgres.UUID: LogValue {
-    public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
+    public func writeLogValue(to writer: inout JSONWriter) { writer.uuid(self) }
 }
 
 extension RequestID: LogValue {
-    public func writeLogValue(to writer: inout JSONWriter) { writer.string(description) }
+    public func writeLogValue(to writer: inout JSONWriter) { writer.requestID(self) }
 }
 
 extension PostgresError: LogValue {

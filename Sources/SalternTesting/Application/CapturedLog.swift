@@ -1,3 +1,4 @@
+public import HTTPCore
 public import SalternServer
 internal import Synchronization
 
@@ -7,7 +8,7 @@ public final class CapturedLog: LogSink {
 
     public init() {}
 
-    public func write(_ line: [UInt8], level: LogLevel) {
+    public func write(_ line: WipedBytes, level: LogLevel) {
         captured.withLock { $0.append(String(decoding: line, as: UTF8.self)) }
     }
 

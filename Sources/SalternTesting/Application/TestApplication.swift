@@ -216,7 +216,8 @@ public final class TestApplication: Sendable {
                 guard body.count <= plan.bodyLimit else {
                     return application.refusal(.bodyTooLarge(limit: plan.bodyLimit), from: client)
                 }
-                return await plan.respond(RequestBody(WipedBytes(body)))
+                plan.body?.fill(with: WipedBytes(body))
+                return await plan.respond()
             }
         }
     }

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import HTTPCore
 import SalternServer
 import Synchronization
 
@@ -26,6 +27,8 @@ final class LogWriter: LogSink {
     private let linesWait = DispatchSemaphore(value: 0)
 
     private static let limit = 4 * 1_024 * 1_024
+    /// Memory for so many bytes is kept for further lines.
+    private static let keptCapacity = 64 * 1_024
     /// Lines of this time are written together.
     private static let gatheringMicroseconds: UInt32 = 10_000
 
@@ -56,23 +59,25 @@ final class LogWriter: LogSink {
         kind = Kind(of: descriptor)
         // Retained by the thread, which runs for the life of the process.
         let thread = Thread { [self] in
+            // It takes turns with the one that lines are gathered in.
+            var buffer: [UInt8] = []
             while true {
                 linesWait.wait()
                 usleep(Self.gatheringMicroseconds)
-                writePending()
+                writePending(&buffer)
             }
         }
         thread.name = "log"
         thread.start()
     }
 
-    func write(_ line: [UInt8], level: LogLevel) {
+    func write(_ line: WipedBytes, level: LogLevel) {
         let isFirst = pending.withLock { pending in
             let isFirst = pending.bytes.isEmpty && pending.dropped == 0
             if pending.bytes.count + line.count > Self.limit {
                 pending.dropped += 1
             } else {
-                pending.bytes.append(contentsOf: line)
+                line.withUnsafeBytes { pending.bytes.append(contentsOf: $0) }
             }
             return isFirst
         }
@@ -94,24 +99,24 @@ final class LogWriter: LogSink {
     }
 
     /// Writes until nothing is there. On the writer's thread only, so that lines leave in order.
-    private func writePending() {
+    private func writePending(_ buffer: inout [UInt8]) {
         while true {
-            let taken = pending.withLock { pending in
-                let taken = (bytes: pending.bytes, dropped: pending.dropped)
-                pending.bytes = []
+            buffer.removeAll(keepingCapacity: buffer.count <= Self.keptCapacity)
+            let dropped = pending.withLock { pending in
+                swap(&pending.bytes, &buffer)
+                let dropped = pending.dropped
                 pending.dropped = 0
-                pending.isWriting = !taken.bytes.isEmpty || taken.dropped > 0
+                pending.isWriting = !buffer.isEmpty || dropped > 0
                 if !pending.isWriting {
                     for semaphore in pending.waiting { semaphore.signal() }
                     pending.waiting = []
                 }
-                return taken
+                return dropped
             }
-            if taken.bytes.isEmpty, taken.dropped == 0 { return }
-            writeAll(taken.bytes)
-            if taken.dropped > 0 {
-                writeAll(
-                    Array("{\"level\":\"error\",\"event\":\"log_lines_dropped\",\"count\":\(taken.dropped)}\n".utf8))
+            if buffer.isEmpty, dropped == 0 { return }
+            writeAll(buffer)
+            if dropped > 0 {
+                writeAll(Array("{\"level\":\"error\",\"event\":\"log_lines_dropped\",\"count\":\(dropped)}\n".utf8))
             }
         }
     }

@@ -133,14 +133,15 @@ final class TestResponder: Responder {
         let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(300)
         if let stream = streams.stream(at: head.path, wait: wait) {
             return .accept(
-                Plan(bodyLimit: 0, handlerDeadline: deadline) { _ in
+                Plan(bodyLimit: 0, handlerDeadline: deadline) {
                     Response(status: .ok, body: .stream(stream))
                 })
         }
+        let body = RequestBody()
         return .accept(
             Plan(
-                bodyLimit: limit, handlerDeadline: deadline, identify: identification(of: head)
-            ) { body in
+                bodyLimit: limit, handlerDeadline: deadline, identify: identification(of: head), body: body
+            ) {
                 switch head.path {
                 case "/upload":
                     let bytes = Array(body.take())

@@ -73,7 +73,7 @@ struct ExportDeletedContents: ExportedPage {
         let type = "deletedContent"
 
         func write(to writer: inout JSONWriter) {
-            writer.member("id", id.description)
+            writer.member("id", id)
             writer.member("collection", collection)
             writer.member("createdAt", createdAt)
             writer.member("expiresAt", expiresAt)
@@ -113,7 +113,7 @@ struct ExportStagedItems: ExportedPage {
 
         func write(to writer: inout JSONWriter) {
             writer.member("rotationId", rotationID.description)
-            writer.member("id", id.description)
+            writer.member("id", id)
             writer.member("baseRevision", baseRevision)
             content.write(to: &writer)
         }

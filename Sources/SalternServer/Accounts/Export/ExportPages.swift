@@ -17,7 +17,7 @@ struct ExportSessions: ExportedPage {
         let type = "session"
 
         func write(to writer: inout JSONWriter) {
-            writer.member("id", id.description)
+            writer.member("id", id)
             if let deviceName {
                 writer.object("device") { writer in writer.member("name", deviceName) }
             }
@@ -62,10 +62,10 @@ struct ExportSecurityEvents: ExportedPage {
         let type = "securityEvent"
 
         func write(to writer: inout JSONWriter) {
-            writer.member("id", id.description)
+            writer.member("id", id)
             writer.member("occurredAt", occurredAt)
             writer.member("kind", kind)
-            if let sessionID { writer.member("sessionId", sessionID.description) }
+            if let sessionID { writer.member("sessionId", sessionID) }
             if let deviceName {
                 writer.object("device") { writer in writer.member("name", deviceName) }
             }

@@ -65,7 +65,7 @@ struct RegisterAccount: OpenEndpoint {
         }
         return .json(.created) { writer in
             writer.object { writer in
-                writer.member("accountId", accountID.description)
+                writer.member("accountId", accountID)
                 session.write(to: &writer)
                 devices.write(.new(of: accountID, generation: InsertLogin.deviceGeneration), to: &writer)
             }

@@ -7,7 +7,7 @@ struct ShowAccount: AccountEndpoint {
         guard let account = try await authorization.read(find).first else { throw Unauthenticated() }
         return .json(capacity: 512) { writer in
             writer.object { writer in
-                writer.member("accountId", authorization.accountID.description)
+                writer.member("accountId", authorization.accountID)
                 writer.member("userid", account.userid)
                 writer.member("plan", account.plan)
                 writer.object("limits") { writer in

@@ -40,7 +40,7 @@ struct SecurityLogEntry: Sendable {
     func write(to writer: inout JSONWriter) {
         writer.member("kind", kind)
         writer.member("occurredAt", position.moment)
-        if let sessionID { writer.member("sessionId", sessionID.description) }
+        if let sessionID { writer.member("sessionId", sessionID) }
         if let deviceName { writer.object("device") { writer in writer.member("name", deviceName) } }
         if let count { writer.member("count", count) }
         if let since { writer.member("since", since) }

@@ -4,6 +4,11 @@ internal import HTTPCore
 extension JSONWriter {
     /// Writes bytes as canonical base64.
     mutating func member(_ name: String, base64 bytes: [UInt8]) {
-        member(name, plain: Base64.encode(bytes))
+        self.name(name)
+        let count = Base64.encodedCount(bytes.count)
+        string(plainCapacity: count) { target in
+            Base64.encode(bytes, into: UnsafeMutableRawBufferPointer(target))
+            return count
+        }
     }
 }

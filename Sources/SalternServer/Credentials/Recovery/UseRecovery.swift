@@ -49,7 +49,7 @@ struct UseRecovery: OpenEndpoint {
         let recovery = opened.recovery
         return .json(.created, capacity: 512 + (recovery.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in
-                writer.member("accountId", opened.login.accountID.description)
+                writer.member("accountId", opened.login.accountID)
                 opened.session.write(to: &writer)
                 writer.object("kdf") { writer in writer.member("iterations", Int(opened.login.kdfIterations)) }
                 if let keyring = recovery.keyring { writer.member("keyring", base64: keyring) }

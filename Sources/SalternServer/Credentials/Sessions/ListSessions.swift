@@ -17,7 +17,7 @@ struct ListSessions: AccountEndpoint {
 
     private static func write(_ session: FindSessions.Row, to writer: inout JSONWriter) {
         writer.object { writer in
-            writer.member("id", session.id.description)
+            writer.member("id", session.id)
             if let name = session.deviceName {
                 writer.object("device") { writer in writer.member("name", name) }
             }

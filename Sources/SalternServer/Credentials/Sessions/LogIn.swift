@@ -61,7 +61,7 @@ struct LogIn: OpenEndpoint {
         }
         return .json(.created, capacity: 512 + (opened.account.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in
-                writer.member("accountId", opened.opening.accountID.description)
+                writer.member("accountId", opened.opening.accountID)
                 opened.session.write(to: &writer)
                 attempts.devices.write(opened.device, to: &writer)
                 writer.member("kdfUpgradeRequired", kdf.isOutdated(opened.login.kdfIterations))

@@ -16,7 +16,7 @@ struct NewSession {
     /// Writes the member `session`.
     func write(to writer: inout JSONWriter) {
         writer.object("session") { writer in
-            writer.member("id", id.description)
+            writer.member("id", id)
             token.write("token", to: &writer)
             writer.member("expiresAt", expiresAt)
         }

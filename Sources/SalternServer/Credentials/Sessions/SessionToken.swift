@@ -47,10 +47,7 @@ struct PresentedToken: Sendable {
     /// - Throws: ``Unauthenticated`` when the field is absent, comes twice or is anything else.
     init(_ fields: RequestFields) throws(Unauthenticated) {
         let byteCount = UUID.byteCount + SessionToken.secretByteCount
-        guard let bytes = BearerSecret.read(fields, prefix: SessionToken.prefix, byteCount: byteCount) else {
-            throw Unauthenticated()
-        }
-        let parts = bytes.withUnsafeBytes { bytes in
+        let parts = BearerSecret.read(fields, prefix: SessionToken.prefix, byteCount: byteCount) { bytes in
             UUID(bytes: UnsafeRawBufferPointer(rebasing: bytes[..<UUID.byteCount])).map {
                 (
                     account: AccountID($0),

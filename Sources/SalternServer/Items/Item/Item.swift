@@ -58,7 +58,7 @@ struct Item: DecodableRow {
 
     /// Writes the members that come before those of the content.
     func writeHeader(to writer: inout JSONWriter) {
-        writer.member("id", id.description)
+        writer.member("id", id)
         writer.member("revision", revision)
         writer.member("collection", collection)
         writer.member("createdAt", createdAt)

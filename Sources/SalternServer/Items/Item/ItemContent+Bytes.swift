@@ -30,7 +30,7 @@ extension ItemContent {
         }
         self.init(
             format: format, collection: collection, iterations: iterations, title: title,
-            body: try Self.sealed(Array(request.body.take()), format, field: "body"))
+            body: try Self.sealed(Array(request.takeBody()), format, field: "body"))
     }
 
     private static func sealed(_ bytes: [UInt8], _ format: SealedFormat, field: String) throws(Problem) -> SealedBytes {

@@ -41,7 +41,7 @@ struct ItemHeader: DecodableRow {
     /// Writes the members.
     /// - Parameter isDeleted: Whether a tombstone is all that is left of the item.
     func write(isDeleted: Bool = false, to writer: inout JSONWriter) {
-        writer.member("id", id.description)
+        writer.member("id", id)
         writer.member("revision", revision)
         writer.member("collection", collection)
         writer.member("createdAt", createdAt)

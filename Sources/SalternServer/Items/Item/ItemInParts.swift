@@ -105,13 +105,12 @@ struct ItemInReply: Sendable {
     }
 
     /// A reply that is the item: at once, or while it is sent.
-    func response(fields: HTTPFields) -> Response {
+    func response(fields: consuming HTTPFields) -> Response {
         guard !found.isWhole else {
             return .json(fields: fields, capacity: item.jsonCapacity) { writer in
                 writer.object { writer in item.write(to: &writer) }
             }
         }
-        var fields = fields
         fields.set("Content-Type", "application/json")
         return Response(
             status: .ok, fields: fields,

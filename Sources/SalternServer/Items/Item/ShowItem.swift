@@ -7,7 +7,7 @@ internal import Postgres
 ///
 /// `GET /v1/items/{id}/body`: the bytes, whatever the client accepts.
 struct ShowItem: AccountEndpoint {
-    private static let bytesType = "application/octet-stream"
+    private static let forms: [StaticString] = ["application/json", "application/octet-stream"]
     private let isAlwaysBytes: Bool
 
     /// - Parameter isAlwaysBytes: Whether there is one form.
@@ -16,25 +16,30 @@ struct ShowItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         let isBytes = try isAlwaysBytes || Self.wantsBytes(request)
-        guard let found = try await authorization.read(FindItem(id: id)).first, let content = found.item.content else {
-            throw Problem.notFound
-        }
+        guard let found = try await authorization.read(FindItem(id: id)).first else { throw Problem.notFound }
+        return try reply(to: request, found, isBytes: isBytes, authorization.reader)
+    }
+
+    private func reply(
+        to request: Request, _ found: ItemInParts, isBytes: Bool, _ reader: AccountReader
+    ) throws -> Response {
         let item = found.item
-        var fields: HTTPFields = ["ETag": item.entityTag]
-        if !isAlwaysBytes { fields.set("Vary", "Accept") }
+        guard let content = item.content else { throw Problem.notFound }
+        var fields = HTTPFields()
+        fields.append("ETag", item.entityTag)
+        if !isAlwaysBytes { fields.append("Vary", "Accept") }
         if let known = request.head.fields["if-none-match"], EntityTagList(known).matches(item.revision) {
             return Response(status: .notModified, fields: fields)
         }
         guard !isBytes else {
             // What is needed to open the bytes. The title is not: it can be longer than a header may be.
-            fields.set("Content-Type", Self.bytesType)
+            fields.set("Content-Type", "application/octet-stream")
             fields.set("Saltern-Format", content.format)
             fields.set("Saltern-Collection", item.collection)
             if let iterations = content.iterations { fields.set("Saltern-Iterations", String(iterations)) }
             guard content.body.count < found.bodyByteCount else {
                 return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(content.body)))
             }
-            let reader = authorization.reader
             return Response(
                 status: .ok, fields: fields,
                 body: .stream(
@@ -42,15 +47,13 @@ struct ShowItem: AccountEndpoint {
                         try await found.writeBody(to: body, reader)
                     }))
         }
-        return ItemInReply(found: found, reader: authorization.reader).response(fields: fields)
+        return ItemInReply(found: found, reader: reader).response(fields: consume fields)
     }
 }
 
 extension ShowItem {
     private static func wantsBytes(_ request: Request) throws -> Bool {
-        guard let form = try AcceptList(request.head.fields).best(of: ["application/json", bytesType]) else {
-            throw NotAcceptable()
-        }
+        guard let form = try AcceptList.best(of: forms, in: request.head.fields) else { throw NotAcceptable() }
         return form == 1
     }
 }

@@ -19,7 +19,7 @@ struct OpenRotation: AccountEndpoint {
         guard let account else { throw Unauthenticated() }
         return .json(.created) { writer in
             writer.object { writer in
-                writer.member("id", id.description)
+                writer.member("id", id)
                 writer.member("expiresAt", expiresAt)
                 writer.member("items", account.items)
                 writer.member("revision", account.revision)

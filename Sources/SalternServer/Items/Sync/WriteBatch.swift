@@ -33,7 +33,7 @@ struct WriteBatch: AccountEndpoint {
                 writer.array("results") { writer in
                     for (operation, revision) in zip(operations, revisions) {
                         writer.object { writer in
-                            writer.member("id", operation.id.description)
+                            writer.member("id", operation.id)
                             writer.member("revision", revision)
                         }
                     }
@@ -69,7 +69,7 @@ struct WriteBatch: AccountEndpoint {
             rows = try await authorization.write(batch)
         }
         guard rows.count == operations.count, let verdict = rows.first?.verdict else { throw Unauthenticated() }
-        try accept(verdict, rows, operations)
+        try Self.accept(verdict, rows, operations)
         return rows.map { $0.revision ?? 0 }
     }
 

@@ -21,10 +21,12 @@ struct PresentedManageToken: Sendable {
 
     /// Reads `Authorization: Bearer slm_…`; nil when the field is absent, comes twice or is anything else.
     init?(_ fields: RequestFields) {
-        let prefix = ManageToken.prefix
-        guard let secret = BearerSecret.read(fields, prefix: prefix, byteCount: ManageToken.secretByteCount) else {
-            return nil
+        let hash = BearerSecret.read(
+            fields, prefix: ManageToken.prefix, byteCount: ManageToken.secretByteCount
+        ) { secret in
+            TokenHash(SHA256.hash(secret))
         }
-        hash = TokenHash(SHA256.hash(secret))
+        guard let hash else { return nil }
+        self.hash = hash
     }
 }
