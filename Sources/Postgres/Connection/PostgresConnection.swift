@@ -14,7 +14,7 @@ final class PostgresConnection: TurnEndObserver {
     /// Which of several servers was tried first.
     let rotation: Int
     // The client closes its connections before it goes.
-    private unowned let client: PostgresClient
+    unowned let client: PostgresClient
     private let loop: EventLoop
     private var opening: ConnectionOpening?
     private var handle: ConnectionHandle?
