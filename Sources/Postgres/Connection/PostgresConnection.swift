@@ -5,7 +5,7 @@ internal import EventLoop
 ///
 /// Lives on its loop. What is sent during a turn of the loop is written at the turn's end.
 final class PostgresConnection: TurnEndObserver {
-    private enum Phase {
+    enum Phase {
         case opening, settingUp, open, closed
     }
 
@@ -16,27 +16,27 @@ final class PostgresConnection: TurnEndObserver {
     // The client closes its connections before it goes.
     unowned let client: PostgresClient
     private let loop: EventLoop
-    private var opening: ConnectionOpening?
+    var opening: ConnectionOpening?
     private var handle: ConnectionHandle?
     private var watch: DescriptorWatch?
-    private var phase = Phase.opening
+    var phase = Phase.opening
     var pipeline = PipelineStateMachine<Execution>()
     /// Why a statement's last preparation failed: the answer for those that were sent before it was known.
     private var preparationErrors: [Int: PostgresError] = [:]
-    private let openingDeadline: ContinuousClock.Instant
+    let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is known.
     private(set) var serverEnd: ServerEnd?
     /// Whether another server has taken over from this one.
-    private var isSuperseded = false
+    var isSuperseded = false
     /// Whether the server is one node of a cluster, to which a batch is no transaction.
     var isDistributed: Bool { serverEnd?.isDistributed ?? false }
     /// Why it is of no use, when it is not the connection itself that says so.
-    private var failure: ConnectionFailure?
+    var failure: ConnectionFailure?
     /// Whether the client was told that a commit is silent.
-    private var isStalled = false
+    var isStalled = false
     /// Requests under way that end a transaction on a lease.
-    private var commitsUnderWay = 0
-    private var lastHeard: ContinuousClock.Instant
+    var commitsUnderWay = 0
+    var lastHeard: ContinuousClock.Instant
 
     /// What was sent since the last sync.
     enum OpenBatch {
@@ -64,7 +64,7 @@ final class PostgresConnection: TurnEndObserver {
     var isOpen: Bool { phase == .open && !isBroken }
 
     /// Whether the server has said that its session is of no use to further requests.
-    private(set) var isRetiring = false
+    var isRetiring = false
 
     /// Whether a statement was sent that left the connection with more memory than others need: libpq's buffer for what it
     /// sends only grows.
@@ -380,50 +380,5 @@ final class PostgresConnection: TurnEndObserver {
         for (execution, verdict) in pipeline.end() { settle(execution, verdict) }
         if wasOpening && reason == .lost && lane != .scout { client.connectionFailed(failure ?? .other) }
         client.connectionEnded(self, isGivenUp: reason == .silent)
-    }
-
-    /// Whether the server has owed an answer for long enough to ask who is the primary.
-    func isSilent(_ now: ContinuousClock.Instant) -> Bool {
-        if phase == .closed || phase == .open && pipeline.isIdle { return false }
-        return now >= lastHeard + client.configuration.takeoverPatience
-    }
-
-    /// Another server is the primary now. What is under way may still be answered, but is not waited for.
-    func supersede(now: ContinuousClock.Instant) {
-        switch phase {
-        case .opening, .settingUp:
-            // With one server only, it is slow.
-            guard isSilent(now), opening?.hasChoice == true else { return }
-            failure = failure ?? .timedOut
-            end(.lost)
-        case .open:
-            isSuperseded = true
-            isRetiring = true
-            client.connectionIsRetiring(self)
-            checkDeadlines(now: now)
-        case .closed: break
-        }
-    }
-
-    /// Gives the connection up when it takes too long to open or the server is silent for too long.
-    func checkDeadlines(now: ContinuousClock.Instant) {
-        switch phase {
-        case .opening, .settingUp:
-            if now >= openingDeadline {
-                failure = failure ?? opening?.resolutionFailure ?? .timedOut
-                if lane != .scout { client.isOfNoUse(rotation) }
-                end(.lost)
-            }
-        case .open:
-            if pipeline.isIdle { return }
-            if isSuperseded && isSilent(now) { return end(.lost) }
-            if now >= lastHeard + client.configuration.silenceTimeout { return end(.silent) }
-            let isCommitting = lane == .commits || commitsUnderWay > 0
-            if isCommitting, !isStalled, now >= lastHeard + client.configuration.commitPatience {
-                isStalled = true
-                client.connectionStalled(self)
-            }
-        case .closed: break
-        }
     }
 }
