@@ -134,19 +134,6 @@ import Testing
         }
     }
 
-    @Test func `an account that is locked has no live session`() async throws {
-        try await TestApplication.with { app in
-            let ada = try await app.register()
-            try await app.administer("UPDATE saltern.accounts SET locked_at = now()")
-            #expect(try await ada.client.get("/v1/account").status == 401)
-            let put = try await ada.client.put(
-                "/v1/items/\(Fixtures.uuid())", ItemTests.item(), ["If-None-Match": "*"])
-            #expect(put.status == 401)
-            try await app.administer("UPDATE saltern.accounts SET locked_at = NULL")
-            #expect(try await ada.client.get("/v1/items").array("items")?.count == 0)
-        }
-    }
-
     @Test func `whatever is no live token gets the same answer on every route, and changes nothing`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
