@@ -24,7 +24,7 @@ extension PostgresClient {
         let now = loop.now
         if let found = scout.serverEnd, !found.isStandby {
             let others = connections.compactMap { $0 }.filter {
-                $0.lane != .scout && $0.serverEnd?.serverStartedAt != found.serverStartedAt
+                $0.lane != .scout && $0.isElsewhere(than: found)
             }
             if others.contains(where: { $0.isSilent(now) }) {
                 preferredServer = scout.rotation

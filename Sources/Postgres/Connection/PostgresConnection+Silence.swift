@@ -1,0 +1,53 @@
+internal import EventLoop
+
+/// Servers that say nothing: how long they are waited for.
+extension PostgresConnection {
+    /// Whether the server has owed an answer for long enough to ask who is the primary.
+    func isSilent(_ now: ContinuousClock.Instant) -> Bool {
+        if phase == .closed || phase == .open && pipeline.isIdle { return false }
+        return now >= lastHeard + client.configuration.takeoverPatience
+    }
+
+    /// Whether it leads, or may lead, to another server. With one server only, an opening that takes long is slow.
+    func isElsewhere(than found: ServerEnd) -> Bool {
+        if let serverEnd { serverEnd.serverStartedAt != found.serverStartedAt } else { opening?.hasChoice ?? false }
+    }
+
+    /// Another server is the primary now. What is under way may still be answered, but is not waited for.
+    func supersede(now: ContinuousClock.Instant) {
+        switch phase {
+        case .opening, .settingUp:
+            guard isSilent(now) else { return }
+            failure = failure ?? .timedOut
+            end(.lost)
+        case .open:
+            isSuperseded = true
+            isRetiring = true
+            client.connectionIsRetiring(self)
+            checkDeadlines(now: now)
+        case .closed: break
+        }
+    }
+
+    /// Gives the connection up when it takes too long to open or the server is silent for too long.
+    func checkDeadlines(now: ContinuousClock.Instant) {
+        switch phase {
+        case .opening, .settingUp:
+            if now >= openingDeadline {
+                failure = failure ?? opening?.resolutionFailure ?? .timedOut
+                if lane != .scout { client.isOfNoUse(rotation) }
+                end(.lost)
+            }
+        case .open:
+            if pipeline.isIdle { return }
+            if isSuperseded && isSilent(now) { return end(.lost) }
+            if now >= lastHeard + client.configuration.silenceTimeout { return end(.silent) }
+            let isCommitting = lane == .commits || commitsUnderWay > 0
+            if isCommitting, !isStalled, now >= lastHeard + client.configuration.commitPatience {
+                isStalled = true
+                client.connectionStalled(self)
+            }
+        case .closed: break
+        }
+    }
+}
