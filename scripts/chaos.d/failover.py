@@ -94,11 +94,13 @@ class Failover(Breakage):
         self.pair.superuser.run("SELECT pg_promote()")
         promoted = time.monotonic()
         world.superuser = self.pair.superuser
-        probe = Writer(world.target, loopback(70, 201), 201)
-        probe.connection.patience = 3
 
         def takes_writes() -> bool:
+            # A new one each time: who has failed to register too often does not go on.
+            probe = Writer(world.target, loopback(70, 201), 201)
+            probe.connection.patience = 3
             probe.write()
+            probe.connection.close()
             return probe.acknowledged > 0
 
         wait_until(PATIENCE, takes_writes, "the server to take writes at the new primary")
