@@ -12,8 +12,7 @@ scrape() { curl --silent --show-error --fail --noproxy '*' "$@" >"$work/metrics"
 served() { sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$work/metrics" | sort -u; }
 
 register ada
-request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(head --bytes 32 /dev/zero | base64)\"}"
-request PUT /v1/items/6f8f57715090da2632453988d9a1501b '{"collection":"notes","format":"opaque","title":"AA==","body":"AA=="}'
+request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(head --bytes 32 /dev/urandom | base64)\"}"
 scrape "http://$metrics/metrics"
 
 scenario "they are as Prometheus wants them"
@@ -22,7 +21,8 @@ promtool check metrics <"$work/metrics" >"$work/check" 2>&1 || fail "no complain
 scenario "each of them is in the handbook, and each that the handbook names is there"
 served >"$work/served"
 # shellcheck disable=SC2016  # the backticks are the handbook's
-grep --only-matching '`\(saltern\|process\)_[a-z_]*[`{]' "$documents/admins.md" | tr -d '`{' | sort -u >"$work/documented"
+sed -n '/^| Metric | Is |/,/^$/p' "$documents/admins.md" | grep --only-matching '`\(saltern\|process\)_[a-z_]*[`{]' |
+    tr -d '`{' | sort -u >"$work/documented"
 # Only while it has something to tell.
 sort -u - "$work/served" <<'NAMES' >"$work/all"
 saltern_clock_difference_seconds
@@ -42,7 +42,7 @@ unknown=$(comm -23 "$work/asked" "$work/all")
 
 scenario "they tell of the database, its statements, and why requests were refused"
 for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'saltern_database_connections{lane="reads"} ' \
-    'saltern_database_requests_total{statement="OpenSession"} ' 'saltern_certificate_backup_key 1' \
+    'saltern_database_requests_total{statement="InsertLogin"} ' 'saltern_certificate_backup_key 1' \
     'saltern_http_problems_total{route="POST /v1/sessions",code="invalid_credentials"} 1'; do
     grep --quiet --fixed-strings -- "$line" "$work/metrics" || fail "a line $line: $(grep "${line%%[ \{]*}" "$work/metrics")"
 done
