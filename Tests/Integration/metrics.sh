@@ -43,7 +43,7 @@ unknown=$(comm -23 "$work/asked" "$work/all")
 scenario "they tell of the database, its statements, and why requests were refused"
 for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'saltern_database_connections{lane="reads"} ' \
     'saltern_database_requests_total{statement="InsertLogin"} ' 'saltern_certificate_backup_key 1' \
-    'saltern_http_problems_total{route="POST /v1/sessions",code="invalid_credentials"} 1'; do
+    'saltern_http_problems_total{route="POST /v1/sessions",code="wrong_credentials"} 1'; do
     grep --quiet --fixed-strings -- "$line" "$work/metrics" || fail "a line $line: $(grep "${line%%[ \{]*}" "$work/metrics")"
 done
 newest=$(query 'SELECT max(version) FROM saltern.schema_migrations')
