@@ -32,8 +32,9 @@ import Testing
         #expect(overview.status == 0)
         let commands = [
             "register", "login", "logout", "status", "list", "get", "put", "edit", "delete", "restore", "sync", "share",
-            "shares", "shares end", "open", "password", "recovery create", "recovery use", "second-factor begin",
-            "second-factor confirm", "second-factor codes", "second-factor end", "devices", "devices end", "events",
+            "shares", "shares end", "open", "password", "userid", "recovery create", "recovery use", "recovery remove",
+            "second-factor begin", "second-factor confirm", "second-factor codes", "second-factor end", "devices",
+            "devices end", "events",
             "rotate", "export", "import", "leave",
         ]
         let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }

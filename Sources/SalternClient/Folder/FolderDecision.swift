@@ -159,10 +159,10 @@ struct FolderDecision {
         actions.append(.moveAside(path, to: target, content))
     }
 
-    /// The same on every device, so that two that do it at once do the same.
+    /// The item's id and no device or date: two devices that decide it at once have to decide the same.
     private mutating func freePath(_ path: FolderPath, _ id: ItemID) -> FolderPath {
-        let short = path.suffixed(String(id.description.prefix(8)))
-        let target = taken.contains(key(short)) ? path.suffixed(id.description) : short
+        let short = path.suffixed("conflict, \(id.description.prefix(8))")
+        let target = taken.contains(key(short)) ? path.suffixed("conflict, \(id)") : short
         taken.insert(key(target))
         return target
     }

@@ -12,14 +12,10 @@ final class SQLiteDatabase {
 
     /// Opens the file, or makes one that only its owner can read.
     init(path: String) throws {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw StoreError.unusable }
-        var status = stat()
-        let isPrivate = fstat(descriptor, &status) == 0 && status.st_mode & 0o077 == 0
-        close(descriptor)
-        guard isPrivate else { throw StoreError.unusable }
+        try Self.prepare(path)
         var handle: OpaquePointer?
-        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nil)
+        let code = sqlite3_open_v2(
+            path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nil)
         // Owned before anything can throw: SQLite gives a handle even when it fails.
         self.handle = handle
         guard code == SQLITE_OK else { throw StoreError.unusable }
@@ -31,6 +27,17 @@ final class SQLiteDatabase {
         }
         // The lock is only taken by the first transaction.
         try transaction { _ = try rows("SELECT count(*) FROM sqlite_schema") { _ in } }
+    }
+
+    /// Makes the file when there is none. One that is there is only looked at: to close a descriptor of it would take the
+    /// locks from another connection of this process (POSIX locks belong to process and file).
+    private static func prepare(_ path: String) throws {
+        let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        if made >= 0 { close(made) }
+        var status = stat()
+        guard made >= 0 || errno == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            status.st_mode & 0o077 == 0
+        else { throw StoreError.unusable }
     }
 
     deinit {

@@ -117,6 +117,40 @@ extension Vault {
         return code
     }
 
+    /// Ends the recovery: no printed code sets a new password any more.
+    public func removeRecoveryCode(password: Password) async throws(VaultError) {
+        await beginTurn()
+        defer { endTurn() }
+        let opened = try open
+        let proof = try await stretch(password, opened.userid, knownIterations())
+        // The server first: when it breaks off here, the keyring names a code that opens nothing, and the next try goes on.
+        do throws(APIError) {
+            try await settings.retries({ () throws(APIError) in
+                try await api.removeRecovery(currentPasswordKey: proof.passwordKey, opened.token)
+            })
+        } catch {
+            guard case .problem(let problem) = error, problem.status == 404 else { throw VaultError(error) }
+        }
+        for attempt in 1... {
+            let (keyring, revision) = try await latestKeyring()
+            guard keyring.recovery != nil else { return }
+            let next = keyring.changed { $0.recovery = nil }
+            guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
+            let written: Revision
+            do throws(APIError) {
+                written = try await settings.retries({ () throws(APIError) in
+                    try await api.putKeyring(sealed, .revision(revision), opened.token)
+                })
+            } catch {
+                if case .problem(let problem) = error, problem.status == 412, attempt < 3 { continue }
+                throw VaultError(error)
+            }
+            return try remember(
+                account: opened.account, userid: opened.userid, iterations: knownIterations(), session: opened.token,
+                device: nil, keyring: next, sealed: sealed, keyringRevision: written, opened.password)
+        }
+    }
+
     /// Sets a new password with a printed code, and opens the vault. All sessions end.
     /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
     public static func recover(

@@ -24,11 +24,14 @@ extension Vault {
     /// - Parameter code: Six digits or a recovery code, after ``VaultError/codeRequired``.
     /// - Throws: ``VaultError/unsentEdits(count:)`` when another device has changed password and keys while the vault here
     ///   was locked: unlock it with the password of before, then log in again.
-    public func logInAgain(password: Password, code: String? = nil) async throws(VaultError) {
-        guard let userid = try stored({ try store.text(.userid) }) else { throw .locked }
+    /// - Parameter userid: The new one, when another device has changed it.
+    public func logInAgain(
+        password: Password, code: String? = nil, userid: String? = nil
+    ) async throws(VaultError) {
+        guard let known = try stored({ try store.text(.userid) }) else { throw .locked }
         await beginTurn()
         defer { endTurn() }
-        try await logIn(userid, password, code)
+        try await logIn(userid ?? known, password, code, renamed: userid != nil)
     }
 
     /// Opens the vault of the last log-in, without password and without network.
@@ -67,8 +70,11 @@ extension Vault {
             device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched)
     }
 
-    func logIn(_ userid: String, _ password: Password, _ code: String?) async throws(VaultError) {
-        try refuseOther(userid)
+    /// - Parameter renamed: Whether the userid may be another than the known one, of the same account.
+    func logIn(
+        _ userid: String, _ password: Password, _ code: String?, renamed: Bool = false
+    ) async throws(VaultError) {
+        if !renamed { try refuseOther(userid) }
         let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
         do throws(StretchingRule.Refusal) {
             try settings.stretching.check(parameters, userid: userid)
@@ -79,6 +85,11 @@ extension Vault {
         let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
         let reply = try await call { api throws(APIError) in
             try await api.logIn(userid: userid, passwordKey: stretched.passwordKey, device: device, code: code)
+        }
+        if renamed, try knownAccount() != reply.accountId {
+            // Somebody else's account: what is here is not to be mixed with it.
+            try? await api.endCurrentSession(reply.session.token)
+            throw .unsentEdits(count: try unsentCount())
         }
         guard let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else {
             throw .keyringUnusable

@@ -5,8 +5,13 @@ public final class TemporaryDirectory: Sendable {
     /// The directory.
     public let path: String
 
-    public init() throws {
-        let url = FileManager.default.temporaryDirectory.appending(path: "saltern-\(UUID().uuidString)")
+    /// - Parameter isVolatile: In memory where there is a file system for that: what is synced there waits for no disk.
+    public init(isVolatile: Bool = false) throws {
+        let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
+        let base =
+            isVolatile && FileManager.default.isWritableFile(atPath: memory.path)
+            ? memory : FileManager.default.temporaryDirectory
+        let url = base.appending(path: "saltern-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         path = url.path
     }

@@ -41,6 +41,8 @@ struct FirstContact {
         let profiles: ProfileStore
         /// Whether nothing was here before.
         let isNew: Bool
+        /// Whether the account was known here by another userid.
+        let isRenamed: Bool
 
         func settings() throws(TransportError) -> VaultSettings {
             try profile.settings(folder: profiles.folder(name))
@@ -61,8 +63,11 @@ struct FirstContact {
     }
 
     /// Puts together what was said and what is remembered, and asks the server for the rest.
+    /// - Parameter allowsRename: Whether a known account that was named may have another userid by now.
     /// - Parameter refusesKnown: Whether the account must not be here yet.
-    func place(_ console: Console, refusesKnown: Bool = false) async throws -> Place {
+    func place(
+        _ console: Console, refusesKnown: Bool = false, allowsRename: Bool = false
+    ) async throws -> Place {
         let profiles = try ProfileStore(console.environment)
         let names = profiles.names()
         guard let name = account ?? userid ?? (names.count == 1 ? names.first : nil) else {
@@ -74,7 +79,7 @@ struct FirstContact {
                 "there is an account \(name) here already; see --account", status: ExitStatus.exists,
                 code: "account_exists")
         }
-        if let known, let userid, known.userid != userid {
+        if let known, let userid, known.userid != userid, account == nil || !allowsRename {
             throw CommandFailure(
                 "\(name) is the account of \(known.userid); see --account", status: ExitStatus.exists,
                 code: "account_exists")
@@ -93,7 +98,8 @@ struct FirstContact {
         if known == nil { profile.saltPrefix = service.saltPrefix }
         return Place(
             name: name, profile: profile.learning(from: service), profiles: profiles,
-            isNew: known == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path))
+            isNew: known == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path),
+            isRenamed: known.map { $0.userid != userid } ?? false)
     }
 
     private static func base(_ server: String) -> String {

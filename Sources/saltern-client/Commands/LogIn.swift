@@ -40,22 +40,31 @@ struct LogIn: Command {
     }
 
     func run(_ console: Console) async throws {
-        let place = try await contact.place(console)
+        let place = try await contact.place(console, allowsRename: true)
         let password = try password.read("Password of \(place.profile.userid)")
-        let account = try await place.arrive { try await logIn($0, place.profile.userid, password, console) }
+        let account = try await place.arrive { try await logIn($0, place, password, console) }
         _ = try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         try console.show(Record(account), asJSON: asJSON) { "\(account.name) is logged in\n" }
     }
 
     private func logIn(
-        _ settings: VaultSettings, _ userid: String, _ password: Password, _ console: Console
+        _ settings: VaultSettings, _ place: FirstContact.Place, _ password: Password, _ console: Console
     ) async throws -> Vault {
         do {
-            return try await Vault.logIn(
-                settings, userid: userid, password: password, code: code.isGiven ? try code.text("Code") : nil)
+            return try await logIn(settings, place, password, code: code.isGiven ? try code.text("Code") : nil)
         } catch VaultError.codeRequired where console.isTerminal {
-            return try await Vault.logIn(
-                settings, userid: userid, password: password, code: try code.text("Code of the second factor"))
+            return try await logIn(settings, place, password, code: try code.text("Code of the second factor"))
         }
+    }
+
+    private func logIn(
+        _ settings: VaultSettings, _ place: FirstContact.Place, _ password: Password, code: String?
+    ) async throws -> Vault {
+        let userid = place.profile.userid
+        guard place.isRenamed, let vault = try await Vault.resume(settings) else {
+            return try await Vault.logIn(settings, userid: userid, password: password, code: code)
+        }
+        try await vault.logInAgain(password: password, code: code, userid: userid)
+        return vault
     }
 }

@@ -69,3 +69,24 @@ struct UseRecoveryCode: Command {
         }
     }
 }
+
+struct RemoveRecoveryCode: Command {
+    static let words = ["recovery", "remove"]
+    static let summary = "let the printed code open nothing any more"
+    static let help = """
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --json                one object, for scripts
+
+        Nobody sets a new password without the present one then. Items stay as they are.
+        """
+
+    private let proof: ProvenCommand
+
+    init(_ arguments: inout Arguments) throws(UsageError) { proof = try ProvenCommand(&arguments) }
+
+    func run(_ console: Console) async throws {
+        try await proof.withAccount(console) { try await $0.vault.removeRecoveryCode(password: $1) }
+        try console.show(["removed": true], asJSON: proof.asJSON) { "the printed code opens nothing any more\n" }
+    }
+}

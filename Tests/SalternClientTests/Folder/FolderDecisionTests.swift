@@ -140,7 +140,8 @@ import Testing
         view.remote[other]?.content = content("y")
         #expect(
             FolderDecision.decide(view) == [
-                .moveThere(other, to: try path("a (02000000).txt"), isHere: false), .download(id, to: a, over: nil),
+                .moveThere(other, to: try path("a (conflict, 02000000).txt"), isHere: false),
+                .download(id, to: a, over: nil),
             ])
     }
 
@@ -156,7 +157,7 @@ import Testing
         view.foldsCase = true
         #expect(
             FolderDecision.decide(view) == [
-                .moveThere(other, to: try path("A (02000000)"), isHere: false),
+                .moveThere(other, to: try path("A (conflict, 02000000)"), isHere: false),
                 .download(id, to: try path("a"), over: nil),
             ])
     }
@@ -168,13 +169,15 @@ import Testing
         ])
         #expect(
             FolderDecision.decide(both) == [
-                .moveThere(id, to: try path("a (01000000)"), isHere: false), .download(other, to: inner, over: nil),
+                .moveThere(id, to: try path("a (conflict, 01000000)"), isHere: false),
+                .download(other, to: inner, over: nil),
             ])
         let folderHere = FolderView(
             local: [inner: content("y")], remote: [id: RemoteFile(path: a, content: content("x"))])
         #expect(
             FolderDecision.decide(folderHere) == [
-                .moveThere(id, to: try path("a (01000000)"), isHere: false), .upload(inner, content("y"), over: nil),
+                .moveThere(id, to: try path("a (conflict, 01000000)"), isHere: false),
+                .upload(inner, content("y"), over: nil),
             ])
         let fileHere = FolderView(
             local: [a: content("x")], remote: [other: RemoteFile(path: inner, content: content("y"))])

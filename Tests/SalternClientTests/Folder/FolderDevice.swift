@@ -13,14 +13,16 @@ struct FolderDevice {
     /// The same, by somebody who has agreed to deletions.
     let agreeing: FolderSync
 
-    init(_ name: String, _ server: LiveServer, isFirst: Bool) async throws {
+    init(
+        _ name: String, _ server: LiveServer, userid: String = "ada@example.org", isFirst: Bool
+    ) async throws {
         device = try Device(name, server)
-        let (userid, password) = ("ada@example.org", Password("password"))
+        let password = Password("password")
         vault =
             isFirst
             ? try await Vault.signUp(device.settings, userid: userid, password: password)
             : try await Vault.logIn(device.settings, userid: userid, password: password)
-        folder = try TemporaryDirectory()
+        folder = try TemporaryDirectory(isVolatile: true)
         (sync, agreeing) = Self.syncs(vault, folder.path, name)
     }
 

@@ -12,7 +12,7 @@ struct Device {
 
     init(_ name: String, _ server: LiveServer, merge: MergeRule? = nil) throws {
         self.name = name
-        folder = try TemporaryDirectory()
+        folder = try TemporaryDirectory(isVolatile: true)
         link = LossyTransport(try CurlTransport(server.address()))
         settings = .forTests(folder: folder.path, link, name: name, merge: merge)
     }

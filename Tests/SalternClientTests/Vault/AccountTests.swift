@@ -1,8 +1,9 @@
 import Cryptography
 import Foundation
-import SalternClient
 import SalternTesting
 import Testing
+
+@testable import SalternClient
 
 /// What a person does with an account beside its items, against a real server.
 @Suite struct AccountTests {
@@ -56,9 +57,41 @@ import Testing
 
     @Test func `another userid is another salt, and the same items`() async throws {
         try await withVault { server, vault, _, id in
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            let unsent = try await other.collection("notes", of: Note.self).put(Note(text: "not sent yet"))
             try await vault.changeUserid(to: "lovelace@example.org", password: password)
             #expect(try await read(server, "lovelace@example.org", password, id) == Note(text: "kept"))
             #expect(try await vault.account().userid == "lovelace@example.org")
+            // Another device logs in with the new one and loses nothing; somebody else's account is none of its.
+            let stranger = try Device("stranger", server)
+            _ = try await Vault.signUp(stranger.settings, userid: "eve@example.org", password: password)
+            await #expect { try await other.logInAgain(password: password, userid: "eve@example.org") } throws: {
+                if case VaultError.unsentEdits(count: 1) = $0 { true } else { false }
+            }
+            try await other.logInAgain(password: password, userid: "lovelace@example.org")
+            try await other.sync()
+            try await vault.sync()
+            #expect(try await vault.collection("notes", of: Note.self)[unsent] == Note(text: "not sent yet"))
+        }
+    }
+
+    @Test func `a recovery that was removed is gone, on the server and in the keyring`() async throws {
+        try await withVault { server, vault, _, id in
+            let code = try await vault.makeRecoveryCode(password: password)
+            await #expect { try await vault.removeRecoveryCode(password: another) } throws: {
+                if case VaultError.wrongCredentials = $0 { true } else { false }
+            }
+            try await vault.removeRecoveryCode(password: password)
+            // Once more is no error: a reply may have been lost.
+            try await vault.removeRecoveryCode(password: password)
+            let device = try Device("thief", server)
+            await #expect {
+                try await Vault.recover(device.settings, userid: userid, code: code, newPassword: another)
+            } throws: { if case VaultError.wrongCredentials = $0 { true } else { false } }
+            #expect(try await vault.latestKeyring().keyring.recovery == nil)
+            try await vault.changePassword(from: password, to: another)
+            #expect(try await read(server, userid, another, id) == Note(text: "kept"))
         }
     }
 

@@ -1,0 +1,37 @@
+import CommandLineKit
+import SalternClient
+
+struct ChangeUserid: Command {
+    static let words = ["userid"]
+    static let summary = "take another userid; all other sessions end"
+    static let help = """
+        usage: saltern-client userid USERID
+
+        \(AccountOption.help)
+        \(PasswordOption.help)
+          --json                one object, for scripts
+
+        Password, items and unsent edits stay as they are. Other devices log in again with the new userid. The account keeps
+        the name that it has here.
+        """
+
+    private let proof: ProvenCommand
+    private let userid: String
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        proof = try ProvenCommand(&arguments)
+        userid = try arguments.word("the new userid")
+    }
+
+    func run(_ console: Console) async throws {
+        try await proof.withAccount(console) { account, password in
+            try await account.vault.changeUserid(to: userid, password: password)
+            var profile = account.profile
+            profile.userid = userid
+            try account.profiles.save(profile, account.name)
+        }
+        try console.show(["userid": userid], asJSON: proof.asJSON) {
+            "the userid is \(userid); all other sessions have ended\n"
+        }
+    }
+}
