@@ -55,7 +55,9 @@ import Testing
 
     @Test func `help for serve names every setting`() async throws {
         let help = try await run("serve", "--help")
-        let others: Set = ["SALTERN_OWNER_DATABASE_URL", "SALTERN_SUPERUSER_DATABASE_URL", "SALTERN_HOME"]
+        let others: Set = [
+            "SALTERN_OWNER_DATABASE_URL", "SALTERN_SUPERUSER_DATABASE_URL", "SALTERN_HOME", "SALTERN_CITUS",
+        ]
         for name in ServeConfiguration.variables.subtracting(others).sorted() where !name.hasPrefix("SALTERN_TEST_") {
             #expect(help.output.contains(name), "\(name)")
         }
