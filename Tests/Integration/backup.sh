@@ -28,10 +28,7 @@ start_own_server
 
 scenario "a backup is made while the server runs, for its owner's eyes, and read back"
 register ada
-id=$(uuid)
-content=$(random_base64 100)
-request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
-expect_status 201
+create_item
 request GET /v1/changes
 cursor=$(json .cursor)
 mkdir "$work/backups"

@@ -76,10 +76,7 @@ start_own_server "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWN
 
 scenario "a phone has everything, and so has the standby"
 register ada
-id=$(uuid)
-content=$(random_base64 100)
-request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
-expect_status 201
+create_item
 request GET /v1/changes
 phone_cursor=$(json .cursor)
 position=$(on_primary 'SELECT pg_current_wal_lsn()')

@@ -30,6 +30,10 @@ password_key=
 account_id=
 token=
 
+# The item that create_item made, and its body.
+id=
+content=
+
 current_scenario=${0##*/}
 work=$(mktemp --directory)
 
@@ -146,6 +150,14 @@ log_in() {
     expect_status 201
     account_id=$(json .accountId)
     token=$(json .session.token)
+}
+
+# create_item: a new item of the caller.
+create_item() {
+    id=$(uuid)
+    content=$(random_base64 100)
+    request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
+    expect_status 201
 }
 
 # one_time_code SECRET [SECONDS]: what pyotp, whose RFC 6238 is not ours, says that the code is now, or so much later. Needs

@@ -13,16 +13,13 @@ superuser() (
 
 start_own_server
 register ada
-id=$(uuid)
-sealed=$(random_base64 100)
-request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
-expect_status 201
+create_item
 
 scenario "connections that are cut are opened again, and nobody notices"
 superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'"
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 wait_until 10 answered || fail "the item to be read again"
-expect_json .body "$sealed"
+expect_json .body "$content"
 
 scenario "without a database requests are answered 503, at once and with Retry-After"
 superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
@@ -34,7 +31,7 @@ expect_problem 503 database_unavailable
 request GET "/v1/items/$id"
 expect_problem 503 database_unavailable
 [[ $(header retry-after) =~ ^[1-9][0-9]*$ ]] || fail "a Retry-After"
-request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
+request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
 expect_problem 503 database_unavailable
 kept=$token
 token=
@@ -55,6 +52,6 @@ superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS true'
 ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
 wait_until 20 ready || fail "the server to be ready"
 wait_until 10 answered || fail "the item to be read"
-expect_json .body "$sealed"
+expect_json .body "$content"
 request GET /v1/account
 expect_json .usage.items 1

@@ -50,10 +50,7 @@ expect_nothing_old() {
 
 scenario "a phone has everything, and then a backup is made"
 register ada
-id=$(uuid)
-content=$(random_base64 100)
-request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
-expect_status 201
+create_item
 request GET /v1/changes
 expect_json .revisionBase 0
 phone_cursor=$(json .cursor)

@@ -5,10 +5,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server
 register ada
-id=$(uuid)
-sealed=$(random_base64 100)
-request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
-expect_status 201
+create_item
 stop_own_server
 
 start_own_server SALTERN_SERVICE_NAME='Notes of the sea' SALTERN_REGISTRATION=closed SALTERN_OPAQUE_FORMAT=off \
@@ -39,12 +36,12 @@ expect_json '(.session.expiresAt | sub("\\.[0-9]+"; "") | fromdate) - now | . > 
 
 scenario "without the format opaque, only known structures are stored, and what is there stays readable"
 token=$kept
-request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
+request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
 expect_problem 422 unknown_format
-request PUT "/v1/items/$(uuid)" "{\"format\":\"aes-256-gcm\",\"body\":\"$sealed\"}" --header 'If-None-Match: *'
+request PUT "/v1/items/$(uuid)" "{\"format\":\"aes-256-gcm\",\"body\":\"$content\"}" --header 'If-None-Match: *'
 expect_status 201
 request GET "/v1/items/$id"
-expect_json .body "$sealed"
+expect_json .body "$content"
 
 scenario "TLS 1.2 can be let in, with AEAD suites only; 1.1 cannot"
 # handshake ARGUMENT…: whether a handshake succeeds.

@@ -61,7 +61,9 @@ import Testing
                 $0.observer = { recorder.record($0) }
             }, url: url
         ) { client in
-            await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
+            // The request may give up before a first connection has been tried.
+            try await eventually { !recorder.events.isEmpty }
+            return await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
         }
         guard case .unavailable(_, let reason) = try #require(error) else {
             Issue.record("\(String(describing: error))")

@@ -100,12 +100,16 @@ import Testing
     }
 
     @Test func `a server that cannot be reached makes statements unavailable, with a time to come back`() async throws {
+        let recorder = EventRecorder()
         let error = try await withClient(
             {
                 $0.acquireTimeout = .milliseconds(50)
+                $0.observer = { recorder.record($0) }
             }, url: "postgresql://nobody@127.0.0.1:1/none"
         ) { client in
-            await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
+            // The request may give up before a first connection has been tried.
+            try await eventually { !recorder.events.isEmpty }
+            return await #expect(throws: PostgresError.self) { _ = try await client.execute(Echo(value: true)) }
         }
         guard case .unavailable(let delay, let reason) = try #require(error) else {
             Issue.record("\(String(describing: error))")
