@@ -11,8 +11,8 @@ run_command() {
     ((result == wanted)) || fail "saltern $* to end with $wanted, not $result: $said"
 }
 
-# bare ARGUMENT…: the command without any of the server's settings.
-bare() { env --ignore-environment PATH="$PATH" "$@"; }
+# bare ARGUMENT…: the command without any of the server's settings, in place of the shell that calls it.
+bare() { exec env --ignore-environment PATH="$PATH" "$@"; }
 
 says() { [[ $said == *"$1"* ]] || fail "saltern to say: $1; it said: $said"; }
 
@@ -98,9 +98,9 @@ saltern statements >"$work/statements"
 
 scenario "a wrong configuration is refused as a whole, one line for each problem"
 result=0
-bare SALTERN_LISTN=127.0.0.1:1 SALTERN_LISTEN=nowhere SALTERN_KDF_MINIMUM_ITERATIONS=9999 SALTERN_LOG_LEVEL=loud \
+(bare SALTERN_LISTN=127.0.0.1:1 SALTERN_LISTEN=nowhere SALTERN_KDF_MINIMUM_ITERATIONS=9999 SALTERN_LOG_LEVEL=loud \
     SALTERN_SESSION_IDLE_TIMEOUT=soon SALTERN_SALT_PREFIX=x: SALTERN_TLS_DIRECTORY="$work/nothing" \
-    "$executable" serve >"$work/problems" 2>&1 </dev/null || result=$?
+    "$executable" serve) >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result"
 for name in SALTERN_LISTN SALTERN_LISTEN SALTERN_LOG_LEVEL SALTERN_SESSION_IDLE_TIMEOUT SALTERN_TLS_DIRECTORY \
     SALTERN_DATABASE_URL SALTERN_MASTER_KEY_FILE 'KDF iterations'; do
@@ -115,7 +115,7 @@ bare SALTERN_DATABASE_URL_FILE="$work/url" SALTERN_SALT_PREFIX=x: SALTERN_TLS_DI
 waiting=$!
 wait_until 60 grep --quiet '"event":"waiting_for_database"' "$work/problems" || fail "the log to say so: $(cat "$work/problems")"
 grep --quiet 'Connection refused' "$work/problems" || fail "the reason: $(cat "$work/problems")"
-is_running "$waiting" || fail "the server to wait"
+[[ /proc/$waiting/exe -ef $executable ]] || fail "the server to wait, not a shell"
 end_process "$waiting" TERM 30
 if grep --quiet hunter2-canary "$work/problems"; then fail "no password in: $(cat "$work/problems")"; fi
 

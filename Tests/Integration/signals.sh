@@ -27,8 +27,8 @@ accepts() {
         "$SALTERN_TEST_URL/v1/service"
 }
 
-# serve_also NAME=VALUE…: a further server on the same address.
-serve_also() (
+# serve_also NAME=VALUE…: a further server on the same address, in place of the shell that calls it.
+serve_also() {
     # shellcheck source=/dev/null
     source "$SALTERN_TEST_HOME/run.env"
     unset "${!SALTERN_TEST_@}"
@@ -37,7 +37,7 @@ serve_also() (
         export "${setting?}"
     done
     exec saltern serve
-)
+}
 
 start_own_server
 register ada
@@ -111,7 +111,7 @@ expect_json ".body" "$(jq --raw-output .body <<<"$payload")"
 
 scenario "a second server on the same address is refused"
 refused=0
-serve_also >"$work/second" 2>&1 || refused=$?
+(serve_also) >"$work/second" 2>&1 || refused=$?
 ((refused == 1)) || fail "exit status 1, not $refused: $(cat "$work/second")"
 grep --quiet 'Address already in use' "$work/second" || fail "the reason: $(cat "$work/second")"
 request GET /v1/service
@@ -157,6 +157,7 @@ serve_also SALTERN_DATABASE_URL="postgresql://127.0.0.1:$(<"$work/silent")/salte
 starting=$!
 sleep 2
 is_running "$starting" || fail "the server to try: $(cat "$work/starting")"
+[[ /proc/$starting/exe -ef $executable ]] || fail "it to be the server, not a shell that waits for it"
 kill -TERM "$starting"
 wait_until 3 is_gone "$starting" || fail "the server to have ended"
 kill "$silent"
