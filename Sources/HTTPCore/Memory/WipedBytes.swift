@@ -156,9 +156,18 @@ extension WipedBytes: RandomAccessCollection {
     }
 }
 
+extension [UInt8] {
+    /// A copy that nobody zeroes, in one piece: the initialiser for any sequence takes it byte by byte.
+    public init(_ bytes: WipedBytes) {
+        self = bytes.withUnsafeBytes { [UInt8]($0) }
+    }
+}
+
 extension WipedBytes: Equatable, ExpressibleByArrayLiteral {
     public static func == (left: WipedBytes, right: WipedBytes) -> Bool {
-        left.storage === right.storage || left.elementsEqual(right)
+        defer { extendLifetime((left.storage, right.storage)) }
+        return left.storage === right.storage
+            || left.count == right.count && memcmp(left.storage.memory, right.storage.memory, left.count) == 0
     }
 
     public init(arrayLiteral elements: UInt8...) { self.init(elements) }
