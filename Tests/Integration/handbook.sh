@@ -31,6 +31,8 @@ trap end EXIT
 # Blocks by section and number that are typed somewhere else, or nowhere.
 declare -A elsewhere=(
     ['With Docker Compose 1']='needs Docker; scripts/test has docker-compose check the file'
+    ['A standby with Docker Compose 1']='needs Docker; scripts/test has docker-compose check the files'
+    ['A standby with Docker Compose 2']='needs Docker; standby.sh does it without'
     ['The Debian package 1']='scripts/package --test types it in a fresh Debian'
     ['From source 1']='changes the machine; scripts/package builds so, and installs in a fresh Debian'
     ['To any moment 1']='changes the machine; scripts/pitr installs it'
