@@ -491,6 +491,7 @@ sed -n '/^<!-- Tests\/Integration\/client.sh runs/,/^<!-- The end of this walk/p
 (($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in README.md"
 mkdir -- "$work/bin"
 ln -s -- "$client" "$work/bin/saltern-client"
+ln -s -- "$executable" "$work/bin/saltern"
 PATH=$work/bin:$PATH bash -euo pipefail "$work/walk" >"$work/output" 2>&1 ||
     fail "the walk to end well: $(tail -n 20 "$work/output")"
 for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is gone, on the server and here'; do

@@ -3,6 +3,8 @@
 # may do what the migrations grant to its group.
 set -euo pipefail
 
+# Where there is to be a standby, there is none yet that a commit could wait for.
+export PGOPTIONS='-c synchronous_commit=local'
 psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres \
     --set owner_password="$(</run/secrets/owner-password)" \
     --set server_password="$(</run/secrets/server-password)" <<'SQL'

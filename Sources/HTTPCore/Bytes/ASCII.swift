@@ -48,6 +48,16 @@ package enum ASCII {
         return letter < 6 ? letter + 10 : nil
     }
 
+    /// Writes `value` as 16 hexadecimal digits in lower case to `digits` from `start` on, where there must be room.
+    package static func writeHexadecimal(
+        _ value: UInt64, to digits: UnsafeMutableBufferPointer<UInt8>, at start: Int
+    ) {
+        for index in 0..<16 {
+            let digit = UInt8(truncatingIfNeeded: value >> UInt64(60 - index * 4)) & 15
+            digits[start + index] = digit < 10 ? zero + digit : digit + 0x57
+        }
+    }
+
     /// Whether the byte is a `tchar` (RFC 9110 §5.6.2), the alphabet of methods and field names.
     @inline(__always)
     package static func isTokenCharacter(_ byte: UInt8) -> Bool {

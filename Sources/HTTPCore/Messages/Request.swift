@@ -30,6 +30,9 @@ public final class Request: Sendable {
         self.pace = pace
     }
 
+    /// The trace that it belongs to, for the log alone.
+    public var trace: TraceParent? { TraceParent(head.fields) }
+
     /// The body's bytes; from then on there are none.
     public func takeBody() -> WipedBytes { body?.take() ?? WipedBytes() }
 }

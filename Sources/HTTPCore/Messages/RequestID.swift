@@ -23,15 +23,8 @@ public struct RequestID: Hashable, Sendable, CustomStringConvertible {
     /// Writes the digits, as ASCII, to the start of `digits`, which must have room for them.
     /// - Returns: ``characterCount``.
     public func write(to digits: UnsafeMutableBufferPointer<UInt8>) -> Int {
-        for index in 0..<16 {
-            let shift = UInt64(60 - index * 4)
-            digits[index] = Self.digit((high >> shift) & 15)
-            digits[16 + index] = Self.digit((low >> shift) & 15)
-        }
+        ASCII.writeHexadecimal(high, to: digits, at: 0)
+        ASCII.writeHexadecimal(low, to: digits, at: 16)
         return Self.characterCount
-    }
-
-    private static func digit(_ value: UInt64) -> UInt8 {
-        UInt8(truncatingIfNeeded: value < 10 ? 0x30 + value : 0x57 + value)
     }
 }

@@ -167,11 +167,10 @@ public final class PostgresClient: @unchecked Sendable {
     ) async {
         let lease = PostgresLease(client: self, connection: connection)
         defer { lease.invalidate() }
-        connection.beginRequest(isReadOnly: false)
-        connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: false), for: Execution())
+        connection.extendTimeouts()
         do {
             try await body(lease)
-            _ = try await lease.execute(SetUpSession(configuration: configuration))
+            if keepsSessions { _ = try await lease.execute(SetUpSession(configuration: configuration)) }
         } catch {
             // When the connection itself has ended, that says why.
             if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }

@@ -39,6 +39,8 @@ public struct PostgresConfiguration: Sendable {
     public var leasedIdleTimeout = Duration.seconds(60)
     /// `search_path` of every session.
     public var searchPath = "saltern, pg_temp"
+    /// What is between here and the server.
+    public var pooling = SessionPooling.session
     /// `application_name`, unless the connection string has one.
     public var applicationName = "saltern"
     /// What is done on every new connection before anybody else may use it, with the time-outs of a connection of its own.

@@ -39,6 +39,7 @@ public final class PostgresLease {
         for _ in 0..<PostgresClient.attemptLimit {
             let execution = try await perform(isTransaction: isTransaction) { execution in
                 execution.commits = true
+                execution.firstResult = connection.extendTimeouts(for: execution)
                 send(execution)
             }
             if let execution { return execution }
@@ -57,11 +58,28 @@ public final class PostgresLease {
     func invalidate() { isValid = false }
 }
 
+extension PostgresConnection {
+    /// The limits of a connection of its own, for as long as the session lasts.
+    func extendTimeouts() {
+        guard client.keepsSessions else { return }
+        beginRequest(isReadOnly: false)
+        send(SetLeaseTimeouts(configuration: client.configuration, isLocal: false), for: Execution())
+    }
+
+    /// The same for one request, where there is no session.
+    /// - Returns: How many results come before the request's own.
+    fileprivate func extendTimeouts(for execution: Execution) -> Int {
+        if client.keepsSessions { return 0 }
+        send(SetLeaseTimeouts(configuration: client.configuration, isLocal: true), for: execution)
+        return 1
+    }
+}
+
 extension PostgresClient {
     /// Lends a connection of its own to `body`, without a transaction, for what belongs to a session.
     ///
     /// The connection is closed afterwards, and with it goes whatever `body` left behind: settings, advisory locks,
-    /// temporary tables.
+    /// temporary tables. (Where sessions are not kept, it must leave nothing behind.)
     /// - Parameters:
     ///   - key: What it locks or writes. `body` must not ask for a request of the same key elsewhere.
     ///   - use: How long it may take.
@@ -71,8 +89,7 @@ extension PostgresClient {
     ) async throws -> Result {
         let (lease, held) = try await lease(key: key, use)
         let connection = lease.connection
-        connection.beginRequest(isReadOnly: false)
-        connection.send(SetLeaseTimeouts(configuration: configuration, isLocal: false), for: Execution())
+        connection.extendTimeouts()
         defer {
             lease.invalidate()
             // A statement whose task has gone may still be at work.

@@ -32,6 +32,19 @@ public final class Transaction {
         return (repeat try execution.takeNextRows(of: (each S).self, after: &index))
     }
 
+    /// Sends several statements of one kind together in one round trip.
+    /// - Returns: The rows of each.
+    public func execute<S: Statement>(each statements: [S]) async throws(PostgresError) -> [[S.Row]] {
+        if statements.isEmpty { return [] }
+        let execution = try await perform { execution in
+            for statement in statements { lease.connection.send(statement, for: execution) }
+        }
+        defer { client.recycle(execution) }
+        var rows: [[S.Row]] = []
+        for index in statements.indices { rows.append(try execution.takeRows(of: S.self, at: index)) }
+        return rows
+    }
+
     /// Sends the beginning ahead of the first statements, and these once more while nothing else depends on them.
     private func perform(_ send: (Execution) -> Void) async throws(PostgresError) -> Execution {
         for _ in 0..<PostgresClient.attemptLimit {

@@ -17,7 +17,7 @@
 ///
 /// Pure: it knows neither libpq nor time.
 struct PipelineStateMachine<Request> {
-    private enum Expected {
+    enum Expected {
         case preparation(statement: Int, serial: Int)
         case statement(Int, Sent, of: Request)
         /// A statement of the connection's own, whose answer does not matter.
@@ -30,11 +30,11 @@ struct PipelineStateMachine<Request> {
     }
 
     /// What has come of the group that is being answered.
-    private enum Group {
+    enum Group {
         case none, open, failed, committed
     }
 
-    private struct Sent {
+    struct Sent {
         /// The preparation that the execution was sent for; 0 when it could not be sent.
         var serial: Int
         /// Whether that preparation went out in the same batch.
@@ -43,7 +43,7 @@ struct PipelineStateMachine<Request> {
         var isFirst: Bool
     }
 
-    private enum Preparation {
+    enum Preparation {
         case absent
         /// On its way.
         case preparing(serial: Int)
@@ -57,31 +57,31 @@ struct PipelineStateMachine<Request> {
         }
     }
 
-    private var expected = Queue<Expected>()
+    var expected = Queue<Expected>()
     /// The requests of the batch that is being answered, in order.
-    private var batch: [(request: Request, verdict: Verdict)] = []
+    var batch: [(request: Request, verdict: Verdict)] = []
     private var settled = 0
     /// What became of a request whose first preparation failed.
-    private var nextRequestVerdict: Verdict?
-    private var unansweredSyncs = 0
-    private var unansweredCommits = 0
-    private var group = Group.none
+    var nextRequestVerdict: Verdict?
+    var unansweredSyncs = 0
+    var unansweredCommits = 0
+    var group = Group.none
 
     /// By the number of the statement in the client's catalogue.
-    private var preparations: [Preparation] = []
+    var preparations: [Preparation] = []
     /// By the number of the statement: its last preparation that the server refused.
-    private var refused: [Int] = []
+    var refused: [Int] = []
     private var lastSerial = 0
     /// The first preparation of the batch that is being sent.
     private var firstFreshSerial = 1
 
     /// How often every preparation was forgotten; part of the names of those that follow, so that none is used twice.
-    private(set) var epoch = 0
+    var epoch = 0
     /// Whether the server may have prepared statements that nobody uses any more: deallocate all before the next
     /// preparation, or close the connection.
-    private(set) var owesCleanUp = false
+    var owesCleanUp = false
     /// Whether a group has failed: the server refuses everything until it is rolled back.
-    private(set) var owesRollBack = false
+    var owesRollBack = false
 
     /// Whether the server has nothing to answer.
     var isIdle: Bool { expected.isEmpty }
@@ -90,7 +90,7 @@ struct PipelineStateMachine<Request> {
     var expectsCommit: Bool { if case .commit = expected.first { true } else { false } }
 
     /// Whether an error makes the server pass over everything up to the next sync.
-    private(set) var isAborted = false
+    var isAborted = false
 
     // MARK: Sent
 
@@ -155,189 +155,7 @@ struct PipelineStateMachine<Request> {
         firstFreshSerial = lastSerial + 1
     }
 
-    // MARK: Received
-
-    mutating func received(_ answer: Answer) -> Action {
-        switch (answer, expected.first) {
-        case (.success, .preparation(let statement, let serial)):
-            _ = expected.popFirst()
-            if preparations[statement].serial == serial { preparations[statement] = .ready(serial: serial) }
-            return .prepared(statement: statement)
-        case (.success, .statement(_, let sent, let request)):
-            _ = expected.popFirst()
-            if sent.isFirst { batch.append((request, .succeeded)) }
-            return .keep(request)
-        case (.success, .begin):
-            _ = expected.popFirst()
-            group = .open
-            return .none
-        case (.success, .commit), (.aborted, .commit):
-            _ = expected.popFirst()
-            unansweredCommits -= 1
-            if case .success = answer { group = .committed }
-            return .none
-        case (.failure(let failure), .begin?), (.failure(let failure), .commit?):
-            return receivedGroupFailure(failure, expected.first ?? .sync)
-        case (.failure(let failure), let head?):
-            return group == .none ? receivedFailure(failure, head) : receivedGroupFailure(failure, head)
-        case (.aborted, .preparation(let statement, let serial)):
-            _ = expected.popFirst()
-            isAborted = true
-            forget(statement, serial)
-            return .none
-        case (.aborted, .statement(_, let sent, let request)):
-            _ = expected.popFirst()
-            receivedAborted(request, isFirst: sent.isFirst)
-            return .none
-        case (.success, .housekeeping), (.aborted, .housekeeping), (.success, .setting), (.aborted, .setting),
-            (.success, .blockBegin), (.success, .blockCommit), (.aborted, .blockCommit):
-            _ = expected.popFirst()
-            return .none
-        case (.sync, .blockSync):
-            _ = expected.popFirst()
-            unansweredSyncs -= 1
-            isAborted = false
-            nextRequestVerdict = nil
-            return .none
-        case (.sync, .sync):
-            _ = expected.popFirst()
-            unansweredSyncs -= 1
-            isAborted = false
-            nextRequestVerdict = nil
-            settleGroup()
-            return .settle
-        default:
-            return .violation
-        }
-    }
-
-    private mutating func receivedFailure(_ failure: Failure, _ head: Expected) -> Action {
-        isAborted = true
-        switch head {
-        case .preparation(let statement, let serial):
-            _ = expected.popFirst()
-            guard case .statement(_, let sent, let request) = expected.first else { return .violation }
-            forget(statement, serial)
-            if case .duplicateStatement = failure {
-                forgetAll()
-                decide(.again, beforeFirst: sent.isFirst)
-                return .none
-            }
-            refused[statement] = serial
-            decide(.failed, beforeFirst: sent.isFirst)
-            return .failPreparation(request, statement: statement)
-        case .statement(let statement, let sent, let request):
-            _ = expected.popFirst()
-            if sent.isFirst { batch.append((request, .succeeded)) }
-            let action = judge(failure, of: statement, sent, request)
-            if case .none = action { decide(.again) } else { decide(.failed) }
-            return action
-        case .housekeeping:
-            _ = expected.popFirst()
-            // The next one will take what is prepared now with it.
-            forgetAll()
-            return .none
-        case .setting, .blockBegin:
-            // What follows is passed over, and sent again.
-            _ = expected.popFirst()
-            return .none
-        case .blockCommit:
-            _ = expected.popFirst()
-            guard let last = batch.last, last.verdict == .succeeded else { return .none }
-            decide(.failed)
-            return .fail(last.request, statement: nil)
-        case .sync:
-            // The commit failed: for one request that is its own error; several only read and can be repeated.
-            if batch.count == 1 {
-                let request = batch[0].request
-                batch[0].verdict = .failed
-                return .fail(request, statement: nil)
-            }
-            for index in batch.indices { batch[index].verdict = .again }
-            return .none
-        case .begin, .commit, .blockSync: return .violation
-        }
-    }
-
-    private mutating func receivedGroupFailure(_ failure: Failure, _ head: Expected) -> Action {
-        isAborted = true
-        group = .failed
-        _ = expected.popFirst()
-        switch head {
-        case .begin: return .none
-        case .commit:
-            unansweredCommits -= 1
-            return .none
-        case .preparation(let statement, let serial):
-            forget(statement, serial)
-            if case .duplicateStatement = failure { forgetAll() } else { refused[statement] = serial }
-            return .none
-        case .statement(let statement, let sent, let request):
-            if sent.isFirst { batch.append((request, .succeeded)) }
-            if case .lock = failure {
-                decide(.failed)
-                return .fail(request, statement: statement)
-            }
-            // What it says about preparations counts; the request hears its error when it is alone.
-            _ = judge(failure, of: statement, sent, request)
-            return .none
-        case .sync, .housekeeping, .setting, .blockBegin, .blockSync, .blockCommit: return .violation
-        }
-    }
-
-    private mutating func settleGroup() {
-        if group == .open || group == .failed {
-            owesRollBack = true
-            for index in batch.indices where batch[index].verdict != .failed { batch[index].verdict = .again }
-        }
-        group = .none
-    }
-
-    /// Whose error it is; `.none` when the request has only to be sent again.
-    private mutating func judge(_ failure: Failure, of statement: Int, _ sent: Sent, _ request: Request) -> Action {
-        switch failure {
-        case .unknownStatement where refused[statement] == sent.serial && sent.serial > 0:
-            return .failLikePreparation(request, statement: statement)
-        case .stalePlan where sent.isFresh:
-            // What was prepared in the same batch cannot be stale: the server does not support the statement.
-            return .fail(request, statement: statement)
-        case .unknownStatement, .stalePlan:
-            // What the server had confirmed is gone or of no more use, and with it probably everything else.
-            if case .ready(sent.serial) = preparations[statement] { forgetAll() }
-            return .none
-        case .ordinary, .lock, .duplicateStatement:
-            return .fail(request, statement: statement)
-        }
-    }
-
-    /// Sets the verdict of the request that is being answered, or of the one that begins next.
-    private mutating func decide(_ verdict: Verdict, beforeFirst: Bool = false) {
-        if beforeFirst {
-            nextRequestVerdict = verdict
-        } else if !batch.isEmpty {
-            batch[batch.count - 1].verdict = verdict
-        }
-    }
-
-    private mutating func forget(_ statement: Int, _ serial: Int) {
-        if preparations[statement].serial == serial { preparations[statement] = .absent }
-    }
-
-    private mutating func forgetAll() {
-        for index in preparations.indices { preparations[index] = .absent }
-        epoch += 1
-        owesCleanUp = true
-    }
-
-    private mutating func receivedAborted(_ request: Request, isFirst: Bool) {
-        isAborted = true
-        if isFirst {
-            batch.append((request, nextRequestVerdict ?? .again))
-            nextRequestVerdict = nil
-        } else if let last = batch.last, last.verdict == .succeeded {
-            batch[batch.count - 1].verdict = .again
-        }
-    }
+    // MARK: End
 
     /// The next request of the batch that has ended; `nil` after the last.
     mutating func nextVerdict() -> (request: Request, verdict: Verdict)? {
@@ -349,8 +167,6 @@ struct PipelineStateMachine<Request> {
         settled = 0
         return nil
     }
-
-    // MARK: End
 
     /// The connection has ended: the verdict for every request that had none, in order.
     ///

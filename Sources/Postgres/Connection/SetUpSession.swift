@@ -9,25 +9,31 @@
 /// One round trip of ordinary SQL, because poolers between client and server refuse or ignore start-up options.
 struct SetUpSession: Statement {
     static let sql: SQL<Self> = """
-        SELECT set_config('statement_timeout', \(\.configuration.statementTimeout.setting), false),
+        SELECT pid, backend_start, pg_postmaster_start_time(), pg_is_in_recovery(),
+            EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus'),
+            set_config('statement_timeout', \(\.configuration.statementTimeout.setting), false),
             set_config('lock_timeout', \(\.configuration.sharedLockTimeout.setting), false),
             set_config('idle_in_transaction_session_timeout', \(\.configuration.idleInTransactionTimeout.setting),
                 false),
             set_config('search_path', \(\.configuration.searchPath), false),
             set_config('enable_bitmapscan', 'off', false),
-            set_config('citus.propagate_set_commands', 'local', false), pid, backend_start, pg_postmaster_start_time(),
-            pg_is_in_recovery(), EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')
+            set_config('citus.propagate_set_commands', 'local', false)
         FROM pg_stat_get_activity(pg_backend_pid())
         """
 
     let configuration: PostgresConfiguration
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> ServerEnd {
-        for _ in 0..<6 { row.skip() }
-        return ServerEnd(
-            backend: Backend(pid: try row.next(), startedAt: try row.next()), serverStartedAt: try row.next(),
-            isStandby: try row.next(), isDistributed: try row.next())
-    }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ServerEnd { try ServerEnd(row: &row) }
+}
+
+/// The first statement where each transaction has another session: sets nothing, and answers who serves it.
+struct FindServer: Statement {
+    typealias Row = ServerEnd
+
+    static let sql: SQL<Self> = """
+        SELECT NULL::int, NULL::timestamptz, pg_postmaster_start_time(), pg_is_in_recovery(),
+            EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')
+        """
 }
 
 extension Duration {
@@ -36,14 +42,23 @@ extension Duration {
 }
 
 /// What a connection leads to.
-struct ServerEnd {
-    var backend: Backend
+struct ServerEnd: DecodableRow {
+    /// Nil when it is another one with each transaction.
+    var backend: Backend?
     /// Tells this server from others, and from itself before a restart.
     var serverStartedAt: Timestamp
     var isStandby: Bool
     /// Whether the database can have tables whose rows are on other nodes. It has what it takes before it has them, so no
     /// session is mistaken when tables are distributed later.
     var isDistributed: Bool
+
+    init(row: inout RowReader) throws(PostgresError) {
+        let (pid, startedAt): (Int32?, Timestamp?) = (try row.next(), try row.next())
+        backend = pid.map { Backend(pid: $0, startedAt: startedAt) }
+        serverStartedAt = try row.next()
+        isStandby = try row.next()
+        isDistributed = try row.next()
+    }
 }
 
 /// The server's end of a connection.

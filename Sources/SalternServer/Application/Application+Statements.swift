@@ -68,7 +68,9 @@ extension Application {
             statement(FindPlans.self), statement(SetPlan.self), statement(FindAccountOfUserid.self),
             statement(AssignPlan.self),
             // Purge
-            statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(LimitLockWait.self),
+            statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(HoldPurgeLock.self),
+            statement(BeginBite.self),
+            statement(LimitLockWait.self),
             statement(FindEndedSessions.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),

@@ -49,9 +49,10 @@ public struct Application: Responder {
         let requestID = requestIDs.next()
         switch router.match(head.method, head.pathBytes) {
         case .notFound:
-            return .refuse(refusal(Problem.notFound, requestID: requestID))
+            return .refuse(refusal(Problem.notFound, requestID: requestID, trace: TraceParent(head.fields)))
         case .methodNotAllowed(let allowed):
-            return .refuse(refusal(Problem.methodNotAllowed(allowed: allowed), requestID: requestID))
+            let problem = Problem.methodNotAllowed(allowed: allowed)
+            return .refuse(refusal(problem, requestID: requestID, trace: TraceParent(head.fields)))
         case .found(let route, let parameters):
             do throws(Problem) {
                 let client = proxies.client(head.fields, peer: client)
@@ -68,13 +69,15 @@ public struct Application: Responder {
                     pace: pace)
                 return .accept(plan(route, request, bodyLimit: bodyLimit, memory: body.memory))
             } catch {
-                return .refuse(refusal(error, requestID: requestID, route: route.metadata.name))
+                return .refuse(
+                    refusal(
+                        error, requestID: requestID, trace: TraceParent(head.fields), route: route.metadata.name))
             }
         }
     }
 
     public func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response {
-        self.refusal(refusal, requestID: requestIDs.next())
+        self.refusal(refusal, requestID: requestIDs.next(), trace: nil)
     }
 
     private func plan(
@@ -99,13 +102,17 @@ public struct Application: Responder {
                 return .party(try await identify(request))
             } catch {
                 return .refuse(
-                    finisher.response(to: error, requestID: request.id, route: route.metadata.name, start: start))
+                    finisher.response(
+                        to: error, requestID: request.id, trace: request.trace, route: route.metadata.name,
+                        start: start))
             }
         }
     }
 
-    private func refusal(_ error: any Error, requestID: RequestID, route: String = "unmatched") -> Response {
-        finisher.response(to: error, requestID: requestID, route: route, start: .now)
+    private func refusal(
+        _ error: any Error, requestID: RequestID, trace: TraceParent?, route: String = "unmatched"
+    ) -> Response {
+        finisher.response(to: error, requestID: requestID, trace: trace, route: route, start: .now)
     }
 
     /// Takes a token of the client address for the route.

@@ -20,21 +20,21 @@ final class ResponseFinisher: Sendable {
 
     /// Turns what a handler threw into the reply.
     func response(
-        to error: any Error, requestID: RequestID, route: String, start: ContinuousClock.Instant,
-        accountID: AccountID? = nil
+        to error: any Error, requestID: RequestID, trace: TraceParent?, route: String,
+        start: ContinuousClock.Instant, accountID: AccountID? = nil
     ) -> Response {
         let problem = problem(for: error, requestID: requestID)
         var response = problem.response(requestID: requestID)
         finish(
-            &response, requestID: requestID, route: route, start: start, accountID: accountID,
+            &response, requestID: requestID, trace: trace, route: route, start: start, accountID: accountID,
             problemCode: problem.code)
         return response
     }
 
     /// Makes the reply of what a handler returned.
     func finish(
-        _ response: inout Response, requestID: RequestID, route: String, start: ContinuousClock.Instant,
-        accountID: AccountID? = nil, problemCode: String? = nil
+        _ response: inout Response, requestID: RequestID, trace: TraceParent?, route: String,
+        start: ContinuousClock.Instant, accountID: AccountID? = nil, problemCode: String? = nil
     ) {
         if case .stream(let stream) = response.body {
             response.body = .stream(reportingErrors(of: stream, requestID: requestID))
@@ -42,8 +42,8 @@ final class ResponseFinisher: Sendable {
         response.fields.append(contentsOf: securityFields)
         response.fields.append("X-Request-Id", requestID.description)
         let record = RequestRecord(
-            requestID: requestID, route: route, status: response.status, duration: ContinuousClock.now - start,
-            accountID: accountID?.uuid, problemCode: problemCode)
+            requestID: requestID, trace: trace, route: route, status: response.status,
+            duration: ContinuousClock.now - start, accountID: accountID?.uuid, problemCode: problemCode)
         metrics.count(record)
         log.write(record)
     }

@@ -24,10 +24,12 @@ struct RouteBuilder: Sendable {
             let start = ContinuousClock.now
             do {
                 var response = try await endpoint.respond(to: request)
-                finisher.finish(&response, requestID: request.id, route: metadata.name, start: start)
+                finisher.finish(
+                    &response, requestID: request.id, trace: request.trace, route: metadata.name, start: start)
                 return response
             } catch {
-                return finisher.response(to: error, requestID: request.id, route: metadata.name, start: start)
+                return finisher.response(
+                    to: error, requestID: request.id, trace: request.trace, route: metadata.name, start: start)
             }
         }
     }
@@ -51,12 +53,12 @@ struct RouteBuilder: Sendable {
                 authorization = permit
                 var response = try await endpoint.respond(to: request, authorization: permit)
                 finisher.finish(
-                    &response, requestID: request.id, route: metadata.name, start: start,
+                    &response, requestID: request.id, trace: request.trace, route: metadata.name, start: start,
                     accountID: permit.authenticatedAccount)
                 return response
             } catch {
                 return finisher.response(
-                    to: error, requestID: request.id, route: metadata.name, start: start,
+                    to: error, requestID: request.id, trace: request.trace, route: metadata.name, start: start,
                     accountID: authorization?.authenticatedAccount)
             }
         }

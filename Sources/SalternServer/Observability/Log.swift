@@ -64,6 +64,7 @@ public struct Log: Sendable {
                 writer.uuid(accountID)
             }
             if let code = record.problemCode { writer.member("code", code) }
+            if let trace = record.trace { writer.members(trace) }
         }
     }
 

@@ -4,6 +4,8 @@ public import Postgres
 /// What log and metrics keep of a finished request.
 public struct RequestRecord: Sendable {
     public var requestID: RequestID
+    /// The trace that its sender says it belongs to.
+    public var trace: TraceParent?
     /// Method and route template, for example `PUT /v1/items/{id}`; `unmatched` when no route matched. Never the path.
     public var route: String
     public var status: HTTPStatus
@@ -14,10 +16,11 @@ public struct RequestRecord: Sendable {
     public var problemCode: String?
 
     public init(
-        requestID: RequestID, route: String, status: HTTPStatus, duration: Duration, accountID: Postgres.UUID? = nil,
-        problemCode: String? = nil
+        requestID: RequestID, trace: TraceParent?, route: String, status: HTTPStatus, duration: Duration,
+        accountID: Postgres.UUID? = nil, problemCode: String? = nil
     ) {
         self.requestID = requestID
+        self.trace = trace
         self.route = route
         self.status = status
         self.duration = duration

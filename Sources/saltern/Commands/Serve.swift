@@ -16,6 +16,7 @@ struct Serve: Command {
                                                colon; fixed for the life of the database
           SALTERN_MASTER_KEY_FILE              the key that seals secrets in the database; see saltern master-key create
         With defaults:
+          SALTERN_DATABASE_POOLING             session, or transaction behind a pooler (PgBouncer 1.21 or newer) in that mode
           SALTERN_LISTEN                       127.0.0.1:8443
           SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and backup-key.pem
           SALTERN_TLS_MINIMUM_VERSION          1.3, or 1.2

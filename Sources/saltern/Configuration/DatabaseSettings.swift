@@ -3,15 +3,27 @@ import Postgres
 extension Settings {
     /// The connection of the server: `SALTERN_DATABASE_URL`.
     mutating func serverDatabase() -> PostgresConfiguration? {
-        database(
+        var database = database(
             requiredText("SALTERN_DATABASE_URL", "where PostgreSQL is, as a URL or in keyword form"),
             "SALTERN_DATABASE_URL")
+        let pooling = choice(
+            "SALTERN_DATABASE_POOLING", ["session": SessionPooling.session, "transaction": .transaction],
+            default: .session)
+        database?.pooling = pooling
+        return database
     }
 
-    /// The connection of the schema's owner: `SALTERN_OWNER_DATABASE_URL`, else the server's.
+    /// The connection of the schema's owner: `SALTERN_OWNER_DATABASE_URL`, else the server's, unless a pooler exchanges its
+    /// sessions.
     mutating func ownerDatabase() -> PostgresConfiguration? {
         if let text = text("SALTERN_OWNER_DATABASE_URL") { return database(text, "SALTERN_OWNER_DATABASE_URL") }
-        return serverDatabase()
+        let database = serverDatabase()
+        if database?.pooling == .transaction {
+            note(
+                "SALTERN_OWNER_DATABASE_URL is needed with SALTERN_DATABASE_POOLING=transaction: it leads to PostgreSQL "
+                    + "directly")
+        }
+        return database
     }
 
     mutating func database(_ text: String, _ name: String) -> PostgresConfiguration? {

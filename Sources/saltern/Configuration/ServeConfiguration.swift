@@ -9,6 +9,7 @@ import TransportSecurity
 /// | Variable | Meaning | Default |
 /// | --- | --- | --- |
 /// | `SALTERN_DATABASE_URL` | PostgreSQL, as the role that reads and writes rows | none |
+/// | `SALTERN_DATABASE_POOLING` | `session`, or `transaction` behind a pooler in that mode | `session` |
 /// | `SALTERN_SALT_PREFIX` | the site's part of every salt, for the life of the database | none |
 /// | `SALTERN_MASTER_KEY_FILE` | the master key, readable by its owner alone | none |
 /// | `SALTERN_LISTEN` | where to serve | `127.0.0.1:8443` |
@@ -64,8 +65,7 @@ struct ServeConfiguration {
     /// The variables that any command or script of the project knows.
     static let variables: Set<String> = [
         "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SUPERUSER_DATABASE_URL", "SALTERN_FAILOVER",
-        "SALTERN_SALT_PREFIX",
-        "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
+        "SALTERN_DATABASE_POOLING", "SALTERN_SALT_PREFIX", "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_SHOW_VERSION",
         "SALTERN_REGISTRATION",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",

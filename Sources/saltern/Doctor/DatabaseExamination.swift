@@ -20,6 +20,7 @@ struct DatabaseExamination {
                 findings.append(Finding("database", .fine, "PostgreSQL answers"))
                 findings += judge(facts)
                 guard facts.isServer else { continue }
+                findings += try await examinePooling(client)
                 findings += try await examineSettings(client)
                 findings += try await examineClock(client)
                 findings += await examineInstallation(client)
@@ -107,6 +108,17 @@ struct DatabaseExamination {
         case ..<Self.littleDisk.warning: return Finding("database_disk", .warning, text)
         default: return Finding("database_disk", .fine, text)
         }
+    }
+
+    private func examinePooling(_ client: PostgresClient) async throws -> [Finding] {
+        let findings = try await client.poolingFindings()
+        if !findings.isEmpty {
+            return findings.map { Finding("database_pooling", .problem, UnsuitablePooling.sentence($0)) }
+        }
+        let text =
+            client.keepsSessions
+            ? "each connection to the database has a session of its own" : "no transaction needs a session of its own"
+        return [Finding("database_pooling", .fine, text)]
     }
 
     private func examineSettings(_ client: PostgresClient) async throws(PostgresError) -> [Finding] {

@@ -47,7 +47,24 @@ final class DatabaseReport: Sendable {
     }
 }
 
-/// Why a database is not served.
+/// Sessions that are not what the operator says.
+struct UnsuitablePooling: Error, CustomStringConvertible {
+    let findings: [PoolingFinding]
+
+    var description: String { findings.map(Self.sentence).joined(separator: "; ") }
+
+    /// What was found, and what to do about it.
+    static func sentence(_ finding: PoolingFinding) -> String {
+        switch finding {
+        case .exchangesSessions:
+            "SALTERN_DATABASE_URL: \(finding). Connect directly or through a pooler in session mode, or set "
+                + "SALTERN_DATABASE_POOLING=transaction"
+        case .setting: "SALTERN_DATABASE_POOLING is transaction, and \(finding), and RECONNECT in the pooler"
+        }
+    }
+}
+
+/// A database that may lose what it has said to be committed.
 struct UnsafeDatabase: Error, CustomStringConvertible {
     let settings: [UnsafeSetting]
 

@@ -107,6 +107,8 @@ final class RunningServer: Sendable {
     ) async throws -> Installation {
         try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: share.loop)
             .requireCompatible()
+        let findings = try await share.loop.run { try await share.database.poolingFindings() }
+        if !findings.isEmpty { throw UnsuitablePooling(findings: findings) }
         try await requireSafeDatabase(configuration, share, log)
         return try await share.loop.run {
             try await Installation.load(

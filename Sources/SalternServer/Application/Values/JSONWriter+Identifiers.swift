@@ -13,4 +13,12 @@ extension JSONWriter {
 
     /// Writes the name of a request.
     mutating func requestID(_ id: RequestID) { string(plainCapacity: RequestID.characterCount) { id.write(to: $0) } }
+
+    /// Writes the trace of a request, as members of the object.
+    mutating func members(_ trace: TraceParent) {
+        name("traceId")
+        string(plainCapacity: TraceParent.traceIDCharacterCount) { trace.writeTraceID(to: $0) }
+        name("parentSpanId")
+        string(plainCapacity: TraceParent.spanIDCharacterCount) { trace.writeSpanID(to: $0) }
+    }
 }

@@ -43,13 +43,26 @@ public struct Purge {
     /// - Returns: What was removed; nil when another node has the lock.
     /// - Throws: A `PostgresError`. What was removed before stays removed.
     public func run() async throws -> Report? {
-        try await database.withConnection { connection -> Report? in
+        guard database.keepsSessions else { return try await runHoldingTransaction() }
+        return try await database.withConnection { connection -> Report? in
             guard try await connection.execute(TakePurgeLock()).first == true else { return nil }
             var run = PurgeRun(self, finding: connection)
             let report = try await run.report()
             // The end of the connection would do it too, a moment later.
             _ = try? await connection.execute(ReleasePurgeLock())
             return report
+        }
+    }
+
+    /// A session's lock would stay with whichever session has taken it, so a transaction of its own has it, which does
+    /// nothing else: it keeps no vacuum and no migration waiting.
+    private func runHoldingTransaction() async throws -> Report? {
+        try await database.withTransaction { holder -> Report? in
+            guard try await holder.execute(HoldPurgeLock()).first == true else { return nil }
+            return try await database.withConnection { connection in
+                var run = PurgeRun(self, finding: connection)
+                return try await run.report()
+            }
         }
     }
 }

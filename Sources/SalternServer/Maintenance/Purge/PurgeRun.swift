@@ -7,8 +7,11 @@ struct PurgeRun {
     /// Accounts that somebody held when their turn came.
     private var skipped: Set<AccountID> = []
 
-    /// How long a bite waits for an account.
-    private static let patience = LimitLockWait(milliseconds: 500)
+    /// How long a bite waits for an account, and one of several accounts for each: it holds the others meanwhile.
+    private static let patience = BeginBite(milliseconds: 500)
+    private static let patienceTogether = BeginBite(milliseconds: 5)
+    /// How many accounts have a bite together.
+    private static let accountsTogether = 16
     /// Where so many accounts are held something is wrong that waiting does not mend.
     private static let skippedLimit = 200
 
@@ -43,13 +46,10 @@ struct PurgeRun {
         while true {
             let slice = try await connection.execute(
                 FindEndedSessions(after: last, now: now, idleSince: idleSince, limit: biteSize))
-            for account in Set(slice.lazy.filter(\.hasEnded).map(\.accountID)) {
-                removed += try await alone(with: account) { transaction in
-                    Self.sum(
-                        try await transaction.execute(
-                            RemoveSessions(accountID: account, now: now, idleSince: idleSince)))
-                }
-            }
+            removed += try await remove(
+                Set(slice.lazy.filter(\.hasEnded).map(\.accountID)).map {
+                    ($0, RemoveSessions(accountID: $0, now: now, idleSince: idleSince))
+                })
             guard slice.count == policy.biteSize, !isGivenUp else { return removed }
             last = slice.last
         }
@@ -59,10 +59,8 @@ struct PurgeRun {
         let now = now
         return try await inBites {
             FindExpiredContents(now: now, except: $0, limit: $1)
-        } remove: { transaction, account, due in
-            Self.sum(
-                try await transaction.execute(
-                    RemoveContents(accountID: account, now: now, itemIDs: due)))
+        } remove: {
+            RemoveContents(accountID: $0, now: now, itemIDs: $1)
         }
     }
 
@@ -70,10 +68,8 @@ struct PurgeRun {
         let before = now - policy.tombstoneRetention
         return try await inBites {
             FindOldTombstones(before: before, except: $0, limit: $1)
-        } remove: { transaction, account, due in
-            Self.sum(
-                try await transaction.execute(
-                    RemoveTombstones(accountID: account, before: before, itemIDs: due)))
+        } remove: {
+            RemoveTombstones(accountID: $0, before: before, itemIDs: $1)
         }
     }
 
@@ -81,10 +77,8 @@ struct PurgeRun {
         let before = now - policy.eventRetention
         return try await inBites {
             FindOldEvents(before: before, except: $0, limit: $1)
-        } remove: { transaction, account, due in
-            Self.sum(
-                try await transaction.execute(
-                    RemoveEvents(accountID: account, before: before, ids: due)))
+        } remove: {
+            RemoveEvents(accountID: $0, before: before, ids: $1)
         }
     }
 
@@ -92,10 +86,16 @@ struct PurgeRun {
         let now = now
         return try await inBites {
             FindEndedShares(now: now, except: $0, limit: $1)
-        } remove: { transaction, owner, due in
-            let gone = try await transaction.execute(RemoveEndedShares(ids: due, now: now))
-            _ = try await transaction.execute(RemoveAccountShares(accountID: owner, ids: gone))
-            return gone.count
+        } removeDue: { run, due in
+            var removed = 0
+            for (owner, ids) in due {
+                removed += try await run.alone(with: owner) { transaction in
+                    let gone = try await transaction.execute(RemoveEndedShares(ids: ids, now: now))
+                    _ = try await transaction.execute(RemoveAccountShares(accountID: owner, ids: gone))
+                    return gone.count
+                }
+            }
+            return removed
         }
     }
 
@@ -147,24 +147,66 @@ struct PurgeRun {
     /// Finds what is due and removes it, until nothing is left or nothing can be removed.
     /// - Parameters:
     ///   - find: Makes the statement that finds some of what is due, but for these accounts.
-    ///   - remove: Removes what was found of one account, and returns how many rows that were.
+    ///   - remove: Makes the statement that removes what was found of one account, and returns how many rows that were.
+    private mutating func inBites<Find: Statement, Removal: Statement, ID>(
+        _ find: (_ except: [AccountID], _ limit: Int64) -> Find, remove: (AccountID, [ID]) -> Removal
+    ) async throws -> Int where Find.Row == DueRow<ID>, Removal.Row == Int64 {
+        try await inBites(find) { run, due in
+            try await run.remove(due.map { ($0.key, remove($0.key, $0.value)) })
+        }
+    }
+
+    /// - Parameter removeDue: Removes what was found of each account, and returns how many rows that were.
     private mutating func inBites<Find: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find,
-        remove: (Transaction, AccountID, [ID]) async throws -> Int
+        removeDue: (inout PurgeRun, [AccountID: [ID]]) async throws -> Int
     ) async throws -> Int where Find.Row == DueRow<ID> {
         var removed = 0
         while true {
             let due = try await connection.execute(find(Array(skipped), biteSize))
             let skippedBefore = skipped.count
-            var bite = 0
-            for (account, rows) in Dictionary(grouping: due, by: \.owner) {
-                bite += try await alone(with: account) { try await remove($0, account, rows.map(\.id)) }
-            }
+            let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner).mapValues { $0.map(\.id) })
             removed += bite
             // Nothing was removed when somebody was faster with all of it; the next run sees to the rest.
             guard due.count == policy.biteSize, bite > 0 || skipped.count > skippedBefore, !isGivenUp else {
                 return removed
             }
+        }
+    }
+
+    /// Carries out what names one account each, for several accounts in one transaction, and for each alone where
+    /// somebody holds one of them. A cluster would have a commit in two phases for several.
+    private mutating func remove<Removal: Statement>(
+        _ removals: [(account: AccountID, statement: Removal)]
+    ) async throws -> Int where Removal.Row == Int64 {
+        var left = removals.sorted { $0.account.uuid < $1.account.uuid }[...]
+        var removed = 0
+        while !left.isEmpty {
+            let group = left.prefix(connection.isDistributed ? 1 : Self.accountsTogether)
+            left.removeFirst(group.count)
+            if group.count > 1, let count = try await removeTogether(Array(group)) {
+                removed += count
+                continue
+            }
+            for (account, statement) in group {
+                removed += try await alone(with: account) { Self.sum(try await $0.execute(statement)) }
+            }
+        }
+        return removed
+    }
+
+    /// - Returns: Nil when somebody held one of the accounts; then nothing was removed.
+    private func removeTogether<Removal: Statement>(
+        _ group: [(account: AccountID, statement: Removal)]
+    ) async throws -> Int? where Removal.Row == Int64 {
+        do {
+            return try await purge.database.withTransaction { transaction in
+                _ = try await transaction.execute(Self.patienceTogether)
+                _ = try await transaction.execute(each: group.map { LockAccount(accountID: $0.account) })
+                return Self.sum(try await transaction.execute(each: group.map(\.statement)).flatMap(\.self))
+            }
+        } catch let error as PostgresError where Self.isHeld(error) {
+            return nil
         }
     }
 
@@ -192,5 +234,5 @@ struct PurgeRun {
         return error.sqlState == .lockNotAvailable || error.sqlState == .deadlockDetected
     }
 
-    private static func sum(_ counts: [Int64]) -> Int { Int(counts.first ?? 0) }
+    private static func sum(_ counts: [Int64]) -> Int { Int(counts.reduce(0, +)) }
 }

@@ -9,6 +9,16 @@ struct TakePurgeLock: Statement {
     static let sql: SQL<Self> = "SELECT pg_try_advisory_lock(x'73616c7470757267'::bigint)"
 }
 
+/// The same lock, until the transaction ends, which may do nothing meanwhile for as long as it likes.
+struct HoldPurgeLock: Statement {
+    static let sql: SQL<Self> = """
+        SELECT pg_try_advisory_xact_lock(x'73616c7470757267'::bigint),
+            set_config('idle_in_transaction_session_timeout', '0', true)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool { try row.next() }
+}
+
 /// Lets another node purge.
 struct ReleasePurgeLock: Statement {
     typealias Row = Bool
@@ -23,6 +33,19 @@ struct LimitLockWait: Statement {
     let milliseconds: Int64
 
     static let sql: SQL<Self> = "SELECT set_config('lock_timeout', \(\.milliseconds)::bigint::text, true)"
+}
+
+/// The first statement of a bite: how long it waits for a lock. Its commit does not wait for the disk, for what a crash
+/// brings back the next purge removes.
+struct BeginBite: Statement {
+    let milliseconds: Int64
+
+    static let sql: SQL<Self> = """
+        SELECT set_config('lock_timeout', \(\.milliseconds)::bigint::text, true),
+            set_config('synchronous_commit', 'off', true)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) {}
 }
 
 /// Names a row that is due, and whose it is.

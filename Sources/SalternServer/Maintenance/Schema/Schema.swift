@@ -15,6 +15,7 @@ public enum Schema {
             ("generation_before", PackageResources._008_generation_before_sql),
             ("hot_statements", PackageResources._009_hot_statements_sql),
             ("writer", PackageResources._010_writer_sql),
+            ("vacuum", PackageResources._011_vacuum_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

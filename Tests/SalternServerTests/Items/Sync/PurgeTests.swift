@@ -101,6 +101,44 @@ import Testing
         }
     }
 
+    @Test func `a lock that a transaction holds keeps another node from purging, and goes with it`() async throws {
+        try await TestApplication.with { app in
+            let reports = try await app.run { [postgres = app.postgres, now = app.clock.now] in
+                let purge = Purge(database: postgres, sessions: SessionPolicy(), policy: PurgePolicy(), now: now)
+                let during = try await postgres.withTransaction { holder in
+                    let isTaken = try await holder.execute(HoldPurgeLock()).first
+                    #expect(isTaken == true)
+                    return try await purge.run()
+                }
+                return [during, try await purge.run()]
+            }
+            #expect(reports == [nil, Purge.Report()])
+        }
+    }
+
+    @Test func `many accounts have their bites together, but for one that somebody holds`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            try await app.administer(
+                """
+                INSERT INTO saltern.accounts (account_id, userid, created_at, tombstone_count)
+                SELECT md5('account ' || n)::uuid, n, now(), 1 FROM generate_series(1, 39) n;
+                INSERT INTO saltern.items (account_id, item_id, revision, deleted, collection, created_at, updated_at)
+                SELECT account_id, gen_random_uuid(), 1, true, 'default', now(), '2001-01-01' FROM saltern.accounts
+                """)
+            let report = try await app.run { [postgres = app.postgres, id = ada.id, now = app.clock.now] in
+                try await postgres.withTransaction { holder in
+                    _ = try await holder.execute(LockAccount(accountID: try #require(AccountID(pathParameter: id))))
+                    return try await Purge(
+                        database: postgres, sessions: SessionPolicy(), policy: PurgePolicy(), now: now
+                    ).run()
+                }
+            }
+            #expect(report == Purge.Report(tombstones: 39, skippedAccounts: 1))
+            #expect(try await purge(app) == Purge.Report(tombstones: 1))
+        }
+    }
+
     @Test func `what is due is found by its index`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()

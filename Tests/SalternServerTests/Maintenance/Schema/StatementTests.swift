@@ -43,7 +43,8 @@ import Testing
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting; the base is moved while nobody changes anything.
-        "TakePurgeLock", "ReleasePurgeLock", "JoinWholeSets", "LimitLockWait", "KeepChangesOut",
+        "TakePurgeLock", "ReleasePurgeLock", "HoldPurgeLock", "BeginBite", "JoinWholeSets", "LimitLockWait",
+        "KeepChangesOut",
         // After a restore the sessions of all accounts end.
         "FindAccountsWithSessions",
         // Readiness: whether every node answers.

@@ -1,0 +1,113 @@
+internal import CLibPQ
+internal import EventLoop
+
+/// What is answered, and who is told.
+extension PostgresConnection {
+    func read() {
+        guard let connection = handle?.pointer else { return }
+        lastHeard = loop.now
+        repeat {
+            if isStalled {
+                isStalled = false
+                client.connectionWasHeard(self)
+            }
+            let isAlive = PQconsumeInput(connection) == 1
+            // What came before the end, above all the server's last error, still counts.
+            receive()
+            if !isAlive { return end(.lost) }
+        } while handle != nil && saltern_has_pending_tls_input(connection) != 0
+    }
+
+    func receive() {
+        // A result that is nil separates the results of two statements; several in a row mean that there is no more.
+        var separators = 0
+        while let connection = handle?.pointer, PQisBusy(connection) == 0, !pipeline.isIdle, separators < 4 {
+            if let result = PQgetResult(connection) {
+                separators = 0
+                receive(result)
+            } else {
+                separators += 1
+            }
+        }
+    }
+
+    /// Takes ownership of `result`.
+    private func receive(_ result: OpaquePointer) {
+        var keepsResult = false
+        defer { if !keepsResult { PQclear(result) } }
+        var error: ServerError?
+        let answer: PipelineStateMachine<Execution>.Answer
+        switch PQresultStatus(result) {
+        case PGRES_COMMAND_OK where pipeline.expectsCommit && !result.hasCommandTag("COMMIT"):
+            answer = .failure(.ordinary)
+        case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: answer = .success
+        case PGRES_PIPELINE_SYNC: answer = .sync
+        case PGRES_PIPELINE_ABORTED: answer = .aborted
+        case PGRES_FATAL_ERROR:
+            // Without a code it is libpq's own report that the connection is gone.
+            guard let report = ServerError(result: result) else { return end(.lost) }
+            error = report
+            answer = .failure(.init(report.state))
+        default: return end(.lost)
+        }
+        switch pipeline.received(answer) {
+        case .none: break
+        case .prepared(let statement):
+            if !preparationErrors.isEmpty { preparationErrors[statement] = nil }
+        case .keep(let execution):
+            keepsResult = true
+            execution.keep(result)
+        case .fail(let execution, let statement):
+            execution.error = named(error, statement)
+        case .failPreparation(let execution, let statement):
+            execution.error = named(error, statement)
+            preparationErrors[statement] = execution.error
+        case .failLikePreparation(let execution, let statement):
+            execution.error = preparationErrors[statement] ?? named(error, statement)
+        case .settle: settle()
+        case .violation: return end(.lost)
+        }
+        // A node says the same of its connections to other nodes, which end nothing here.
+        if let error, error.state.endsSession, !isDistributed || error.state.errorClass != "08" {
+            isRetiring = true
+            client.connectionIsRetiring(self)
+        }
+    }
+
+    private func named(_ error: ServerError?, _ statement: Int?) -> PostgresError {
+        guard var error else { return .connectionLost }
+        if let statement { error.statement = client.catalog.definitions[statement].name }
+        return .server(error)
+    }
+
+    private func settle() {
+        isInDoubt = handle?.takeWarning() ?? false
+        defer { isInDoubt = false }
+        while let (execution, verdict) = pipeline.nextVerdict() {
+            client.requestEnded(on: self)
+            settle(execution, verdict)
+        }
+        if pipeline.owesCleanUp && !client.keepsSessions && !isRetiring {
+            isRetiring = true
+            client.connectionIsRetiring(self)
+        }
+        // Nobody may come for a while.
+        if pipeline.owesRollBack && isOpen {
+            settleDebts()
+            loop.notifyAtEndOfTurn(self)
+        }
+    }
+
+    func settle(_ execution: Execution, _ verdict: PipelineStateMachine<Execution>.Verdict) {
+        if execution.isCommit { commitsUnderWay -= 1 }
+        if execution.isAbandoned { return client.abandonedRequestEnded(execution) }
+        switch verdict {
+        // A warning while it committed: the change is there, but a standby may not have it.
+        case .succeeded where isInDoubt && execution.commits: execution.resume(.failed(.commitInDoubt))
+        case .succeeded: execution.resume(.succeeded)
+        case .failed: execution.resume(.failed(execution.error ?? .connectionLost))
+        case .again: execution.resume(.again)
+        case .lost: execution.resume(.failed(endReason == .silent ? .timedOut : .connectionLost))
+        }
+    }
+}

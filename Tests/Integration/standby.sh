@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# What docker-compose.standby.yml does, without Docker: the same files make a synchronous standby, and when the primary is gone
+# and it is promoted, everything that was answered is there and no device lists everything again.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/postgres.sh
+source "$repository/scripts/lib/postgres.sh"
+
+folder=$(mktemp --directory /tmp/saltern-standby-XXXXXX)
+# PostgreSQL's system user has to pass through it.
+chmod 0711 -- "$folder"
+standby_pid=
+
+# shellcheck disable=SC2317  # the trap calls it
+end() {
+    local result=$?
+    stop_own_server || result=1
+    [[ -z $standby_pid ]] || pg_ctl_standby stop --mode immediate || true
+    postgres_stop
+    rm -rf -- "$folder"
+    (exit "$result")
+    finish
+}
+trap end EXIT
+
+# Compose's rules, but that nobody here is the system user of PostgreSQL.
+sed 's/^local all all peer$/local all all trust/' "$repository/scripts/docker/pg_hba.conf" >"$folder/pg_hba.conf"
+openssl rand -hex 32 >"$folder/password"
+install --mode 0755 -- "$repository/scripts/docker/start-standby" "$repository/scripts/docker/create-standby-role.sh" "$folder"
+chmod 0644 -- "$folder/pg_hba.conf" "$folder/password"
+
+pg_ctl_standby() {
+    as_postgres_owner "$(dirname -- "$(postgres_tool postgres)")/pg_ctl" --pgdata "$folder/data/standby" "$@" >/dev/null
+}
+
+start_primary() {
+    postgres_open "$folder/primary"
+    export PGPORT
+    PGPORT=$(free_port)
+    postgres_start "$folder/primary.log" -c port="$PGPORT" -c listen_addresses=127.0.0.1 \
+        -c hba_file="$folder/pg_hba.conf" -c synchronous_standby_names='FIRST 1 (standby)'
+    PGOPTIONS='-c synchronous_commit=local' postgres_create_roles
+    psql_as_superuser --command "SET synchronous_commit = local" --command "ALTER ROLE saltern_owner PASSWORD 'open-sesame'" \
+        --command "ALTER ROLE saltern_app PASSWORD 'open-sesame'"
+    as_postgres_owner env PGHOST="$postgres_sockets" PGPORT="$PGPORT" STANDBY_PASSWORD_FILE="$folder/password" \
+        "$folder/create-standby-role.sh" >/dev/null
+}
+
+start_standby() {
+    install --directory --mode 0700 --owner "$postgres_owner" -- "$folder/data" "$folder/sockets"
+    standby_port=$(free_port)
+    as_postgres_owner env PGDATA="$folder/data" PRIMARY_HOST=127.0.0.1 PRIMARY_PORT="$PGPORT" HBA_FILE="$folder/pg_hba.conf" \
+        STANDBY_PASSWORD_FILE="$folder/password" PATH="$(dirname -- "$(postgres_tool postgres)"):$PATH" \
+        setpriv --pdeathsig INT bash "$folder/start-standby" -c port="$standby_port" -c listen_addresses=127.0.0.1 \
+        -c unix_socket_directories="$folder/sockets" >"$folder/standby.log" 2>&1 &
+    standby_pid=$!
+    wait_until 60 standby_is_waited_for || fail "the standby to follow: $(tail "$folder/standby.log")"
+}
+
+standby_is_waited_for() {
+    [[ $(psql_as_superuser --tuples-only --no-align --command \
+        "SELECT sync_state FROM pg_stat_replication WHERE application_name = 'standby'") == sync ]]
+}
+
+# url ROLE: both, whichever of them writes.
+url() {
+    printf 'postgresql://%s:open-sesame@127.0.0.1:%s,127.0.0.1:%s/saltern?target_session_attrs=read-write\n' \
+        "$1" "$PGPORT" "$standby_port"
+}
+
+answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
+
+scenario "a standby copies the primary, and is waited for"
+start_primary
+start_standby
+start_own_server "SALTERN_DATABASE_URL=$(url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(url saltern_owner)" \
+    SALTERN_FAILOVER=synchronous
+saltern doctor --json >"$work/doctor" || fail "the doctor to be content: $(<"$work/doctor")"
+register ada
+id=$(uuid)
+content=$(random_base64 100)
+request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'
+expect_status 201
+request GET /v1/changes
+cursor=$(json .cursor)
+
+scenario "the primary is gone and the standby is promoted: all is there, and the cursor still counts"
+postgres_stop
+pg_ctl_standby promote
+wait_until 30 answered || fail "the item"
+expect_json .body "$content"
+request GET "/v1/changes?since=$cursor"
+expect_status 200
+request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-Match: "1"'
+expect_status 200
+grep --quiet failover_without_loss "$own_home/run.log" || fail "the log to say so"
+if grep --quiet time_went_back "$own_home/run.log"; then fail "no word of time that went back"; fi
