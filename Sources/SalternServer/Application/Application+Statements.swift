@@ -53,8 +53,8 @@ extension Application {
             statement(Owned<FindItemHeaders>.self), statement(Owned<FindSliceEnd>.self),
             statement(Guarded<WriteItem>.self), statement(Guarded<ReplaceItem>.self),
             statement(Guarded<CreateItem>.self), statement(StoreNewItem.self), statement(Guarded<BuryItem>.self),
-            statement(Guarded<BuryOneItem>.self), statement(Guarded<UnburyItem>.self),
-            statement(Guarded<DropContents>.self),
+            statement(Guarded<BuryOneItem>.self), statement(KeepContent.self), statement(LeaveTombstone.self),
+            statement(Guarded<UnburyItem>.self), statement(StoreRestored.self), statement(Guarded<DropContents>.self),
             // Keyrings
             statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
             statement(MoveKeyringRevision.self),
@@ -70,28 +70,33 @@ extension Application {
             // Purge
             statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(LimitLockWait.self),
             statement(FindEndedSessions.self),
-            statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
+            statement(NoteEnds<RemoveSessions>.self), statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
             // Receipts
-            statement(Guarded<WriteReceipt>.self),
+            statement(Guarded<WriteReceipt>.self), statement(StoreReceipt.self),
             // Recovery
             statement(WriteRecovery.self), statement(ReplaceRecoveryKeyring.self),
             statement(DeleteRecovery.self), statement(RemoveRestrictedSessions.self),
             statement(FindRecovery.self), statement(LockRecoveringAccount.self), statement(OpenRecoverySession.self),
+            statement(StoreRecoverySession.self),
             statement(CompleteRecovery.self), statement(FindCompletedRecovery.self),
             // Rotations
-            statement(FindRotations.self), statement(InsertRotation.self), statement(Owned<FindRotation>.self),
+            statement(FindRotations.self), statement(InsertRotation.self), statement(FindExtent.self),
+            statement(Owned<FindRotation>.self),
             statement(RemoveRotation.self), statement(RemoveStaged.self), statement(Guarded<StageBatch>.self),
+            statement(StoreStaged.self),
             statement(Guarded<RemoveStrays>.self), statement(Guarded<DiscardStaged>.self),
             statement(JoinWholeSets.self), statement(FindUnready.self), statement(TakeRevisions.self),
             statement(SwapItems.self), statement(ExpireContents.self), statement(CloseRotation.self),
             // SecondFactor
             statement(Owned<FindSecondFactor>.self), statement(EnrolSecondFactor.self),
-            statement(Guarded<ConfirmSecondFactor>.self), statement(RemoveSecondFactor.self),
+            statement(Guarded<ConfirmSecondFactor>.self), statement(StoreFirstCodes.self),
+            statement(RemoveSecondFactor.self),
             statement(RemoveSecondFactorCodes.self), statement(InsertSecondFactorCodes.self),
             statement(OpenSessionWithOneTimeCode.self), statement(OpenSessionWithRecoveryCode.self),
             // SecurityEvents
-            statement(RecordSecurityEvent.self), statement(Owned<FindSecurityLog>.self), statement(FindOldEvents.self),
+            statement(RecordSecurityEvent.self), statement(DropOldEvents.self),
+            statement(Owned<FindSecurityLog>.self), statement(FindOldEvents.self),
             statement(RemoveEvents.self),
             // Service
             statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
@@ -99,14 +104,18 @@ extension Application {
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
             statement(OpenSession.self), statement(StoreSession.self), statement(CountSessions.self),
-            statement(TrimSessions.self),
-            statement(RemoveAllSessions.self),
-            statement(Owned<FindSessions>.self), statement(Guarded<RemoveSession>.self),
-            statement(Guarded<RemoveOtherSessions>.self), statement(Guarded<RemoveCurrentSession>.self),
+            statement(NoteEnds<TrimSessions>.self), statement(TrimSessions.self),
+            statement(NoteEnds<RemoveAllSessions>.self), statement(RemoveAllSessions.self),
+            statement(Owned<FindSessions>.self), 
+            statement(Guarded<NoteCallersEnds<RemoveSession>>.self), statement(Guarded<RemoveSession>.self),
+            statement(Guarded<NoteCallersEnds<RemoveOtherSessions>>.self), statement(Guarded<RemoveOtherSessions>.self),
+            statement(Guarded<NoteCallersEnds<RemoveCurrentSession>>.self),
+            statement(Guarded<RemoveCurrentSession>.self),
             // Shares
             statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
-            statement(UpdateShare.self), statement(RemoveShare.self), statement(Guarded<InsertAccountShare>.self),
-            statement(InsertAnonymousShare.self), statement(InsertShare.self), statement(Owned<FindAccountShares>.self),
+            statement(UpdateShare.self), statement(RemoveShare.self), statement(Guarded<AdmitShare>.self),
+            statement(InsertAccountShare.self), statement(InsertAnonymousShare.self),
+            statement(RefuseAnonymousShare.self), statement(InsertShare.self), statement(Owned<FindAccountShares>.self),
             statement(FindShareHeaders.self), statement(UpdateAccountShare.self),
             statement(RemoveAccountShares.self), statement(FindShareIDs.self), statement(SuspendShares.self),
             statement(FindEndedShares.self), statement(FindEndedAccountShares.self),
@@ -114,7 +123,8 @@ extension Application {
             // Statistics
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             // Sync
-            statement(Guarded<ApplyBatch>.self), statement(Guarded<WeighPuts>.self), statement(CountPuts.self),
+            statement(Guarded<ApplyBatch>.self), statement(KeepContents.self), statement(LeaveTombstones.self),
+            statement(Guarded<WeighPuts>.self), statement(CountPuts.self),
             statement(WritePuts.self), statement(Owned<FindChanges>.self),
             statement(Owned<FindChangeHeaders>.self),
             // Throttling

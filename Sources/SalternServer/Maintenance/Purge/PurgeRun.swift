@@ -45,9 +45,8 @@ struct PurgeRun {
                 FindEndedSessions(after: last, now: now, idleSince: idleSince, limit: biteSize))
             for account in Set(slice.lazy.filter(\.hasEnded).map(\.accountID)) {
                 removed += try await alone(with: account) { transaction in
-                    Self.sum(
-                        try await transaction.execute(
-                            RemoveSessions(accountID: account, now: now, idleSince: idleSince)))
+                    let removal = RemoveSessions(accountID: account, now: now, idleSince: idleSince)
+                    return try await transaction.execute(NoteEnds(removal: removal), removal).1.first?.count ?? 0
                 }
             }
             guard slice.count == policy.biteSize, !isGivenUp else { return removed }
