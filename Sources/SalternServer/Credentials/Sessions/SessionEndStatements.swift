@@ -19,7 +19,7 @@ enum SessionEnd {
     ) -> SQLTemplate<Root, Context> {
         """
         MERGE INTO saltern.security_events n USING (
-            SELECT s.account_id, s.session_id, s.device_name, s.created_at, \(moment) AS ended_at
+            SELECT s.account_id, s.session_id, s.device_name, s.created_at, \(moment)::timestamptz AS ended_at
             FROM saltern.sessions s WHERE s.account_id = \(account) AND NOT s.restricted AND \(condition)
         ) e ON n.account_id = e.account_id AND n.occurred_at = e.ended_at AND n.event_id = e.session_id
         WHEN NOT MATCHED THEN INSERT

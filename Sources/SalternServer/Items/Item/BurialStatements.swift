@@ -52,7 +52,7 @@ struct BuryItem: AccountWrite {
                 tombstone_count = greatest(a.tombstone_count + 1 - g.number, 0),
                 purged_revision = greatest(a.purged_revision, g.highest),
                 kept_count = greatest(r.number - y.number, 0), kept_bytes = greatest(r.bytes - y.bytes, 0),
-                writer = CASE WHEN s.is_kept THEN \(\.writer.first) + 1 + o.deleted_days ELSE \(\.writer.first) END
+                writer = \(\.writer.first)::bigint + CASE WHEN s.is_kept THEN 1 + o.deleted_days ELSE 0 END
             FROM account o CROSS JOIN sized s CROSS JOIN room r CROSS JOIN ready y CROSS JOIN purge g
             WHERE a.account_id = \(.account) AND y.is_ready
             RETURNING a.account_id, a.revision
@@ -111,15 +111,11 @@ struct KeepContent: Statement {
 
 /// Makes a tombstone of an item whose deletion ``BuryItem`` or ``BuryOneItem`` has counted. Sent after ``KeepContent``.
 struct LeaveTombstone: Statement {
+    typealias Row = ItemHeader
+
     let burial: BuryItem
     let accountID: AccountID
     let now: Timestamp
-
-    struct Row: Sendable {
-        let header: ItemHeader
-        /// Until when the content can be restored at the latest; nil when it is not kept.
-        let restorableUntil: Timestamp?
-    }
 
     var bytesInGroup: Int? { 128 }
 
@@ -127,17 +123,11 @@ struct LeaveTombstone: Statement {
         UPDATE saltern.items i
         SET revision = a.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
             updated_at = \(\.now)
-        FROM saltern.accounts a LEFT JOIN saltern.deleted_contents k
-            ON k.account_id = a.account_id AND k.account_id = \(\.accountID) AND k.item_id = \(\.burial.id)
-        WHERE a.account_id = \(\.accountID) AND a.writer BETWEEN \(\.burial.writer.first)
-                AND \(\.burial.writer.last)
+        FROM saltern.accounts a
+        WHERE a.account_id = \(\.accountID) AND a.writer BETWEEN \(\.burial.writer.first) AND \(\.burial.writer.last)
             AND i.account_id = \(\.accountID) AND i.item_id = \(\.burial.id)
-        RETURNING \(ItemHeader.columns), k.expires_at
+        RETURNING \(ItemHeader.columns)
         """
-
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
-        Row(header: try ItemHeader(row: &row), restorableUntil: try row.next())
-    }
 }
 
 /// How much more is to be kept of deleted items than there is room for after the few drops of one statement.

@@ -7,8 +7,10 @@ struct DeleteItem: AccountEndpoint {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: false)
         let burial = BuryItem(id: id, precondition: precondition)
-        if let buried = try await Self.bury(on: BuryOneItem(burial: burial), burial, authorization).last.first {
-            return Self.reply(until: buried.restorableUntil) { buried.header.write(isDeleted: true, to: &$0) }
+        let short = try await Self.bury(on: BuryOneItem(burial: burial), burial, authorization)
+        if let days = short.first.first, let header = short.last.first {
+            let end = header.updatedAt + .seconds(86_400 * Int64(days))
+            return Self.reply(until: end) { header.write(isDeleted: true, to: &$0) }
         }
         while true {
             let (rows, _) = try await Self.bury(on: burial, burial, authorization)

@@ -127,8 +127,8 @@ struct WrittenItem: DecodableRow {
 /// For 1,000 of 1 KiB PostgreSQL takes 0.33 s of CPU for all three, and 0.80 with ``BuryItem``, whose parts that make room
 /// are executed also when there is room.
 struct BuryOneItem: AccountWrite {
-    /// The revision.
-    typealias Row = Int64
+    /// For how many days the content is kept.
+    typealias Row = Int32
 
     let burial: BuryItem
 
@@ -139,7 +139,7 @@ struct BuryOneItem: AccountWrite {
         SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count - 1,
             item_bytes = a.item_bytes - \(bytes), tombstone_count = a.tombstone_count + 1,
             kept_count = a.kept_count + 1, kept_bytes = a.kept_bytes + \(bytes),
-            writer = \(\.burial.writer.first) + 1 + p.deleted_days
+            writer = \(\.burial.writer.first)::bigint + 1 + p.deleted_days
         FROM saltern.items i, saltern.plans p
         WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND p.plan = a.plan
             AND i.account_id = \(.account) AND i.item_id = \(\.burial.id) AND NOT i.deleted
@@ -152,7 +152,7 @@ struct BuryOneItem: AccountWrite {
                 SELECT FROM saltern.deleted_contents k
                 WHERE k.account_id = \(.account) AND k.item_id = \(\.burial.id))
             AND \(Caller.hasLiveSession)
-        RETURNING a.revision
+        RETURNING p.deleted_days
         """
 
     private static let bytes = SealedSize.bytes(of: "i")
