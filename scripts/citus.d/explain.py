@@ -19,16 +19,7 @@ EVERYWHERE = {
 # Of many streams at once: one step, one query a shard.
 BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "RemoveOldAttempts", "FindShareHeaders",
             "RemoveEndedShares", "SuspendShares"}  # fmt: skip
-# Several steps on the one shard of the account, within the request's transaction: a cluster does not carry out an INSERT
-# that depends on another part of its statement in one.
-SEVERAL_STEPS: set[str] = {
-    "Guarded<WriteItem>", "Guarded<BuryItem>", "Guarded<BuryOneItem>", "Guarded<UnburyItem>",
-    "Guarded<ApplyBatch>", "Guarded<WriteReceipt>", "Guarded<StageBatch>", "Guarded<ConfirmSecondFactor>",
-    "Guarded<RemoveSession>", "Guarded<RemoveOtherSessions>", "Guarded<RemoveCurrentSession>",
-    "Guarded<InsertAccountShare>", "OpenRecoverySession", "OpenSessionWithOneTimeCode",
-    "OpenSessionWithRecoveryCode", "RecordSecurityEvent", "TrimSessions", "RemoveAllSessions", "RemoveSessions",
-    "InsertRotation", "InsertAnonymousShare",
-}  # fmt: skip
+SEVERAL_STEPS: set[str] = set()
 # Two keys, and so two shards, by their nature.
 TWO_KEYS = {"InsertShare"}
 # The chain of the audit log is on the coordinator; a table lock has no plan.

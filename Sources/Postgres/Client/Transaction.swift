@@ -8,6 +8,8 @@ public final class Transaction {
     private let lease: PostgresLease
     private let isolation: TransactionIsolation
     private var hasBegun = false
+    /// What is sent ahead of the next statements.
+    private var waiting: [(PostgresConnection, Execution) -> Void] = []
 
     init(client: PostgresClient, lease: PostgresLease, isolation: TransactionIsolation) {
         self.client = client
@@ -45,6 +47,21 @@ public final class Transaction {
         return rows
     }
 
+    /// Sends a statement in the same round trip as the next one, or as the commit. Whoever sends that one is told what is
+    /// wrong with this.
+    public func executeWithNext<S: Statement>(_ statement: S) {
+        waiting.append { connection, execution in connection.send(statement, for: execution) }
+    }
+
+    /// Sends what waits for the next statement, and waits for its end.
+    public func executeWaiting() async throws(PostgresError) { client.recycle(try await perform { _ in }) }
+
+    /// Sends what waits for the next statement.
+    private func sendWaiting(for execution: Execution) {
+        for send in waiting { send(lease.connection, execution) }
+        execution.firstResult += waiting.count
+    }
+
     /// Sends the beginning ahead of the first statements, and these once more while nothing else depends on them.
     private func perform(_ send: (Execution) -> Void) async throws(PostgresError) -> Execution {
         for _ in 0..<PostgresClient.attemptLimit {
@@ -54,9 +71,13 @@ public final class Transaction {
                     hasBegun = true
                     execution.firstResult = isolation.begin(on: lease.connection, for: execution, client.configuration)
                 }
+                sendWaiting(for: execution)
                 send(execution)
             }
-            if let execution { return execution }
+            if let execution {
+                waiting = []
+                return execution
+            }
             if !begins { break }
             client.rollBack(lease.connection)
             hasBegun = false
@@ -67,6 +88,7 @@ public final class Transaction {
     func commit() async throws(PostgresError) {
         if !hasBegun { return }
         let execution = try await lease.perform { execution in
+            sendWaiting(for: execution)
             lease.connection.expectCommit(execution)
             lease.connection.send(Commit(), for: execution)
         }
@@ -74,7 +96,7 @@ public final class Transaction {
         guard let execution else { throw .unavailable(retryAfter: .seconds(1)) }
         defer { client.recycle(execution) }
         // In a failed transaction COMMIT succeeds, and says that it has rolled back.
-        if !execution.hasCommandTag("COMMIT", at: 0) {
+        if !execution.hasCommandTag("COMMIT", at: execution.firstResult) {
             throw .server(ServerError(state: .inFailedTransaction, statement: StatementCatalog.name(of: Commit.self)))
         }
     }

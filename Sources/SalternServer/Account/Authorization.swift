@@ -82,12 +82,7 @@ final class Authorization {
     /// Changes what belongs to the account.
     /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
     func write<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
-        let rows = try await send(write)
-        // The session may have ended while the first statement waited for the lock; the second one has changed nothing then.
-        if rows.isEmpty {
-            try accept(try await database.execute(Authenticate(caller: caller, touchInterval: touchInterval)))
-        }
-        return rows
+        try await confirm(try await send(write))
     }
 
     /// Changes what belongs to the account when it is the case that `write` is for.
@@ -108,6 +103,33 @@ final class Authorization {
         try await self.write(write, followedBy: next, of: byteCount)
     }
 
+    /// Ends sessions of the account.
+    /// - Throws: ``Unauthenticated`` when the caller's is not live, or a `PostgresError`.
+    func end<Removal: CallersSessionRemoval>(_ removal: Removal) async throws -> [Removal.Row] {
+        try await write(NoteCallersEnds(removal: removal), then: removal)
+    }
+
+    /// Changes what belongs to the account by two statements of one transaction, of which the second one answers.
+    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
+    func write<First: AccountWrite, Second: AccountWrite>(
+        _ first: First, then second: Second
+    ) async throws -> [Second.Row] {
+        let (sessions, _, rows) = try await send(
+            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: first),
+            Guarded(caller: caller, write: second), alone: First.needsLease)
+        try accept(sessions)
+        return try await confirm(rows)
+    }
+
+    /// The session may have ended while the first statement waited for the lock; the ones behind it have changed nothing
+    /// then.
+    private func confirm<Row>(_ rows: [Row]) async throws -> [Row] {
+        if rows.isEmpty {
+            try accept(try await database.execute(Authenticate(caller: caller, touchInterval: touchInterval)))
+        }
+        return rows
+    }
+
     private func send<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
         let (sessions, rows) = try await send(
             AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
@@ -126,17 +148,38 @@ final class Authorization {
 
     /// Changes what belongs to the account, and in the same transaction something else that belongs to the change.
     /// - Parameters:
-    ///   - write: Locks the account's row.
     ///   - next: Must change nothing unless `write` has.
     ///   - byteCount: The sealed bytes that `next` carries.
     func write<Write: AccountWrite, Next: Statement>(
-        _ write: Write, followedBy next: Next, of byteCount: Int
+        _ write: Write, followedBy next: Next, of byteCount: Int = 0
     ) async throws -> [Write.Row] {
         let (sessions, rows, _) = try await send(
             AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
-            next, alone: byteCount > Self.sharedByteLimit)
+            next, alone: Write.needsLease || byteCount > Self.sharedByteLimit)
         try accept(sessions)
         return rows
+    }
+
+    /// The same with two statements behind the change, and what the last one returns.
+    func write<Write: AccountWrite, Next: Statement, Last: Statement>(
+        _ write: Write, followedBy next: Next, _ last: Last, of byteCount: Int = 0
+    ) async throws -> (first: [Write.Row], last: [Last.Row]) {
+        let (sessions, rows, _, lastRows) = try await send(
+            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            next, last, alone: Write.needsLease || byteCount > Self.sharedByteLimit)
+        try accept(sessions)
+        return (rows, lastRows)
+    }
+
+    /// The same with three.
+    func write<Write: AccountWrite, Next: Statement, Third: Statement, Last: Statement>(
+        _ write: Write, followedBy next: Next, _ third: Third, _ last: Last
+    ) async throws -> (first: [Write.Row], last: [Last.Row]) {
+        let (sessions, rows, _, _, lastRows) = try await send(
+            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            next, third, last, alone: Write.needsLease)
+        try accept(sessions)
+        return (rows, lastRows)
     }
 
     /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row.

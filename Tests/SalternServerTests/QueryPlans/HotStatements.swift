@@ -61,6 +61,8 @@ struct HotStatements {
         get throws {
             let first = try owner.item(1)
             let range = ItemRange(first: ItemPage.lowest, collection: nil, limit: 100)
+            let burial = BuryItem(id: first, precondition: .present)
+            let restoration = UnburyItem(id: try owner.item(10), precondition: .present)
             return [
                 Probe(Authenticate(caller: caller, touchInterval: .seconds(60)), rows: 2),
                 Probe(AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)), rows: 2),
@@ -75,9 +77,12 @@ struct HotStatements {
                 write(ReplaceItem(write: try put(first, .present)), rows: 4),
                 write(ReplaceItem(write: try put(first, .revision(1))), rows: 4),
                 write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 4),
-                write(BuryOneItem(burial: BuryItem(id: first, precondition: .present)), rows: 6),
-                write(BuryItem(id: first, precondition: .present), rows: 12),
-                write(UnburyItem(id: try owner.item(10), precondition: .present), rows: 10),
+                write(BuryOneItem(burial: burial), rows: 5),
+                write(burial, rows: 12),
+                Probe(KeepContent(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(LeaveTombstone(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
+                write(restoration, rows: 10),
+                Probe(StoreRestored(restoration: restoration, accountID: owner.account, now: Self.now), rows: 4),
             ]
         }
     }
@@ -103,6 +108,8 @@ struct HotStatements {
                             "\(try owner.item(number))", Int64(number), Fixtures.passwordKey("sealed")),
                         formats: SealedFormat.allCases, pace: .yielding))
             }
+            let batch = StageBatch(id: try owner.rotation(), items: staged)
+            let ids = [try owner.item(1), try owner.item(2)]
             var question = FindMovedRevisions.Question()
             question.append(SessionKey(accountID: owner.account, tokenHash: owner.tokenHash), revision: 0)
             let rare = ChangeRange(
@@ -139,7 +146,10 @@ struct HotStatements {
                 // With statistics of a time when accounts had one session it walks the account's sessions, which its plan
                 // limits.
                 Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 50),
-                write(StageBatch(id: try owner.rotation(), items: staged), rows: 20),
+                write(batch, rows: 20),
+                Probe(StoreStaged(batch: batch, accountID: owner.account), rows: 20),
+                Probe(KeepContents(accountID: owner.account, ids: ids, expiresAt: Self.now), rows: 10),
+                Probe(LeaveTombstones(accountID: owner.account, ids: ids, revisions: [1, 2], now: Self.now), rows: 4),
                 read(FindRotation(id: try owner.rotation(), now: Self.now), rows: 2),
                 Probe(FindRotations(accountID: owner.account), rows: 1),
             ]
@@ -157,6 +167,9 @@ struct HotStatements {
                 accountID: owner.account, tokenHash: session.token.hash, sessionID: session.id, deviceName: nil,
                 now: Self.now, idleSince: caller.idleSince, expiresAt: session.expiresAt, isPermitted: true,
                 credentialRevision: 1)
+            let trimming = TrimSessions(
+                accountID: owner.account, now: Self.now, idleSince: caller.idleSince, tokenHash: owner.tokenHash,
+                otherSessions: 99)
             return [
                 Probe(FindLogin(userid: owner.userid), rows: 1),
                 Probe(FindKDFParameters(userid: owner.userid, slot: 1), rows: 2),
@@ -171,13 +184,13 @@ struct HotStatements {
                 Probe(StoreSession(opening: opening), rows: 5),
                 Probe(
                     CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
-                Probe(
-                    TrimSessions(
-                        accountID: owner.account, now: Self.now, idleSince: caller.idleSince,
-                        tokenHash: owner.tokenHash, otherSessions: 99), rows: 410),
+                Probe(NoteEnds(removal: trimming), rows: 410),
+                Probe(trimming, rows: 410),
                 read(
                     FindSessions(tokenHash: owner.tokenHash, now: Self.now, idleSince: caller.idleSince), rows: 100),
+                write(NoteCallersEnds(removal: RemoveSession(id: SessionID.random())), rows: 110),
                 write(RemoveSession(id: SessionID.random()), rows: 310),
+                write(NoteCallersEnds(removal: RemoveCurrentSession()), rows: 10),
                 write(RemoveCurrentSession(), rows: 210),
                 read(FindAccount(now: Self.now, idleSince: caller.idleSince), rows: 220),
                 read(FindUserid(), rows: 1),
@@ -194,13 +207,18 @@ struct HotStatements {
             let content = try await JSONMembers.read(ShareFixtures.content(), pace: .yielding) {
                 try await ShareContent(&$0, now: Self.now, pace: .yielding)
             }
+            let admission = AdmitShare(byteCount: 10)
             return [
                 Probe(TakeView(id: id, now: Self.now), rows: 1),
                 Probe(CountViewsLeft(id: id, now: Self.now), rows: 1),
                 Probe(FindManagedShare(id: id, now: Self.now, manageHash: owner.tokenHash), rows: 1),
                 Probe(UpdateShare(id: id, now: Self.now, manager: .owner(owner.account), content: content), rows: 1),
                 Probe(RemoveShare(id: id, now: Self.now, manager: .owner(owner.account)), rows: 1),
-                write(InsertAccountShare(id: ShareID.random(), expiresAt: nil, byteCount: 10), rows: 210),
+                write(admission, rows: 210),
+                Probe(
+                    InsertAccountShare(
+                        admission: admission, accountID: owner.account, id: ShareID.random(), now: Self.now,
+                        expiresAt: nil), rows: 3),
                 Probe(
                     InsertShare(
                         account: owner.account, id: try owner.share(0), manageHash: owner.tokenHash, content: content,
@@ -217,15 +235,19 @@ struct HotStatements {
 
     private var rest: [Probe] {
         get throws {
-            [
+            let receipt = WriteReceipt(receipt: try Receipt(json: "receipt"))
+            let event = RecordSecurityEvent(accountID: owner.account, kind: .exported, now: Self.now)
+            return [
                 read(FindKeyring(), rows: 1),
                 write(
                     WriteKeyring(
                         precondition: .absent, keyring: try Keyring(json: .string(Fixtures.sealed())),
                         coversRecovery: true), rows: 5),
-                write(WriteReceipt(receipt: try Receipt(json: "receipt")), rows: 204),
+                write(receipt, rows: 4),
+                Probe(StoreReceipt(write: receipt, accountID: owner.account, now: Self.now), rows: 3),
                 read(FindSecurityLog(position: .newest, limit: 51), rows: 151),
-                Probe(RecordSecurityEvent(accountID: owner.account, kind: .exported, now: Self.now), rows: 202),
+                Probe(event, rows: 3),
+                Probe(DropOldEvents(after: event), rows: 202),
                 Probe(LockAccount(accountID: owner.account), rows: 1),
                 Probe(FindOldTombstones(before: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindExpiredContents(now: Self.now, except: [], limit: 100), rows: 100),

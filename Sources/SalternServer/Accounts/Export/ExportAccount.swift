@@ -15,8 +15,8 @@ struct ExportAccount: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let proven = try await authorization.prove(request)
         let place = try running.take(proven.accountID)
-        _ = try await authorization.change(as: proven) { transaction in
-            try await transaction.execute(
+        try await authorization.change(as: proven) { transaction in
+            try await transaction.note(
                 RecordSecurityEvent(accountID: proven.accountID, kind: .exported, now: proven.now))
         }
         let export = AccountExport(

@@ -1,27 +1,47 @@
 internal import Postgres
 
-/// Stores the account's receipt and notes it in the security log, unless it is stored already. Returns when it was
-/// stored.
+/// Stores the account's receipt, first of four: decides whether it is another one than is stored. ``StoreReceipt``, an event
+/// and ``DropOldEvents`` follow.
 struct WriteReceipt: AccountWrite {
-    typealias Row = Timestamp
-
     let receipt: Receipt
-    let eventID = SecurityEventID.random()
+    /// Noted in the account's row when it is another one, so that what follows knows.
+    let writer = Int64.random(in: .min ... .max)
+
+    struct Row: Sendable {
+        let isNew: Bool
+        /// When the one was stored that is stored.
+        let updatedAt: Timestamp?
+    }
 
     static let sql: CallerSQL<Self> = """
         WITH account AS (
-            SELECT a.account_id, r.receipt, r.updated_at
+            SELECT a.account_id, r.receipt IS DISTINCT FROM \(\.receipt.text) AS is_new, r.updated_at
             FROM saltern.accounts a
             LEFT JOIN saltern.receipts r ON r.account_id = a.account_id AND r.account_id = \(.account)
             WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
-        ), written AS (
-            INSERT INTO saltern.receipts AS r (account_id, receipt, updated_at)
-            SELECT a.account_id, \(\.receipt.text), \(.now) FROM account a WHERE a.receipt IS DISTINCT
-                FROM \(\.receipt.text)
-            ON CONFLICT (account_id) DO UPDATE SET receipt = excluded.receipt, updated_at = excluded.updated_at
-            RETURNING r.account_id, r.updated_at
-        ), \(SecurityEventLimit.noting(
-            .receiptChanged, of: "\(.account)", when: "written", at: "\(.now)", id: "\(\.eventID)"))
-        SELECT coalesce(w.updated_at, a.updated_at) FROM account a LEFT JOIN written w ON w.account_id = a.account_id
+        ), told AS (
+            UPDATE saltern.accounts a SET writer = \(\.writer) FROM account o
+            WHERE a.account_id = \(.account) AND o.is_new
+        )
+        SELECT a.is_new, a.updated_at FROM account a
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Stores the receipt when ``WriteReceipt`` has found it to be another one.
+struct StoreReceipt: Statement {
+    let write: WriteReceipt
+    let accountID: AccountID
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.receipts r USING (
+            SELECT a.account_id FROM saltern.accounts a
+            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.write.writer)
+        ) n ON r.account_id = n.account_id
+        WHEN MATCHED THEN UPDATE SET receipt = \(\.write.receipt.text), updated_at = \(\.now)
+        WHEN NOT MATCHED THEN INSERT (account_id, receipt, updated_at)
+            VALUES (n.account_id, \(\.write.receipt.text), \(\.now))
         """
 }

@@ -40,18 +40,15 @@ enum SecurityEvent {
 /// Names an event.
 typealias SecurityEventID = Identifier<SecurityEvent>
 
-/// Writes one event, and drops the oldest of its kind beyond ``SecurityEventLimit``. Sent in the transaction of what it
-/// tells of, so that both happen or neither.
+/// Writes one event. ``DropOldEvents`` follows. Sent in the transaction of what it tells of, so that both happen or
+/// neither, and with the account's row locked, at least by ``KeepAccount``: an event outlives no account.
 ///
-/// It waits for whoever is deleting the account, and then writes nothing: an event outlives no account.
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct RecordSecurityEvent: Statement {
-    /// How many were written: none when there is no such account.
-    typealias Row = Int64
-
     let accountID: AccountID
     let kind: SecurityEvent.Kind
     let now: Timestamp
-    let id = SecurityEventID.random()
+    var id = SecurityEventID.random()
     /// The session that did it, or that it was done to.
     var sessionID: SessionID?
     var deviceName: DeviceName?
@@ -59,17 +56,36 @@ struct RecordSecurityEvent: Statement {
     var count: Int64?
     /// Since when they are counted.
     var since: Timestamp?
+    /// The number that the statement before has noted in the account's row if there is something to tell of; nil when there
+    /// is in any case.
+    var writer: Int64?
 
     static let sql: SQL<Self> = """
-        WITH account AS (
-            SELECT a.account_id FROM saltern.accounts a WHERE a.account_id = \(\.accountID) FOR KEY SHARE OF a
-        ), noted AS (
-            INSERT INTO saltern.security_events
-                (account_id, occurred_at, event_id, kind, session_id, device_name, count, since)
-            SELECT a.account_id, \(\.now), \(\.id), \(\.kind.rawValue), \(\.sessionID), \(\.deviceName?.string),
-                \(\.count), \(\.since) FROM account a
-            RETURNING account_id
-        ), \(SecurityEventLimit.flushing("\(\.kind.rawValue)", of: "\(\.accountID)", after: "noted"))
-        SELECT count(*) FROM noted
+        MERGE INTO saltern.security_events n USING (
+            SELECT a.account_id FROM saltern.accounts a
+            WHERE a.account_id = \(\.accountID) AND (\(\.writer)::bigint IS NULL OR a.writer = \(\.writer))
+        ) o ON n.account_id = o.account_id AND n.occurred_at = \(\.now) AND n.event_id = \(\.id)
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, occurred_at, event_id, kind, session_id, device_name, count, since)
+            VALUES (o.account_id, \(\.now), \(\.id), \(\.kind.rawValue), \(\.sessionID), \(\.deviceName?.string),
+                \(\.count), \(\.since))
         """
+}
+
+/// Drops the oldest events of a kind beyond ``SecurityEventLimit``.
+struct DropOldEvents: Statement {
+    let accountID: AccountID
+    let kind: SecurityEvent.Kind
+
+    /// What follows an event.
+    init(after event: RecordSecurityEvent) { (accountID, kind) = (event.accountID, event.kind) }
+
+    static let sql: SQL<Self> = "\(SecurityEventLimit.dropping("\(\.kind.rawValue)", of: "\(\.accountID)"))"
+}
+
+extension Transaction {
+    /// Notes an event in the account's security log.
+    func note(_ event: RecordSecurityEvent) async throws(PostgresError) {
+        _ = try await execute(event, DropOldEvents(after: event))
+    }
 }

@@ -25,11 +25,11 @@ public struct AccountAdministration: Sendable {
     /// - Throws: ``AccountRefusal`` or a `PostgresError`; so do all the others.
     public func lock(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
-            let (locked, ended) = try await transaction.execute(
-                SetLock(accountID: account, lockedAt: signature.now),
-                RemoveAllSessions(accountID: account, exception: nil, now: signature.now))
+            let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
+            let (locked, _, ended) = try await transaction.execute(
+                SetLock(accountID: account, lockedAt: signature.now), NoteEnds(removal: removal), removal)
             guard !(locked.isEmpty && ended.isEmpty) else { return Outcome(accountID: account, isChanged: false) }
-            _ = try await transaction.execute(
+            try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .locked, now: signature.now))
             try await AccountShares.suspend(true, of: account, in: transaction)
             try await transaction.record(AppendAudit(signature, .accountLocked, account))
@@ -42,7 +42,7 @@ public struct AccountAdministration: Sendable {
         try await act(on: reference) { transaction, account in
             guard try await transaction.execute(SetLock(accountID: account, lockedAt: nil)).first != nil
             else { return Outcome(accountID: account, isChanged: false) }
-            _ = try await transaction.execute(
+            try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .unlocked, now: signature.now))
             try await AccountShares.suspend(false, of: account, in: transaction)
             try await transaction.record(AppendAudit(signature, .accountUnlocked, account))
@@ -53,11 +53,10 @@ public struct AccountAdministration: Sendable {
     /// Ends all sessions of an account.
     public func endSessions(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
-            let ended = try await transaction.execute(
-                RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
-            ).count
+            let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
+            let ended = try await transaction.execute(NoteEnds(removal: removal), removal).1.count
             guard ended > 0 else { return Outcome(accountID: account, isChanged: false) }
-            _ = try await transaction.execute(
+            try await transaction.note(
                 RecordSecurityEvent(
                     accountID: account, kind: .sessionsEnded, now: signature.now, count: Int64(ended)))
             try await transaction.record(
@@ -76,7 +75,7 @@ public struct AccountAdministration: Sendable {
                 throw AccountRefusal.noSuchPlan
             }
             guard let former, former != plan else { return Outcome(accountID: account, isChanged: false) }
-            _ = try await transaction.execute(
+            try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .planChanged, now: signature.now))
             try await transaction.record(
                 AppendAudit(signature, .planAssigned, account, detail: "plan \(plan), was \(former)"))

@@ -41,7 +41,7 @@ extension Transaction {
     /// Writes an event for each kind of failures. The account's row is locked.
     func note(_ tallies: [FailureTally], of accountID: AccountID, now: Timestamp) async throws(PostgresError) {
         for tally in FailureTally.sum(tallies) {
-            _ = try await execute(
+            try await note(
                 RecordSecurityEvent(
                     accountID: accountID, kind: tally.kind.event, now: now, count: tally.count, since: tally.since))
         }

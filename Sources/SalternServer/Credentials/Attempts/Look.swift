@@ -53,12 +53,21 @@ final class Look {
         return try await database.execute(statement, recording(kind), key: .counters(counter.subject)).0
     }
 
-    /// Sends two statements as ``send(_:isRight:kind:of:)`` does one. Returns the rows of the second.
-    func send<First: Statement, Second: Statement>(
-        _ first: First, _ second: Second, isRight: Bool, kind: FailureKind, of account: AccountID
-    ) async throws(PostgresError) -> [Second.Row] {
-        if isRight { return try await database.execute(first, second, holding(), key: .account(account)).1 }
-        return try await database.execute(first, second, recording(kind), key: .counters(counter.subject)).1
+    /// Opens the session of a recovery as ``send(_:isRight:kind:of:)`` sends a statement.
+    func open(_ opening: OpenRecoverySession) async throws(PostgresError) -> [OpenRecoverySession.Row] {
+        let account = opening.accountID
+        let lock = LockRecoveringAccount(accountID: account, isPermitted: opening.isPermitted)
+        let store = StoreRecoverySession(opening: opening)
+        let event = RecordSecurityEvent(
+            accountID: account, kind: .recoveryUsed, now: opening.now, sessionID: opening.sessionID,
+            deviceName: opening.deviceName, writer: opening.writer)
+        let drop = DropOldEvents(after: event)
+        if opening.isPermitted {
+            return try await database.execute(lock, opening, store, event, drop, holding(), key: .account(account)).1
+        }
+        return try await database.execute(
+            lock, opening, store, event, drop, recording(.recoveryKey), key: .counters(counter.subject)
+        ).1
     }
 
     /// Opens a session as ``send(_:isRight:kind:of:)`` sends a statement.

@@ -72,12 +72,13 @@ struct CredentialChange: Sendable {
     func apply(_ transaction: Transaction) async throws -> Outcome {
         let hadRecovery = try await new.requireKeyHolders(
             of: accountID, changesKeys: event == .rotationCommitted, transaction)
-        let (moved, ended) = try await transaction.execute(
+        let removal = RemoveAllSessions(
+            accountID: accountID, exception: restrictedUntil == nil ? tokenHash : nil, now: now)
+        let (moved, _, ended) = try await transaction.execute(
             MoveCredential(
                 accountID: accountID, credentialRevision: credentialRevision, userid: newUserid, keyring: new.keyring,
                 keyringRevision: new.keyringRevision),
-            RemoveAllSessions(
-                accountID: accountID, exception: restrictedUntil == nil ? tokenHash : nil, now: now))
+            NoteEnds(removal: removal), removal)
         guard let keyringRevision = moved.first else { throw CredentialProblem.keyringChanged }
         if let restrictedUntil {
             _ = try await transaction.execute(
@@ -87,7 +88,7 @@ struct CredentialChange: Sendable {
         }
         let hasRecovery = try await new.recovery.apply(
             transaction, to: accountID, hasRecovery: hadRecovery, now: now)
-        _ = try await transaction.execute(
+        try await transaction.note(
             RecordSecurityEvent(
                 accountID: accountID, kind: event, now: now, count: ended.isEmpty ? nil : Int64(ended.count)))
         try await transaction.endGeneration(subject, of: accountID, now: now)

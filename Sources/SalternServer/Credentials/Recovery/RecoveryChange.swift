@@ -41,9 +41,10 @@ enum RecoveryChange: Sendable {
             _ = try await transaction.execute(ReplaceRecoveryKeyring(accountID: accountID, keyring: keyring))
             return true
         case .removed:
+            let event = RecordSecurityEvent(accountID: accountID, kind: .recoveryRemoved, now: now)
             _ = try await transaction.execute(
-                DeleteRecovery(accountID: accountID), RemoveRestrictedSessions(accountID: accountID),
-                RecordSecurityEvent(accountID: accountID, kind: .recoveryRemoved, now: now))
+                DeleteRecovery(accountID: accountID), RemoveRestrictedSessions(accountID: accountID), event,
+                DropOldEvents(after: event))
             return false
         }
     }

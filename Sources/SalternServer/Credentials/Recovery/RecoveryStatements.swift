@@ -72,9 +72,9 @@ struct LockRecoveringAccount: Statement {
         """
 }
 
-/// Opens the restricted session of a recovery in place of an earlier one, and tells the account's owner; no row when the
-/// key was wrong or is not the account's any more, or the account is locked. Sent after ``LockRecoveringAccount``, so
-/// that its snapshot shows what the change before it left.
+/// Uses a recovery key for a restricted session, and removes an earlier one; no row when the key was wrong or is not the
+/// account's any more, or the account is locked. Sent after ``LockRecoveringAccount``, so that its snapshot shows what the
+/// change before it left. ``StoreRecoverySession``, an event for the account's owner and ``DropOldEvents`` follow.
 struct OpenRecoverySession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -86,7 +86,8 @@ struct OpenRecoverySession: Statement {
     let isPermitted: Bool
     /// What it was compared with.
     let verifier: Verifier
-    let eventID = SecurityEventID.random()
+    /// Noted in the account's row, so that what follows knows whether this was done.
+    let writer = Int64.random(in: .min ... .max)
 
     struct Row: Sendable {
         /// Sealed under the recovery key.
@@ -103,20 +104,33 @@ struct OpenRecoverySession: Statement {
                 AND r.verifier = \(\.verifier) AND a.locked_at IS NULL
         ), replaced AS (
             DELETE FROM saltern.sessions s USING recovery r WHERE s.account_id = \(\.accountID) AND s.restricted
-        ), opened AS (
-            INSERT INTO saltern.sessions
-                (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at, restricted)
-            SELECT r.account_id, \(\.tokenHash), \(\.sessionID), \(\.deviceName?.string), \(\.now), \(\.now),
-                \(\.expiresAt), true FROM recovery r
         ), used AS (
             UPDATE saltern.recoveries u SET last_used_at = \(\.now) FROM recovery r WHERE u.account_id = \(\.accountID)
-        ), \(SecurityEventLimit.noting(
-            .recoveryUsed, of: "\(\.accountID)", when: "recovery", at: "\(\.now)", id: "\(\.eventID)",
-            session: "\(\.sessionID)", deviceName: "\(\.deviceName?.string)"))
+        ), told AS (
+            UPDATE saltern.accounts t SET writer = \(\.writer) FROM recovery r WHERE t.account_id = \(\.accountID)
+        )
         SELECT r.keyring, r.revision FROM recovery r
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Stores the session that ``OpenRecoverySession`` opens, and nothing when it opens none.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct StoreRecoverySession: Statement {
+    let opening: OpenRecoverySession
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.sessions n USING (
+            SELECT a.account_id FROM saltern.accounts a
+            WHERE a.account_id = \(\.opening.accountID) AND a.writer = \(\.opening.writer)
+        ) s ON n.account_id = s.account_id AND n.token_hash = \(\.opening.tokenHash)
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at, restricted)
+            VALUES (s.account_id, \(\.opening.tokenHash), \(\.opening.sessionID), \(\.opening.deviceName?.string),
+                \(\.opening.now), \(\.opening.now), \(\.opening.expiresAt), true)
+        """
 }
 
 /// Notes which restricted session has set the credential that is now in force, for as long as that session would have

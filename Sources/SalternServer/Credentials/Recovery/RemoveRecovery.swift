@@ -8,9 +8,9 @@ struct RemoveRecovery: AccountEndpoint {
         try await authorization.change(as: proven) { transaction in
             let removed = try await transaction.execute(DeleteRecovery(accountID: proven.accountID))
             if removed.isEmpty { throw Problem.notFound }
+            let event = RecordSecurityEvent(accountID: proven.accountID, kind: .recoveryRemoved, now: proven.now)
             _ = try await transaction.execute(
-                RemoveRestrictedSessions(accountID: proven.accountID),
-                RecordSecurityEvent(accountID: proven.accountID, kind: .recoveryRemoved, now: proven.now))
+                RemoveRestrictedSessions(accountID: proven.accountID), event, DropOldEvents(after: event))
         }
         return .noContent
     }

@@ -49,9 +49,9 @@ struct SetRecovery: AccountEndpoint {
             let present = try await transaction.execute(findHolders).first?.keyringRevision
             let written = try await body.replaceAccountKeyring(transaction, proven.caller)
             if try await transaction.execute(write).isEmpty { return written?.revision ?? present }
+            let event = RecordSecurityEvent(accountID: proven.accountID, kind: .recoverySet, now: proven.now)
             _ = try await transaction.execute(
-                RemoveRestrictedSessions(accountID: proven.accountID),
-                RecordSecurityEvent(accountID: proven.accountID, kind: .recoverySet, now: proven.now))
+                RemoveRestrictedSessions(accountID: proven.accountID), event, DropOldEvents(after: event))
             if let written, written.outcome != .unchanged { return written.revision }
             return try await body.moveKeyring(transaction, from: present, of: proven.accountID)
         }

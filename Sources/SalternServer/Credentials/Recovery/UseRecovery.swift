@@ -65,13 +65,11 @@ struct UseRecovery: OpenEndpoint {
         let isRightKey = verifier == stored ?? decoyVerifier
         let isPermitted = isRightKey && stored != nil && look.login != nil
         let session = NewSession(accountID: accountID, now: look.now, policy: sessions)
-        let rows = try await look.send(
-            LockRecoveringAccount(accountID: accountID, isPermitted: isPermitted),
-            OpenRecoverySession(
-                accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-                deviceName: body.device.name, now: look.now, expiresAt: session.expiresAt, isPermitted: isPermitted,
-                verifier: verifier),
-            isRight: isPermitted, kind: .recoveryKey, of: accountID)
+        let opening = OpenRecoverySession(
+            accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
+            deviceName: body.device.name, now: look.now, expiresAt: session.expiresAt, isPermitted: isPermitted,
+            verifier: verifier)
+        let rows = try await look.open(opening)
         guard let login = look.login, isPermitted, let recovery = rows.first else {
             return .wrong(.recoveryKey, WrongCredentials())
         }

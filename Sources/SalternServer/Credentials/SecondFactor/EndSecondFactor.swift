@@ -9,7 +9,7 @@ struct EndSecondFactor: AccountEndpoint {
         try await authorization.change(as: proven) { transaction in
             let removed = try await transaction.execute(RemoveSecondFactor(accountID: proven.accountID))
             guard removed.first == true else { return }
-            _ = try await transaction.execute(
+            try await transaction.note(
                 RecordSecurityEvent(accountID: proven.accountID, kind: .totpDisabled, now: proven.now))
         }
         return .noContent

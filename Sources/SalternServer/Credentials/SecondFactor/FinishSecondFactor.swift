@@ -26,9 +26,15 @@ struct FinishSecondFactor: AccountEndpoint {
             return .right(step)
         }
         let codes = SecondFactorRecoveryCode.randomSet()
+        let confirmation = ConfirmSecondFactor(enrolledAt: found.factor.enrolledAt, step: step)
+        let event = RecordSecurityEvent(
+            accountID: account, kind: .totpEnabled, now: authorization.now, writer: confirmation.writer)
         let confirmed = try await authorization.write(
-            ConfirmSecondFactor(
-                enrolledAt: found.factor.enrolledAt, step: step, codes: codes.map { $0.hash(for: account) }))
+            confirmation,
+            followedBy: StoreFirstCodes(
+                confirmation: confirmation, accountID: account, codes: codes.map { $0.hash(for: account) }),
+            event, DropOldEvents(after: event)
+        ).first
         // Somebody else was faster with the same code, or with another secret.
         guard !confirmed.isEmpty else { throw SecondFactorProblem.nothingPending }
         return .recoveryCodes(codes)

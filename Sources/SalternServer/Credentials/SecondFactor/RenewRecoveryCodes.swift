@@ -8,10 +8,11 @@ struct RenewRecoveryCodes: AccountEndpoint {
         let account = proven.accountID
         let codes = SecondFactorRecoveryCode.randomSet()
         try await authorization.change(as: proven) { transaction in
-            let (_, stored, _) = try await transaction.execute(
+            let event = RecordSecurityEvent(accountID: account, kind: .totpCodesRenewed, now: proven.now)
+            let (_, stored, _, _) = try await transaction.execute(
                 RemoveSecondFactorCodes(accountID: account),
-                InsertSecondFactorCodes(accountID: account, codes: codes.map { $0.hash(for: account) }),
-                RecordSecurityEvent(accountID: account, kind: .totpCodesRenewed, now: proven.now))
+                InsertSecondFactorCodes(accountID: account, codes: codes.map { $0.hash(for: account) }), event,
+                DropOldEvents(after: event))
             guard !stored.isEmpty else { throw SecondFactorProblem.isNotEnabled }
         }
         return .recoveryCodes(codes)

@@ -29,7 +29,7 @@ public struct SecondFactorAdministration {
             guard try await transaction.execute(RemoveSecondFactor(accountID: account)).first != nil else {
                 throw Refusal.noSecondFactor
             }
-            _ = try await transaction.execute(
+            try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .totpDisabled, now: now))
             try await transaction.record(
                 AppendAudit(actor: actor, action: .secondFactorRemoved, targetAccount: account, now: now))

@@ -33,19 +33,38 @@ struct SecondFactorCheck: Sendable {
         }
     }
 
-    /// Uses up the code; nil when it is wrong, was used, or belongs to another secret.
+    /// Uses up the code and opens the session; nil when the code is wrong, was used, or belongs to another secret.
     private func use(
         _ code: SecondFactorCode, _ factor: StoredSecondFactor, _ opening: OpenSession, _ transaction: Transaction
     ) async throws -> OpenSession.Row? {
+        let opened: OpenSession.Row?
         switch code {
         case .recovery(let code):
             let hash = code.hash(for: opening.accountID)
-            return try await transaction.execute(OpenSessionWithRecoveryCode(opening: opening, codeHash: hash)).first
+            opened = try await transaction.execute(OpenSessionWithRecoveryCode(opening: opening, codeHash: hash)).first
+            if opened != nil {
+                let event = RecordSecurityEvent(
+                    accountID: opening.accountID, kind: .totpCodeUsed, now: opening.now,
+                    sessionID: opening.sessionID, deviceName: opening.deviceName)
+                transaction.executeWithNext(event)
+                transaction.executeWithNext(DropOldEvents(after: event))
+            }
         case .oneTime(let code):
             let passwords = try factor.passwords(of: opening.accountID, masterKey)
             guard let step = passwords.step(of: code, at: opening.now, after: factor.lastStep) else { return nil }
             let statement = OpenSessionWithOneTimeCode(opening: opening, enrolledAt: factor.enrolledAt, step: step)
-            return try await transaction.execute(statement).first
+            opened = try await transaction.execute(statement).first
         }
+        if opened != nil { transaction.executeWithNext(InsertSession(opening)) }
+        return opened
+    }
+}
+
+extension InsertSession {
+    /// The session that a log-in opens.
+    fileprivate init(_ opening: OpenSession) {
+        self.init(
+            accountID: opening.accountID, tokenHash: opening.tokenHash, sessionID: opening.sessionID,
+            deviceName: opening.deviceName, now: opening.now, expiresAt: opening.expiresAt)
     }
 }

@@ -1,6 +1,7 @@
 internal import Postgres
 
-/// Opens a session like ``OpenSession`` and uses up a one-time password, both or neither.
+/// Uses up a one-time password for what ``OpenSession`` opens. When it has a row, the session is stored in the same
+/// transaction (``InsertSession``).
 ///
 /// Of those who come with the same code, all wait for the first one's row, and then find that the step is not a later one
 /// any more.
@@ -18,8 +19,6 @@ struct OpenSessionWithOneTimeCode: Statement {
                 AND f.created_at = \(\.enrolledAt)
                 AND f.last_step < \(\.step)
             RETURNING f.account_id
-        ), opened AS (
-            \(OpenSession.insertion, of: \.opening) JOIN used u ON u.account_id = a.account_id
         )
         SELECT \(OpenSession.columns) FROM account a JOIN used u ON u.account_id = a.account_id
         """
@@ -29,23 +28,18 @@ struct OpenSessionWithOneTimeCode: Statement {
     }
 }
 
-/// Opens a session like ``OpenSession`` and uses up a recovery code of the second factor, both or neither, and records
-/// that one was used.
+/// Uses up a recovery code of the second factor for what ``OpenSession`` opens. When it has a row, the session is stored in
+/// the same transaction (``InsertSession``), and an event that one was used.
 struct OpenSessionWithRecoveryCode: Statement {
     let opening: OpenSession
     let codeHash: SecondFactorRecoveryCodeHash
-    let eventID = SecurityEventID.random()
 
     static let sql: SQL<Self> = """
         WITH \(OpenSession.account, of: \.opening), used AS (
             DELETE FROM saltern.second_factor_codes c USING account a
             WHERE c.account_id = \(\.opening.accountID) AND c.code_hash = \(\.codeHash) AND a.sealed_secret IS NOT NULL
             RETURNING c.account_id
-        ), opened AS (
-            \(OpenSession.insertion, of: \.opening) JOIN used u ON u.account_id = a.account_id
-        ), \(SecurityEventLimit.noting(
-            .totpCodeUsed, of: "\(\.opening.accountID)", when: "used", at: "\(\.opening.now)", id: "\(\.eventID)",
-            session: "\(\.opening.sessionID)", deviceName: "\(\.opening.deviceName?.string)"))
+        )
         SELECT \(OpenSession.columns) FROM account a JOIN used u ON u.account_id = a.account_id
         """
 

@@ -38,16 +38,16 @@ struct EnrolSecondFactor: Statement {
         """
 }
 
-/// Makes the secret count that waits, uses up the code that was shown for it, and stores the recovery codes; no row when
-/// it waits no more, or another one does.
+/// Makes the secret count that waits, and uses up the code that was shown for it; no row when it waits no more, or another
+/// one does. ``StoreFirstCodes``, an event and ``DropOldEvents`` follow.
 struct ConfirmSecondFactor: AccountWrite {
     typealias Row = AccountID
 
     /// When the secret was made whose code was shown.
     let enrolledAt: Timestamp
     let step: Int64
-    let codes: [SecondFactorRecoveryCodeHash]
-    let eventID = SecurityEventID.random()
+    /// Noted in the account's row, so that what follows knows whether this was done.
+    let writer = Int64.random(in: .min ... .max)
 
     static let needsLease = true
     static let sql: CallerSQL<Self> = """
@@ -56,12 +56,25 @@ struct ConfirmSecondFactor: AccountWrite {
             WHERE f.account_id = \(.account) AND f.confirmed_at IS NULL AND f.created_at = \(\.enrolledAt)
                 AND \(Caller.hasLiveSession)
             RETURNING f.account_id
-        ), coded AS (
-            INSERT INTO saltern.second_factor_codes (account_id, code_hash)
-            SELECT c.account_id, h.code_hash FROM confirmed c CROSS JOIN unnest(\(\.codes)::bytea[]) AS h (code_hash)
-        ), \(SecurityEventLimit.noting(
-            .totpEnabled, of: "\(.account)", when: "confirmed", at: "\(.now)", id: "\(\.eventID)"))
-        SELECT c.account_id FROM confirmed c
+        )
+        UPDATE saltern.accounts a SET writer = \(\.writer) FROM confirmed c WHERE a.account_id = \(.account)
+        RETURNING a.account_id
+        """
+}
+
+/// Stores the recovery codes that come with a second factor, when ``ConfirmSecondFactor`` has made it count.
+struct StoreFirstCodes: Statement {
+    let confirmation: ConfirmSecondFactor
+    let accountID: AccountID
+    let codes: [SecondFactorRecoveryCodeHash]
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.second_factor_codes c USING (
+            SELECT a.account_id, h.code_hash
+            FROM saltern.accounts a CROSS JOIN unnest(\(\.codes)::bytea[]) AS h (code_hash)
+            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.confirmation.writer)
+        ) n ON c.account_id = n.account_id AND c.code_hash = n.code_hash
+        WHEN NOT MATCHED THEN INSERT (account_id, code_hash) VALUES (n.account_id, n.code_hash)
         """
 }
 

@@ -3,7 +3,7 @@ internal import HTTPCore
 /// `DELETE /v1/sessions/current`: ends the session that asks.
 struct EndCurrentSession: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        _ = try await authorization.write(RemoveCurrentSession())
+        _ = try await authorization.end(RemoveCurrentSession())
         return .noContent
     }
 }

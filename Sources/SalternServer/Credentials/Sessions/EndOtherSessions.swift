@@ -13,8 +13,10 @@ struct EndOtherSessions: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let (caller, subjects) = (authorization.caller, attempts.subjects)
         let (ended, device) = try await authorization.transaction { transaction in
-            let (ended, userids) = try await transaction.execute(
-                Guarded(caller: caller, write: RemoveOtherSessions()),
+            let removal = RemoveOtherSessions()
+            let (_, ended, userids) = try await transaction.execute(
+                Guarded(caller: caller, write: NoteCallersEnds(removal: removal)),
+                Guarded(caller: caller, write: removal),
                 Owned(accountID: caller.accountID, read: FindUserid()))
             guard let userid = userids.first else { throw Unauthenticated() }
             try await transaction.endGeneration(subjects.userid(userid), of: caller.accountID, now: caller.now)

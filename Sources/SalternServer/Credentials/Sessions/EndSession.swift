@@ -4,7 +4,7 @@ internal import HTTPCore
 struct EndSession: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: SessionID = try request.parameters.require("id")
-        guard try await !authorization.write(RemoveSession(id: id)).isEmpty else { throw Problem.notFound }
+        guard try await !authorization.end(RemoveSession(id: id)).isEmpty else { throw Problem.notFound }
         return .noContent
     }
 }

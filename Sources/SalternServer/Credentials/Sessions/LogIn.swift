@@ -115,12 +115,11 @@ struct LogIn: OpenEndpoint {
         // What is opened is counted when it was opened before.
         let others = duty == .after ? count.live - 1 : count.live
         if count.stored > count.live || others >= count.limit {
+            let removal = TrimSessions(
+                accountID: id, now: opening.now, idleSince: opening.idleSince, tokenHash: opening.tokenHash,
+                otherSessions: max(count.limit - 1, 0))
             _ = try await database.execute(
-                LockAccount(accountID: id),
-                TrimSessions(
-                    accountID: id, now: opening.now, idleSince: opening.idleSince, tokenHash: opening.tokenHash,
-                    otherSessions: max(count.limit - 1, 0)),
-                key: .account(id))
+                LockAccount(accountID: id), NoteEnds(removal: removal), removal, key: .account(id))
         }
         tally.counted(id, before: duty == .before)
     }

@@ -38,14 +38,6 @@ struct OpenSession: Statement {
         )
         """
 
-    /// The session, of the account `a`.
-    static let insertion: SQL<Self> = """
-        INSERT INTO saltern.sessions
-            (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
-        SELECT a.account_id, \(\.tokenHash), \(\.sessionID), \(\.deviceName?.string), \(\.now), \(\.now),
-            \(\.expiresAt) FROM account a
-        """
-
     /// What ``decode(_:)`` reads, of the account `a`.
     static let columns: SQLFragment =
         "a.keyring, a.keyring_revision, a.sealed_secret, a.created_at, a.last_step"

@@ -1,50 +1,103 @@
 internal import Postgres
 
-/// The part that all statements which end sessions have in common: what ends is noted in the account's security log,
-/// with the device's name and when the session began, because its row is its only other record.
+// What ends is noted in the account's security log, with the device's name and when the session began, because its row is
+// its only other record. Each end of sessions is two statements: the first writes the events of those that are to end, the
+// second removes what has an event, so that nothing ends unnoted. (One statement that removes and notes would take several
+// steps on a cluster.)
+
+/// The end of sessions, told in both of its statements.
 enum SessionEnd {
-    /// `WITH ended AS (…), noted AS (…), flushed AS (…)`.
+    /// The statement that notes which sessions end, but for those that a recovery has opened.
     ///
     /// - Parameters:
     ///   - condition: Which sessions `s` end.
     ///   - account: Whose.
-    ///   - moment: When the session `e` ended, which may have been before the row is removed.
-    static func sql<Root, Context>(
+    ///   - moment: When the session `s` ended, which may have been before the row is removed.
+    static func noting<Root, Context>(
         _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
         at moment: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
         """
-        WITH ended AS (
-            DELETE FROM saltern.sessions s WHERE s.account_id = \(account) AND \(condition)
-            RETURNING s.account_id, s.token_hash, s.session_id, s.device_name, s.created_at, s.last_used_at,
-                s.expires_at, s.restricted
-        ), noted AS (
-            INSERT INTO saltern.security_events
-                (account_id, occurred_at, event_id, kind, session_id, device_name, since)
-            SELECT e.account_id, \(moment), e.session_id, \(SecurityEvent.Kind.sessionEnded), e.session_id,
-                e.device_name, e.created_at
-            FROM ended e WHERE NOT e.restricted
-            ORDER BY 2 DESC LIMIT \(SecurityEventLimit.perKind)
-            RETURNING account_id
-        ), \(SecurityEventLimit.flushing("\(SecurityEvent.Kind.sessionEnded)", of: account, after: "noted"))
+        MERGE INTO saltern.security_events n USING (
+            SELECT s.account_id, s.session_id, s.device_name, s.created_at, \(moment)::timestamptz AS ended_at
+            FROM saltern.sessions s WHERE s.account_id = \(account) AND NOT s.restricted AND \(condition)
+        ) e ON n.account_id = e.account_id AND n.occurred_at = e.ended_at AND n.event_id = e.session_id
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, occurred_at, event_id, kind, session_id, device_name, since)
+            VALUES (e.account_id, e.ended_at, e.session_id, \(SecurityEvent.Kind.sessionEnded), e.session_id,
+                e.device_name, e.created_at)
         """
     }
 
-    /// The moment at which a session ended that may have run out by itself.
+    /// The statement that removes them; what comes behind it is what it returns of them, of the alias `s`.
+    ///
+    /// - Parameters:
+    ///   - condition: Which sessions `s` end. It may be true of more than those that were noted.
+    ///   - moment: What they were noted with; nil when the use of a session may have changed it since.
+    static func removing<Root, Context>(
+        _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
+        at moment: SQLTemplate<Root, Context>?
+    ) -> SQLTemplate<Root, Context> {
+        let time: SQLTemplate<Root, Context> =
+            if let moment { "n.occurred_at = \(moment)" } else { "n.kind = \(SecurityEvent.Kind.sessionEnded) AND n.kind > ''" }
+        return """
+            WITH dropped AS (
+                \(SecurityEventLimit.dropping("\(SecurityEvent.Kind.sessionEnded)", of: account))
+            )
+            DELETE FROM saltern.sessions s
+            WHERE s.account_id = \(account) AND \(condition) AND (s.restricted OR EXISTS (
+                SELECT FROM saltern.security_events n
+                WHERE n.account_id = \(account) AND \(time) AND n.event_id = s.session_id))
+            """
+    }
+
+    /// The moment at which a session `s` ended that may have run out by itself. (To the planner of a cluster, sums with time
+    /// zones are something that another node may see differently.)
     /// - Parameters:
     ///   - now: The time.
     ///   - idleSince: The time less the idle timeout.
     static func moment<Root, Context>(
         now: SQLTemplate<Root, Context>, idleSince: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
-        "LEAST(\(now), e.expires_at, e.last_used_at + (\(now)::timestamptz - \(idleSince)::timestamptz))"
+        """
+        LEAST(\(now), s.expires_at, ((s.last_used_at AT TIME ZONE 'UTC')
+            + (\(now)::timestamptz - \(idleSince)::timestamptz)) AT TIME ZONE 'UTC')
+        """
     }
+}
+
+/// Which sessions a statement removes that is sent behind ``NoteEnds``.
+protocol SessionRemoval: Statement {
+    /// The statement that notes them.
+    static var noting: SQL<Self> { get }
+}
+
+/// Notes the ends of the sessions that `removal` removes, in the same transaction, under the lock of the account's row.
+struct NoteEnds<Removal: SessionRemoval>: Statement {
+    let removal: Removal
+
+    static var sql: SQL<Self> { "\(Removal.noting, of: \.removal)" }
+}
+
+/// The same for the caller's account.
+protocol CallersSessionRemoval: AccountWrite {
+    /// The statement that notes them.
+    static var noting: CallerSQL<Self> { get }
+}
+
+/// Notes the ends of the sessions that `removal` removes, in the same transaction.
+struct NoteCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
+    typealias Row = ChangedRows
+
+    let removal: Removal
+
+    static var sql: CallerSQL<Self> { "\(Removal.noting, of: \.removal)" }
 }
 
 /// Removes the account's sessions that have ended, and of the others the least recently used that are more than the
 /// plan allows: whoever has the right key always gets in, and no list of forgotten devices keeps a person out. Sent after
 /// ``LockAccount``.
-struct TrimSessions: Statement {
+struct TrimSessions: SessionRemoval {
     typealias Row = SessionID
 
     let accountID: AccountID
@@ -55,65 +108,71 @@ struct TrimSessions: Statement {
     /// How many others stay.
     let otherSessions: Int64
 
-    static let sql: SQL<Self> = """
-        \(SessionEnd.sql(
-            excess, of: "\(\.accountID)", at: SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)")))
-        SELECT e.session_id FROM ended e
+    static let noting: SQL<Self> = SessionEnd.noting(
         """
-    private static let excess: SQL<Self> = """
-        s.token_hash <> \(\.tokenHash) AND (s.expires_at <= \(\.now) OR s.last_used_at <= \(\.idleSince)
-            OR s.token_hash IN (
+        s.token_hash <> \(\.tokenHash) AND (\(hasEnded) OR s.token_hash IN (
             SELECT o.token_hash FROM saltern.sessions o
             WHERE o.account_id = \(\.accountID) AND o.token_hash <> \(\.tokenHash)
                 AND \(SessionLiveness.isLive("o", at: "\(\.now)", idleSince: "\(\.idleSince)"))
             ORDER BY o.last_used_at DESC, o.token_hash OFFSET \(\.otherSessions)))
+        """, of: "\(\.accountID)", at: SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)"))
+    /// Which are used longest ago may have changed since some were noted; these go.
+    static let sql: SQL<Self> = """
+        \(SessionEnd.removing(
+            "s.token_hash <> \(\.tokenHash) AND (NOT s.restricted OR \(hasEnded))", of: "\(\.accountID)", at: nil))
+        RETURNING s.session_id
         """
+    private static let hasEnded: SQL<Self> = "(s.expires_at <= \(\.now) OR s.last_used_at <= \(\.idleSince))"
 }
 
 /// Ends one session of the account; one row when there was such a live one.
 ///
 /// Like every end of a session it queues with the account's writes: when it is told, no write of that session is under
 /// way any more.
-struct RemoveSession: AccountWrite {
+struct RemoveSession: CallersSessionRemoval {
     typealias Row = SessionID
 
     let id: SessionID
 
+    static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
     static let sql: CallerSQL<Self> = """
-        \(SessionEnd.sql(live, of: "\(.account)", at: "\(.now)"))
-        SELECT e.session_id FROM ended e
+        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)"))
+        RETURNING s.session_id
         """
-    private static let live: CallerSQL<Self> = """
+    private static let isMeant: CallerSQL<Self> = """
         s.session_id = \(\.id) AND \(SessionLiveness.hasNotEnded("s", at: "\(.now)", idleSince: "\(.idleSince)"))
             AND \(Caller.hasLiveSession)
         """
 }
 
 /// Ends every session of the account but the caller's.
-struct RemoveOtherSessions: AccountWrite {
+struct RemoveOtherSessions: CallersSessionRemoval {
     /// Whether it was a live session that its owner knows of, and not one that a recovery opened.
     typealias Row = Bool
 
+    static let noting: CallerSQL<Self> = SessionEnd.noting(
+        isMeant, of: "\(.account)", at: SessionEnd.moment(now: "\(.now)", idleSince: "\(.idleSince)"))
     static let sql: CallerSQL<Self> = """
-        \(SessionEnd.sql(
-            "s.token_hash <> \(.token) AND \(Caller.hasLiveSession)", of: "\(.account)",
-            at: SessionEnd.moment(now: "\(.now)", idleSince: "\(.idleSince)")))
-        SELECT \(SessionLiveness.isLive("e", at: "\(.now)", idleSince: "\(.idleSince)")) FROM ended e
+        \(SessionEnd.removing(isMeant, of: "\(.account)", at: nil))
+        RETURNING \(SessionLiveness.isLive("s", at: "\(.now)", idleSince: "\(.idleSince)"))
         """
+    private static let isMeant: CallerSQL<Self> = "s.token_hash <> \(.token) AND \(Caller.hasLiveSession)"
 }
 
 /// Ends the caller's session.
-struct RemoveCurrentSession: AccountWrite {
+struct RemoveCurrentSession: CallersSessionRemoval {
     typealias Row = SessionID
 
+    static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
     static let sql: CallerSQL<Self> = """
-        \(SessionEnd.sql("s.token_hash = \(.token) AND \(Caller.hasLiveSession)", of: "\(.account)", at: "\(.now)"))
-        SELECT e.session_id FROM ended e
+        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)"))
+        RETURNING s.session_id
         """
+    private static let isMeant: CallerSQL<Self> = "s.token_hash = \(.token) AND \(Caller.hasLiveSession)"
 }
 
 /// Ends all sessions of an account, or all but one, on every node at once; a row for each.
-struct RemoveAllSessions: Statement {
+struct RemoveAllSessions: SessionRemoval {
     typealias Row = SessionID
 
     let accountID: AccountID
@@ -121,10 +180,11 @@ struct RemoveAllSessions: Statement {
     let exception: TokenHash?
     let now: Timestamp
 
+    static let noting: SQL<Self> = SessionEnd.noting(isMeant, of: "\(\.accountID)", at: moment)
     static let sql: SQL<Self> = """
-        \(SessionEnd.sql(
-            "s.token_hash IS DISTINCT FROM \(\.exception)", of: "\(\.accountID)",
-            at: "LEAST(\(\.now), e.expires_at)"))
-        SELECT e.session_id FROM ended e
+        \(SessionEnd.removing(isMeant, of: "\(\.accountID)", at: moment))
+        RETURNING s.session_id
         """
+    private static let isMeant: SQL<Self> = "s.token_hash IS DISTINCT FROM \(\.exception)"
+    private static let moment: SQL<Self> = "LEAST(\(\.now), s.expires_at)"
 }

@@ -1,11 +1,20 @@
 internal import Postgres
 
-/// Leaves a tombstone in place of an item: takes the account's next revision, puts the content where it can be restored
-/// and lowers the counters, all at once. What is kept beyond the budget of ``DeletedContent`` goes, the oldest first, and
-/// so do tombstones beyond ``TombstoneLimit``.
+/// A deletion of an item, first of three: decides, takes the account's next revision and lowers the counters. What is kept
+/// beyond the budget of ``DeletedContent`` goes, the oldest first, and so do tombstones beyond ``TombstoneLimit``.
+/// ``KeepContent`` puts the content where it can be restored, ``LeaveTombstone`` leaves a tombstone in place of the item.
 struct BuryItem: AccountWrite {
     let id: ItemID
     let precondition: Precondition
+    let writer = Writer()
+
+    /// Numbers of which one is noted in the account's row, so that what follows knows what was decided: ``first`` when
+    /// nothing of the item is kept, and otherwise one more than the days for which it is.
+    struct Writer: Sendable {
+        let first = Int64.random(in: .min >> 12 ... .max >> 12) << 12
+        /// Plans have ten years at most.
+        fileprivate var last: Int64 { first + 4_095 }
+    }
 
     struct Row: Sendable {
         /// What is to be kept has too little room, and nothing was changed.
@@ -39,37 +48,86 @@ struct BuryItem: AccountWrite {
         counted AS (
             UPDATE saltern.accounts a
             SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count - 1,
-                item_bytes = a.item_bytes - l.bytes,
+                item_bytes = a.item_bytes - s.bytes,
                 tombstone_count = greatest(a.tombstone_count + 1 - g.number, 0),
                 purged_revision = greatest(a.purged_revision, g.highest),
-                kept_count = greatest(r.number - y.number, 0), kept_bytes = greatest(r.bytes - y.bytes, 0)
-            FROM leaving l CROSS JOIN room r CROSS JOIN ready y CROSS JOIN purge g CROSS JOIN account o
+                kept_count = greatest(r.number - y.number, 0), kept_bytes = greatest(r.bytes - y.bytes, 0),
+                writer = \(\.writer.first)::bigint + CASE WHEN s.is_kept THEN 1 + o.deleted_days ELSE 0 END
+            FROM account o CROSS JOIN sized s CROSS JOIN room r CROSS JOIN ready y CROSS JOIN purge g
             WHERE a.account_id = \(.account) AND y.is_ready
-            RETURNING a.account_id, a.revision, o.deleted_days
-        ), \(DeletedContent.keeping(when: "counted")), buried AS (
-            UPDATE saltern.items i
-            SET revision = n.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
-                updated_at = \(.now)
-            FROM counted n
-            WHERE i.account_id = \(.account) AND i.item_id = \(\.id)
-            RETURNING i.account_id, i.revision, i.updated_at
-        )
+            RETURNING a.account_id, a.revision
+        ), \(DeletedContent.forgetting(when: "counted"))
         SELECT NOT y.is_ready, r.number - a.kept_count, r.bytes - a.kept_bytes,
             (SELECT \(.now) + make_interval(days => a.deleted_days) FROM sized s WHERE s.is_kept),
             d.outcome, 0::bigint, 0::bigint, d.revision IS NOT NULL,
-            \(\.id)::uuid, coalesce(b.revision, d.revision), d.collection, d.created_at, coalesce(b.updated_at,
-                d.updated_at),
+            \(\.id)::uuid, coalesce(n.revision, d.revision), d.collection, d.created_at,
+            CASE WHEN n.revision IS NULL THEN d.updated_at ELSE \(.now) END,
             CASE WHEN d.outcome = 'precondition_failed' THEN d.format END,
             CASE WHEN d.outcome = 'precondition_failed' THEN d.iterations END,
             \(ItemInParts.sealedColumns("d", when: "d.outcome = 'precondition_failed'"))
         FROM decision d CROSS JOIN account a CROSS JOIN room r CROSS JOIN ready y
-        LEFT JOIN buried b ON b.account_id = d.account_id
+        LEFT JOIN counted n ON n.account_id = d.account_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
             neededRoom: try NeededRoom(row: &row), restorableUntil: try row.next(), change: try ItemChange(row: &row))
     }
+}
+
+/// Puts what an item holds where it can be restored, in the place of what is kept of an earlier one, when ``BuryItem`` or
+/// ``BuryOneItem`` has decided to.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster; and the days come
+/// from the account's row, because a `MERGE` that asks for the plan would be carried out on the node that is asked.
+struct KeepContent: Statement {
+    let burial: BuryItem
+    let accountID: AccountID
+    let now: Timestamp
+
+    /// The content does not come from the client.
+    var bytesInGroup: Int? { 128 }
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.deleted_contents k USING (
+            SELECT i.account_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at,
+                (\(\.now)::timestamptz AT TIME ZONE 'UTC'
+                    + make_interval(days => (a.writer - \(\.burial.writer.first) - 1)::integer)) AT TIME ZONE 'UTC'
+                    AS expires_at
+            FROM saltern.accounts a JOIN saltern.items i
+                ON i.account_id = a.account_id AND i.account_id = \(\.accountID) AND i.item_id = \(\.burial.id)
+            WHERE a.account_id = \(\.accountID) AND a.writer > \(\.burial.writer.first)
+                AND a.writer <= \(\.burial.writer.last)
+        ) n ON k.account_id = n.account_id AND k.item_id = \(\.burial.id)
+        WHEN MATCHED THEN UPDATE
+            SET collection = n.collection, format = n.format, iterations = n.iterations, title = n.title,
+                body = n.body, created_at = n.created_at, expires_at = n.expires_at
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, item_id, collection, format, iterations, title, body, created_at, expires_at)
+            VALUES (n.account_id, \(\.burial.id), n.collection, n.format, n.iterations, n.title, n.body,
+                n.created_at, n.expires_at)
+        """
+}
+
+/// Makes a tombstone of an item whose deletion ``BuryItem`` or ``BuryOneItem`` has counted. Sent after ``KeepContent``.
+struct LeaveTombstone: Statement {
+    typealias Row = ItemHeader
+
+    let burial: BuryItem
+    let accountID: AccountID
+    let now: Timestamp
+
+    var bytesInGroup: Int? { 128 }
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.items i
+        SET revision = a.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
+            updated_at = \(\.now)
+        FROM saltern.accounts a
+        WHERE a.account_id = \(\.accountID) AND a.writer BETWEEN \(\.burial.writer.first) AND \(\.burial.writer.last)
+            AND i.account_id = \(\.accountID) AND i.item_id = \(\.burial.id)
+        RETURNING \(ItemHeader.columns)
+        """
 }
 
 /// How much more is to be kept of deleted items than there is room for after the few drops of one statement.

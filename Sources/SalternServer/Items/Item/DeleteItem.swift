@@ -1,4 +1,5 @@
 internal import HTTPCore
+internal import Postgres
 
 /// `DELETE /v1/items/{id}`: leaves a tombstone, which still syncs.
 struct DeleteItem: AccountEndpoint {
@@ -6,26 +7,37 @@ struct DeleteItem: AccountEndpoint {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: false)
         let burial = BuryItem(id: id, precondition: precondition)
-        if let buried = try await authorization.writeOnShortPath(BuryOneItem(burial: burial)).first {
-            return .json { writer in
-                writer.object { writer in
-                    buried.header.write(isDeleted: true, to: &writer)
-                    writer.member("restorableUntil", buried.restorableUntil)
-                }
-            }
+        let short = try await Self.bury(on: BuryOneItem(burial: burial), burial, authorization)
+        if let days = short.first.first, let header = short.last.first {
+            let end = header.updatedAt + .seconds(86_400 * Int64(days))
+            return Self.reply(until: end) { header.write(isDeleted: true, to: &$0) }
         }
         while true {
-            let rows = try await authorization.write(burial)
+            let (rows, _) = try await Self.bury(on: burial, burial, authorization)
             if let room = rows.first?.neededRoom {
                 _ = try await authorization.write(DropContents(room: room))
                 continue
             }
             let tombstone = try ItemChange.accepted(rows.map(\.change), authorization).reply.item
-            return .json { writer in
-                writer.object { writer in
-                    tombstone.write(to: &writer)
-                    if let end = rows.first?.restorableUntil { writer.member("restorableUntil", end) }
-                }
+            return Self.reply(until: rows.first?.restorableUntil) { tombstone.write(to: &$0) }
+        }
+    }
+
+    /// - Parameter path: The statement that decides.
+    private static func bury<Path: AccountWrite>(
+        on path: Path, _ burial: BuryItem, _ authorization: Authorization
+    ) async throws -> (first: [Path.Row], last: [LeaveTombstone.Row]) {
+        let (account, now) = (authorization.accountID, authorization.now)
+        return try await authorization.write(
+            path, followedBy: KeepContent(burial: burial, accountID: account, now: now),
+            LeaveTombstone(burial: burial, accountID: account, now: now))
+    }
+
+    private static func reply(until end: Timestamp?, _ tombstone: (inout JSONWriter) -> Void) -> Response {
+        .json { writer in
+            writer.object { writer in
+                tombstone(&writer)
+                if let end { writer.member("restorableUntil", end) }
             }
         }
     }

@@ -77,27 +77,13 @@ enum DeletedContent {
         """
     }
 
-    /// Parts of a `WITH` that move the content of items away before they become tombstones, and remove what
-    /// ``makingRoom(dropping:beside:)`` has found. What an earlier deletion left is replaced, or removed when nothing is
-    /// kept.
+    /// A part of a `WITH` that removes what ``makingRoom(dropping:)`` has found, and what an earlier deletion left of items
+    /// of which nothing is kept.
     ///
-    /// - Parameter source: A part that has one row, with `deleted_days`, when the items are deleted.
-    static func keeping(when source: SQLFragment) -> CallerSQL<Never> {
+    /// - Parameter source: A part that has one row when the items are deleted.
+    static func forgetting(when source: SQLFragment) -> CallerSQL<Never> {
         """
-        kept AS (
-            INSERT INTO saltern.deleted_contents
-                (account_id, item_id, collection, format, iterations, title, body, created_at, expires_at)
-            SELECT i.account_id, i.item_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at,
-                \(.now) + make_interval(days => n.deleted_days)
-            FROM \(source) n CROSS JOIN sized s CROSS JOIN LATERAL (
-                SELECT i.* FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = s.item_id OFFSET 0
-            ) i
-            WHERE s.is_kept
-            ON CONFLICT (account_id, item_id) DO UPDATE
-            SET collection = excluded.collection, format = excluded.format, iterations = excluded.iterations,
-                title = excluded.title, body = excluded.body, created_at = excluded.created_at,
-                expires_at = excluded.expires_at
-        ), forgotten AS (
+        forgotten AS (
             DELETE FROM saltern.deleted_contents k
             WHERE k.account_id = \(.account) AND EXISTS (SELECT FROM \(source)) AND k.item_id = ANY (ARRAY(
                 SELECT s.item_id FROM sized s WHERE NOT s.is_kept

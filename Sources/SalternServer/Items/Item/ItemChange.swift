@@ -4,6 +4,8 @@ internal import Postgres
 /// What became of a change of an item, as the statements name it.
 enum ItemOutcome: String, Sendable, PostgresValue {
     case created
+    /// It may be created, and nothing is left of an earlier one.
+    case vacant
     case updated
     case deleted
     case restored
@@ -46,7 +48,7 @@ struct ItemChange: DecodableRow {
         case .created, .updated, .deleted, .restored, .unchanged:
             guard let item = change.item else { throw Problem.internalError }
             return (ItemInReply(found: item, reader: authorization.reader), change.outcome)
-        case .notFound:
+        case .notFound, .vacant:
             throw Problem.notFound
         case .gone:
             throw ItemProblem.gone

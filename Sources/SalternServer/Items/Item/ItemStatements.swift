@@ -26,8 +26,9 @@ private func callersAccountAndItem<Root>(_ id: CallerSQL<Root>) -> CallerSQL<Roo
 /// The sealed bytes of the item as it is.
 private let storedBytes = SealedSize.bytes(of: "i")
 
-/// Creates or replaces an item: decides, takes the account's next revision, writes the item and keeps the counters,
-/// all at once.
+/// Replaces an item, or what is left of one: decides, takes the account's next revision, writes the item and keeps the
+/// counters, all at once. Where nothing is left of it, it decides whether it may be created: when it may it is `vacant`,
+/// and ``CreateItem`` creates it.
 ///
 /// Equal content is `unchanged` whatever the precondition says: then this is the retry of a request whose reply was
 /// lost. What is nearly always the case has shorter statements: ``ReplaceItem`` and ``CreateItem``.
@@ -67,7 +68,8 @@ struct WriteItem: AccountWrite {
                     WHEN \(\.byteCount) > \(storedBytes)
                         AND a.item_bytes + \(\.byteCount) - \(storedBytes) > p.max_bytes THEN 'bytes'
                     WHEN i.deleted = false THEN 'updated'
-                    ELSE 'created'
+                    WHEN i.deleted THEN 'created'
+                    ELSE 'vacant'
                 END AS outcome
             \(callersAccountAndItem("\(\.id)"))
         ), counted AS (
@@ -79,16 +81,13 @@ struct WriteItem: AccountWrite {
             WHERE a.account_id = \(.account) AND a.account_id = d.account_id AND d.outcome IN ('created', 'updated')
             RETURNING a.account_id, a.revision
         ), written AS (
-            INSERT INTO saltern.items AS i
-                (account_id, item_id, revision, deleted, collection, format, iterations, title, body,
-                created_at, updated_at)
-            SELECT n.account_id, \(\.id), n.revision, false, \(\.collection.name), \(\.format.rawValue),
-                \(\.iterations), \(\.title?.bytes), \(\.body.bytes), \(.now), \(.now) FROM counted n
-            ON CONFLICT (account_id, item_id) DO UPDATE
-            SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
-                format = excluded.format, iterations = excluded.iterations, title = excluded.title,
-                body = excluded.body, updated_at = excluded.updated_at,
-                created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
+            UPDATE saltern.items i
+            SET revision = n.revision, deleted = false, collection = \(\.collection.name),
+                format = \(\.format.rawValue), iterations = \(\.iterations), title = \(\.title?.bytes),
+                body = \(\.body.bytes), updated_at = \(.now),
+                created_at = CASE WHEN i.deleted THEN \(.now) ELSE i.created_at END
+            FROM counted n
+            WHERE i.account_id = \(.account) AND i.item_id = \(\.id)
             RETURNING i.account_id, i.revision, i.created_at, i.updated_at
         )
         SELECT d.outcome,

@@ -22,11 +22,16 @@ struct PutItem: AccountEndpoint {
         let write = WriteItem(
             id: id, precondition: precondition, collection: content.collection, format: content.format,
             iterations: content.iterations, title: content.title, body: content.body)
-        if let written = try await Self.writeOnShortPath(write, authorization) {
-            return Self.reply(ItemHeader(write, written), isNew: precondition == .absent)
+        while true {
+            if let written = try await Self.writeOnShortPath(write, authorization) {
+                return Self.reply(ItemHeader(write, written), isNew: precondition == .absent)
+            }
+            let changes = try await authorization.write(write)
+            // What was in the way of the short path has gone between the two.
+            if changes.first?.outcome == .vacant { continue }
+            let (reply, outcome) = try ItemChange.accepted(changes, authorization)
+            return Self.reply(ItemHeader(reply.item), isNew: outcome == .created)
         }
-        let (reply, outcome) = try ItemChange.accepted(try await authorization.write(write), authorization)
-        return Self.reply(ItemHeader(reply.item), isNew: outcome == .created)
     }
 
     private static func writeOnShortPath(

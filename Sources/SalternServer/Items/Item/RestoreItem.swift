@@ -5,7 +5,11 @@ struct RestoreItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: false)
-        let changes = try await authorization.write(UnburyItem(id: id, precondition: precondition))
+        let restoration = UnburyItem(id: id, precondition: precondition)
+        let changes = try await authorization.write(
+            restoration,
+            followedBy: StoreRestored(
+                restoration: restoration, accountID: authorization.accountID, now: authorization.now))
         let restored = try ItemChange.accepted(changes, authorization).reply
         return restored.response(fields: ["ETag": restored.item.entityTag])
     }

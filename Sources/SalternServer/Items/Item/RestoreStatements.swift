@@ -1,7 +1,7 @@
 internal import Postgres
 
-/// Puts back what a deleted item held: decides, takes the account's next revision, writes the item and keeps the
-/// counters, all at once.
+/// Puts back what a deleted item held, first of two: decides, takes the account's next revision and keeps the counters.
+/// ``StoreRestored`` writes the item.
 ///
 /// An item that is as it was kept is `unchanged` whatever the precondition says: then this is the retry of a request
 /// whose reply was lost. What was kept stays until it expires.
@@ -10,6 +10,8 @@ struct UnburyItem: AccountWrite {
 
     let id: ItemID
     let precondition: Precondition
+    /// Noted in the account's row, so that what follows knows whether this has counted.
+    let writer = Int64.random(in: .min ... .max)
 
     /// What it moves within the database can be long.
     static let needsLease = true
@@ -46,33 +48,50 @@ struct UnburyItem: AccountWrite {
             UPDATE saltern.accounts a
             SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count + 1,
                 item_bytes = a.item_bytes + d.new_bytes,
-                tombstone_count = greatest(a.tombstone_count - d.fewer_tombstones, 0)
+                tombstone_count = greatest(a.tombstone_count - d.fewer_tombstones, 0), writer = \(\.writer)
             FROM decision d
             WHERE a.account_id = \(.account) AND a.account_id = d.account_id AND d.outcome = 'restored'
             RETURNING a.account_id, a.revision
-        ), written AS (
-            INSERT INTO saltern.items
-                (account_id, item_id, revision, deleted, collection, format, iterations, title, body,
-                created_at, updated_at)
-            SELECT k.account_id, k.item_id, n.revision, false, k.collection, k.format, k.iterations, k.title, k.body,
-                k.created_at, \(.now)
-            FROM counted n JOIN kept k ON k.account_id = n.account_id
-            ON CONFLICT (account_id, item_id) DO UPDATE
-            SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
-                format = excluded.format, iterations = excluded.iterations, title = excluded.title,
-                body = excluded.body, created_at = excluded.created_at, updated_at = excluded.updated_at
-            RETURNING account_id, item_id, revision, collection, created_at, updated_at, format, iterations, title, body
         )
         SELECT d.outcome,
             CASE d.outcome WHEN 'items' THEN d.max_items WHEN 'itemBytes' THEN d.max_item_bytes ELSE d.max_bytes END,
             CASE d.outcome WHEN 'items' THEN d.item_count WHEN 'itemBytes' THEN d.new_bytes ELSE d.item_bytes END,
             i.account_id IS NOT NULL, \(ItemInParts.columns)
         FROM decision d LEFT JOIN (
-            SELECT w.* FROM written w
+            SELECT k.account_id, k.item_id, n.revision, k.collection, k.created_at, \(.now)::timestamptz AS updated_at,
+                k.format, k.iterations, k.title, k.body
+            FROM counted n JOIN kept k ON k.account_id = n.account_id
             UNION ALL
             SELECT c.account_id, c.item_id, c.revision, c.collection, c.created_at, c.updated_at, c.format,
                 c.iterations, c.title, c.body
-            FROM current c WHERE NOT EXISTS (SELECT FROM written)
+            FROM current c WHERE NOT EXISTS (SELECT FROM counted)
         ) i ON i.account_id = d.account_id
+        """
+}
+
+/// Writes the item that ``UnburyItem`` has counted, and nothing when it has not.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct StoreRestored: Statement {
+    let restoration: UnburyItem
+    let accountID: AccountID
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.items i USING (
+            SELECT a.account_id, a.revision, k.collection, k.format, k.iterations, k.title, k.body, k.created_at
+            FROM saltern.accounts a JOIN saltern.deleted_contents k
+                ON k.account_id = a.account_id AND k.account_id = \(\.accountID) AND k.item_id = \(\.restoration.id)
+            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.restoration.writer)
+        ) n ON i.account_id = n.account_id AND i.item_id = \(\.restoration.id)
+        WHEN MATCHED THEN UPDATE
+            SET revision = n.revision, deleted = false, collection = n.collection, format = n.format,
+                iterations = n.iterations, title = n.title, body = n.body, created_at = n.created_at,
+                updated_at = \(\.now)
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
+            updated_at)
+            VALUES (n.account_id, \(\.restoration.id), n.revision, false, n.collection, n.format, n.iterations,
+                n.title, n.body, n.created_at, \(\.now))
         """
 }

@@ -13,8 +13,9 @@ struct OpenRotation: AccountEndpoint {
                 _ = try await transaction.execute(RemoveRotation(accountID: proven.accountID, id: older))
             }
             return try await transaction.execute(
-                InsertRotation(accountID: proven.accountID, id: id, now: proven.now, expiresAt: expiresAt)
-            ).first
+                InsertRotation(accountID: proven.accountID, id: id, now: proven.now, expiresAt: expiresAt),
+                FindExtent(accountID: proven.accountID)
+            ).1.first
         }
         guard let account else { throw Unauthenticated() }
         return .json(.created) { writer in

@@ -10,12 +10,22 @@ struct FindRotations: Statement {
     static let sql: SQL<Self> = "SELECT r.rotation_id FROM saltern.rotations r WHERE r.account_id = \(\.accountID)"
 }
 
-/// Opens a rotation. Returns what there is to rotate.
+/// Opens a rotation.
 struct InsertRotation: Statement {
     let accountID: AccountID
     let id: RotationID
     let now: Timestamp
     let expiresAt: Timestamp
+
+    static let sql: SQL<Self> = """
+        INSERT INTO saltern.rotations (account_id, rotation_id, opened_at, expires_at)
+            VALUES (\(\.accountID), \(\.id), \(\.now), \(\.expiresAt))
+        """
+}
+
+/// What there is to rotate.
+struct FindExtent: Statement {
+    let accountID: AccountID
 
     struct Row: Sendable {
         let items: Int64
@@ -23,13 +33,9 @@ struct InsertRotation: Statement {
         let revision: Int64
     }
 
-    static let sql: SQL<Self> = """
-        WITH opened AS (
-            INSERT INTO saltern.rotations (account_id, rotation_id, opened_at, expires_at)
-                VALUES (\(\.accountID), \(\.id), \(\.now), \(\.expiresAt))
-        )
-        SELECT a.item_count, a.revision FROM saltern.accounts a WHERE a.account_id = \(\.accountID)
-        """
+    static let isReadOnly = true
+    static let sql: SQL<Self> =
+        "SELECT a.item_count, a.revision FROM saltern.accounts a WHERE a.account_id = \(\.accountID)"
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

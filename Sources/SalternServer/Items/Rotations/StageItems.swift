@@ -17,9 +17,10 @@ struct StageItems: AccountEndpoint {
         }
         try Self.refuseDuplicates(items)
         let batch = StageBatch(id: id, items: items)
-        var rows = try await authorization.write(batch)
+        let store = StoreStaged(batch: batch, accountID: authorization.accountID)
+        var rows = try await authorization.write(batch, followedBy: store)
         if rows.first?.verdict.isFull == true, try await authorization.write(RemoveStrays(id: id)).first ?? 0 > 0 {
-            rows = try await authorization.write(batch)
+            rows = try await authorization.write(batch, followedBy: store)
         }
         guard let row = rows.first else { throw Problem.notFound }
         switch row.verdict {

@@ -59,8 +59,8 @@ struct RemoveStaged: Statement {
         """
 }
 
-/// Stages a batch: decides whether the plan allows what is staged then, writes the items and keeps the rotation's
-/// counters. There is no row when the account has no such rotation.
+/// Stages a batch, first of two: decides whether the plan allows what is staged then, and keeps the rotation's counters.
+/// There is no row when the account has no such rotation. ``StoreStaged`` writes the items.
 ///
 /// What is no live item is not staged. An account that is over its plan, because that was lowered, can be rotated all the same: as many items and bytes as
 /// it has, and each item as large as it is.
@@ -68,6 +68,8 @@ struct StageBatch: AccountWrite {
     let id: RotationID
     /// Each names another item.
     let items: [StagedItem]
+    /// Noted in the account's row, so that what follows knows whether this has counted.
+    let writer = Int64.random(in: .min ... .max)
 
     struct Row: Sendable {
         let verdict: Verdict
@@ -92,16 +94,11 @@ struct StageBatch: AccountWrite {
         var isFull: Bool { self == .itemQuota || self == .byteQuota }
     }
 
-    private var ids: [ItemID] { items.map(\.id) }
-    private var baseRevisions: [Int64] { items.map(\.baseRevision) }
-    private var formats: [String] { items.map(\.content.format.rawValue) }
-    private var iterations: [Int32?] { items.map(\.content.iterations) }
+    fileprivate var ids: [ItemID] { items.map(\.id) }
+    fileprivate var baseRevisions: [Int64] { items.map(\.baseRevision) }
     private var byteCounts: [Int64] { items.map { Int64($0.byteCount) } }
-    private var titles: [[UInt8]?] { items.map { $0.content.title?.bytes } }
-    private var bodies: [[UInt8]] { items.map(\.content.body.bytes) }
 
     static let needsLease = true
-    /// Sealed bytes are taken from their arrays where they are stored, and are in no intermediate row.
     static let sql: CallerSQL<Self> = """
         WITH account AS (
             \(CallersAccount.sql)
@@ -111,9 +108,8 @@ struct StageBatch: AccountWrite {
             FROM account a JOIN saltern.rotations r ON r.account_id = a.account_id
             WHERE r.account_id = \(.account) AND r.rotation_id = \(\.id) AND r.expires_at > \(.now)
         ), item AS (
-            SELECT * FROM unnest(\(\.ids)::uuid[], \(\.baseRevisions)::bigint[], \(\.formats)::text[],
-                \(\.iterations)::integer[], \(\.byteCounts)::bigint[]) WITH ORDINALITY
-                AS n(item_id, base_revision, format, iterations, new_bytes, position)
+            SELECT * FROM unnest(\(\.ids)::uuid[], \(\.baseRevisions)::bigint[], \(\.byteCounts)::bigint[])
+                WITH ORDINALITY AS n(item_id, base_revision, new_bytes, position)
         ), decided AS (
             SELECT n.*, s.item_id IS NULL AS is_new,
                 \(SealedSize.bytes(of: "s")) AS staged_bytes,
@@ -148,16 +144,8 @@ struct StageBatch: AccountWrite {
             WHERE r.account_id = \(.account) AND r.account_id = v.account_id AND r.rotation_id = v.rotation_id
                 AND v.verdict = 'staged'
             RETURNING r.account_id, r.rotation_id, r.item_count, r.item_bytes
-        ), written AS (
-            INSERT INTO saltern.rotation_items
-                (account_id, rotation_id, item_id, base_revision, format, iterations, title, body)
-            SELECT c.account_id, c.rotation_id, d.item_id, d.base_revision, d.format, d.iterations,
-                (\(\.titles)::bytea[])[d.position::integer], (\(\.bodies)::bytea[])[d.position::integer]
-            FROM decided d CROSS JOIN counted c
-            WHERE d.is_live
-            ON CONFLICT (account_id, rotation_id, item_id) DO UPDATE
-            SET base_revision = excluded.base_revision, format = excluded.format, iterations = excluded.iterations,
-                title = excluded.title, body = excluded.body
+        ), told AS (
+            UPDATE saltern.accounts a SET writer = \(\.writer) FROM counted c WHERE a.account_id = \(.account)
         )
         SELECT v.verdict,
             CASE v.verdict WHEN 'items' THEN v.max_items WHEN 'itemBytes' THEN v.max_item_bytes ELSE v.max_bytes END,
@@ -172,6 +160,37 @@ struct StageBatch: AccountWrite {
             verdict: try row.next(), allowed: try row.next(), used: try row.next(), items: try row.next(),
             bytes: try row.next(), outdated: try row.next([UUID].self).map { ItemID($0) })
     }
+}
+
+/// Writes the items that ``StageBatch`` has counted, and none when it has not.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct StoreStaged: Statement {
+    let batch: StageBatch
+    let accountID: AccountID
+
+    private var formats: [String] { batch.items.map(\.content.format.rawValue) }
+    private var iterations: [Int32?] { batch.items.map(\.content.iterations) }
+    private var titles: [[UInt8]?] { batch.items.map { $0.content.title?.bytes } }
+    private var bodies: [[UInt8]] { batch.items.map(\.content.body.bytes) }
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.rotation_items s USING (
+            SELECT a.account_id, o.item_id, o.base_revision, o.format, o.iterations, o.title, o.body
+            FROM saltern.accounts a CROSS JOIN unnest(\(\.batch.ids)::uuid[], \(\.batch.baseRevisions)::bigint[],
+                \(\.formats)::text[], \(\.iterations)::integer[], \(\.titles)::bytea[], \(\.bodies)::bytea[])
+                AS o(item_id, base_revision, format, iterations, title, body)
+            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.batch.writer) AND EXISTS (
+                SELECT FROM saltern.items i
+                WHERE i.account_id = \(\.accountID) AND i.item_id = o.item_id AND NOT i.deleted OFFSET 0)
+        ) n ON s.account_id = n.account_id AND s.rotation_id = \(\.batch.id) AND s.item_id = n.item_id
+        WHEN MATCHED THEN UPDATE
+            SET base_revision = n.base_revision, format = n.format, iterations = n.iterations, title = n.title,
+                body = n.body
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, rotation_id, item_id, base_revision, format, iterations, title, body)
+            VALUES (n.account_id, \(\.batch.id), n.item_id, n.base_revision, n.format, n.iterations, n.title, n.body)
+        """
 }
 
 /// Removes what is staged of items that were deleted meanwhile, so that it takes no room from others.

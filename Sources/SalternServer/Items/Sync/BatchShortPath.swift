@@ -87,7 +87,8 @@ struct CountPuts: Statement {
         """
 }
 
-/// Writes the items of a batch of puts, for which ``CountPuts`` has taken the revisions.
+/// Writes the puts of a batch: under the revisions that ``ApplyBatch`` has given them, or when it has not, under the last
+/// ones of the account, which ``CountPuts`` has taken.
 struct WritePuts: Statement {
     let accountID: AccountID
     let puts: Puts
@@ -97,12 +98,12 @@ struct WritePuts: Statement {
         INSERT INTO saltern.items AS i
             (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
             updated_at)
-        SELECT a.account_id, o.item_id, a.revision - \(\.puts.count) + o.position, false, o.collection, o.format,
-            o.iterations, o.title, o.body, \(\.now), \(\.now)
+        SELECT a.account_id, o.item_id, coalesce(o.revision, a.revision - \(\.puts.count) + o.position), false,
+            o.collection, o.format, o.iterations, o.title, o.body, \(\.now), \(\.now)
         FROM saltern.accounts a CROSS JOIN unnest(\(\.puts.ids)::uuid[], \(\.puts.collections)::text[],
             \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
-            \(\.puts.bodies)::bytea[]) WITH ORDINALITY
-            AS o(item_id, collection, format, iterations, title, body, position)
+            \(\.puts.bodies)::bytea[], \(\.puts.revisions)::bigint[]) WITH ORDINALITY
+            AS o(item_id, collection, format, iterations, title, body, revision, position)
         WHERE a.account_id = \(\.accountID)
         ON CONFLICT (account_id, item_id) DO UPDATE
         SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
@@ -121,6 +122,7 @@ struct Puts: Sendable {
     private(set) var iterations: [Int32?] = []
     private(set) var titles: [[UInt8]?] = []
     private(set) var bodies: [[UInt8]] = []
+    private(set) var revisions: [Int64] = []
     private(set) var byteCount: Int64 = 0
     /// The sealed bytes of the longest item.
     private(set) var largest: Int64 = 0
@@ -129,22 +131,31 @@ struct Puts: Sendable {
 
     var count: Int64 { Int64(ids.count) }
 
+    init() {}
+
     /// - Returns: nil when something is deleted, or when the sealed bytes are more than may be sent twice.
     init?(_ operations: [BatchOperation]) {
         for operation in operations {
             guard let content = operation.content else { return nil }
-            ids.append(operation.id)
-            ifRevisions.append(operation.ifRevision)
-            collections.append(content.collection.name)
-            formats.append(content.format.rawValue)
-            iterations.append(content.iterations)
-            titles.append(content.title?.bytes)
-            bodies.append(content.body.bytes)
-            let bytes = Int64(operation.byteCount)
-            byteCount += bytes
-            largest = max(largest, bytes)
-            if operation.ifRevision ?? 0 > 0 { preconditions += 1 }
+            append(operation, content)
         }
         if byteCount > Authorization.sharedByteLimit { return nil }
+    }
+
+    /// Adds what an operation puts.
+    /// - Parameter revision: The one that it was given; nil of all when they are the account's last ones, in order.
+    mutating func append(_ operation: BatchOperation, _ content: ItemContent, revision: Int64? = nil) {
+        ids.append(operation.id)
+        ifRevisions.append(operation.ifRevision)
+        collections.append(content.collection.name)
+        formats.append(content.format.rawValue)
+        iterations.append(content.iterations)
+        titles.append(content.title?.bytes)
+        bodies.append(content.body.bytes)
+        if let revision { revisions.append(revision) }
+        let bytes = Int64(operation.byteCount)
+        byteCount += bytes
+        largest = max(largest, bytes)
+        if operation.ifRevision ?? 0 > 0 { preconditions += 1 }
     }
 }

@@ -1,7 +1,9 @@
+internal import Cryptography
 internal import Postgres
 
-/// Carries out a batch: decides each operation, and when none fails and the plan allows the whole, takes as many
-/// revisions as items change, in the order of the operations, writes the items and keeps the counters.
+/// A batch, first part: decides each operation, and when none fails and the plan allows the whole, takes as many revisions
+/// as items change, in the order of the operations, and keeps the counters. ``Transaction/store(_:_:of:now:)`` does the rest
+/// in the same transaction.
 ///
 /// A put whose content is what is stored and a delete of what is deleted are `unchanged` whatever the precondition
 /// says: then this is the retry of a batch whose reply was lost. What is kept beyond the budget of ``DeletedContent`` goes,
@@ -33,6 +35,10 @@ struct ApplyBatch: AccountWrite {
         let outcome: BatchOutcome
         /// The item's revision after the batch, or as it is when the batch was not carried out.
         let revision: Int64?
+        /// For how many days the content of a deleted item is kept; nil when it is not.
+        let keptDays: Int32?
+        /// What the item held.
+        let storedBytes: Int64
     }
 
     /// How many sealed bytes a batch may delete: what is kept of them is copied in the batch's own statement. As much as
@@ -46,19 +52,31 @@ struct ApplyBatch: AccountWrite {
     private var formats: [String?] { operations.map { $0.content?.format.rawValue } }
     private var iterations: [Int32?] { operations.map { $0.content?.iterations } }
     private var byteCounts: [Int64] { operations.map { Int64($0.byteCount) } }
-    private var titles: [[UInt8]?] { operations.map { $0.content?.title?.bytes } }
-    private var bodies: [[UInt8]?] { operations.map { $0.content?.body.bytes } }
+    private var titleByteCounts: [Int32?] { operations.map { ($0.content?.title?.bytes.count).map { Int32($0) } } }
+    private var digests: [[UInt8]?] {
+        operations.map { operation in
+            operation.content.map { content in
+                guard let title = content.title else { return SHA256.hash(content.body.bytes).bytes }
+                var hash = SHA256.Incremental()
+                hash.update(title.bytes)
+                hash.update(content.body.bytes)
+                return hash.finalize().bytes
+            }
+        }
+    }
 
     static let needsLease = true
-    /// Sealed bytes are taken from their arrays where they are compared and stored, and are in no intermediate row.
+    /// Sealed bytes are sent where they are stored. Here their digests stand for them, which are made of a stored item that
+    /// is as long.
     static let sql: CallerSQL<Self> = """
         WITH account AS (
             \(CallersAccount.sql)
         ), operation AS (
             SELECT * FROM unnest(\(\.ids)::uuid[], \(\.arePuts)::boolean[], \(\.ifRevisions)::bigint[],
                 \(\.collections)::text[], \(\.formats)::text[], \(\.iterations)::integer[],
-                \(\.byteCounts)::bigint[]) WITH ORDINALITY
-                AS o(item_id, is_put, if_revision, collection, format, iterations, new_bytes, position)
+                \(\.byteCounts)::bigint[], \(\.titleByteCounts)::integer[], \(\.digests)::bytea[]) WITH ORDINALITY
+                AS o(item_id, is_put, if_revision, collection, format, iterations, new_bytes, title_bytes, digest,
+                position)
         ), decided AS (
             SELECT o.*, c.revision AS old_revision, c.collection AS old_collection,
                 coalesce(c.deleted, false) AS was_deleted,
@@ -69,8 +87,8 @@ struct ApplyBatch: AccountWrite {
                     WHEN o.is_put AND c.deleted = false AND c.collection = o.collection AND c.format = o.format
                         AND c.iterations IS NOT DISTINCT FROM o.iterations
                         AND \(SealedSize.bytes(of: "c")) = o.new_bytes
-                        AND c.title IS NOT DISTINCT FROM (\(\.titles)::bytea[])[o.position::integer]
-                        AND c.body = (\(\.bodies)::bytea[])[o.position::integer]
+                        AND octet_length(c.title) IS NOT DISTINCT FROM o.title_bytes
+                        AND sha256(coalesce(c.title, '') || c.body) = o.digest
                     THEN 'unchanged'
                     WHEN (o.if_revision = 0 AND c.deleted = false)
                         OR (o.if_revision > 0 AND (c.deleted IS DISTINCT FROM false OR c.revision <> o.if_revision))
@@ -125,31 +143,19 @@ struct ApplyBatch: AccountWrite {
                 kept_count = greatest(r.number - y.number, 0), kept_bytes = greatest(r.bytes - y.bytes, 0)
             FROM accepted j CROSS JOIN room r CROSS JOIN ready y CROSS JOIN purge g
             WHERE a.account_id = \(.account)
-            RETURNING a.account_id, a.revision - j.changes AS base, j.deleted_days
+            RETURNING a.revision - j.changes AS base, j.deleted_days
         ), numbered AS (
-            SELECT d.*, n.account_id, n.base + row_number() OVER (ORDER BY d.position) AS revision
-            FROM decided d CROSS JOIN counted n
+            SELECT d.position, n.base + row_number() OVER (ORDER BY d.position) AS revision,
+                CASE WHEN s.is_kept THEN n.deleted_days END AS kept_days
+            FROM decided d CROSS JOIN counted n LEFT JOIN sized s ON s.item_id = d.item_id
             WHERE d.outcome IN ('created', 'updated', 'deleted')
-        ), \(DeletedContent.keeping(when: "counted")), written AS (
-            INSERT INTO saltern.items AS i
-                (account_id, item_id, revision, deleted, collection, format, iterations, title, body,
-                created_at, updated_at)
-            SELECT n.account_id, n.item_id, n.revision, NOT n.is_put, coalesce(n.collection, n.old_collection), n.format,
-                n.iterations, (\(\.titles)::bytea[])[n.position::integer], (\(\.bodies)::bytea[])[n.position::integer],
-                    \(.now), \(.now)
-            FROM numbered n
-            ON CONFLICT (account_id, item_id) DO UPDATE
-            SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
-                format = excluded.format, iterations = excluded.iterations, title = excluded.title,
-                body = excluded.body, updated_at = excluded.updated_at,
-                created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
-        )
+        ), \(DeletedContent.forgetting(when: "counted"))
         SELECT v.verdict,
             CASE v.verdict WHEN 'items' THEN v.max_items WHEN 'itemBytes' THEN v.max_item_bytes
                 WHEN 'room' THEN v.needed_items ELSE v.max_bytes END,
             CASE v.verdict WHEN 'items' THEN v.item_count WHEN 'itemBytes' THEN v.largest
                 WHEN 'room' THEN v.needed_bytes ELSE v.item_bytes END,
-            d.outcome, coalesce(n.revision, d.old_revision)
+            d.outcome, coalesce(n.revision, d.old_revision), n.kept_days, d.old_bytes
         FROM (
             SELECT j.max_items, j.max_item_bytes, j.max_bytes, j.item_count, j.item_bytes, j.largest,
                 CASE WHEN j.verdict = 'accepted' AND NOT y.is_ready THEN 'room' ELSE j.verdict END AS verdict,
@@ -160,4 +166,76 @@ struct ApplyBatch: AccountWrite {
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Puts what items hold where it can be restored, in the place of what is kept of earlier ones, when a batch deletes them.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct KeepContents: Statement {
+    let accountID: AccountID
+    let ids: [ItemID]
+    let expiresAt: Timestamp
+
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.deleted_contents k USING (
+            SELECT i.account_id, i.item_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at
+            FROM saltern.items i WHERE i.account_id = \(\.accountID) AND i.item_id = ANY (\(\.ids)::uuid[])
+        ) n ON k.account_id = n.account_id AND k.item_id = n.item_id
+        WHEN MATCHED THEN UPDATE
+            SET collection = n.collection, format = n.format, iterations = n.iterations, title = n.title,
+                body = n.body, created_at = n.created_at, expires_at = \(\.expiresAt)
+        WHEN NOT MATCHED THEN INSERT
+            (account_id, item_id, collection, format, iterations, title, body, created_at, expires_at)
+            VALUES (n.account_id, n.item_id, n.collection, n.format, n.iterations, n.title, n.body, n.created_at,
+                \(\.expiresAt))
+        """
+}
+
+/// Makes tombstones of the items that a batch deletes. Sent after ``KeepContents``.
+struct LeaveTombstones: Statement {
+    let accountID: AccountID
+    let ids: [ItemID]
+    let revisions: [Int64]
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.items i
+        SET revision = o.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
+            updated_at = \(\.now)
+        FROM unnest(\(\.ids)::uuid[], \(\.revisions)::bigint[]) AS o(item_id, revision)
+        WHERE i.account_id = \(\.accountID) AND i.item_id = o.item_id
+        """
+}
+
+extension Transaction {
+    /// Carries out what ``ApplyBatch`` has decided; nothing when that was not accepted.
+    func store(
+        _ batch: ApplyBatch, _ rows: [ApplyBatch.Row], of account: AccountID, now: Timestamp
+    ) async throws(PostgresError) {
+        guard rows.first?.verdict == .accepted else { return }
+        var (deleted, kept, revisions) = ([ItemID](), [ItemID](), [Int64]())
+        var (keptDays, movedBytes) = (Int32(0), Int64(0))
+        var puts = Puts()
+        for (operation, row) in zip(batch.operations, rows) {
+            guard let revision = row.revision, row.outcome != .unchanged else { continue }
+            if let content = operation.content {
+                puts.append(operation, content, revision: revision)
+            } else {
+                deleted.append(operation.id)
+                revisions.append(revision)
+                guard let days = row.keptDays else { continue }
+                kept.append(operation.id)
+                keptDays = days
+                movedBytes += row.storedBytes
+            }
+        }
+        if !deleted.isEmpty {
+            executeWithNext(
+                KeepContents(accountID: account, ids: kept, expiresAt: now + .seconds(86_400 * Int64(keptDays))))
+            executeWithNext(LeaveTombstones(accountID: account, ids: deleted, revisions: revisions, now: now))
+        }
+        if puts.count > 0 { executeWithNext(WritePuts(accountID: account, puts: puts, now: now)) }
+        // A commit that takes long is taken for one that does not end.
+        if puts.byteCount + movedBytes > Authorization.sharedByteLimit { try await executeWaiting() }
+    }
 }

@@ -62,15 +62,23 @@ struct WriteBatch: AccountEndpoint {
         _ operations: [BatchOperation], _ authorization: Authorization
     ) async throws -> [Int64] {
         let batch = ApplyBatch(operations: operations)
-        var rows = try await authorization.write(batch)
+        var rows = try await Self.apply(batch, authorization)
         while let first = rows.first, first.verdict == .roomNeeded {
             let room = NeededRoom(items: first.allowed, bytes: first.used)
             _ = try await authorization.write(DropContents(room: room))
-            rows = try await authorization.write(batch)
+            rows = try await Self.apply(batch, authorization)
         }
         guard rows.count == operations.count, let verdict = rows.first?.verdict else { throw Unauthenticated() }
         try Self.accept(verdict, rows, operations)
         return rows.map { $0.revision ?? 0 }
+    }
+
+    private static func apply(_ batch: ApplyBatch, _ authorization: Authorization) async throws -> [ApplyBatch.Row] {
+        let (account, now) = (authorization.accountID, authorization.now)
+        return try await authorization.transaction(after: batch) { transaction, rows in
+            try await transaction.store(batch, rows, of: account, now: now)
+            return rows
+        }
     }
 
     private static func refuseDuplicates(_ operations: [BatchOperation]) throws(BatchProblem) {

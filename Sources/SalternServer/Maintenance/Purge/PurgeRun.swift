@@ -46,10 +46,13 @@ struct PurgeRun {
         while true {
             let slice = try await connection.execute(
                 FindEndedSessions(after: last, now: now, idleSince: idleSince, limit: biteSize))
-            removed += try await remove(
-                Set(slice.lazy.filter(\.hasEnded).map(\.accountID)).map {
-                    ($0, RemoveSessions(accountID: $0, now: now, idleSince: idleSince))
-                })
+            let removals = Set(slice.lazy.filter(\.hasEnded).map(\.accountID)).map {
+                ($0, RemoveSessions(accountID: $0, now: now, idleSince: idleSince))
+            }
+            removed += try await remove(removals) { transaction, removals in
+                _ = try await transaction.execute(each: removals.map(NoteEnds.init))
+                return try await transaction.execute(each: removals).joined().reduce(0) { $0 + $1.count }
+            }
             guard slice.count == policy.biteSize, !isGivenUp else { return removed }
             last = slice.last
         }
@@ -152,7 +155,9 @@ struct PurgeRun {
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, remove: (AccountID, [ID]) -> Removal
     ) async throws -> Int where Find.Row == DueRow<ID>, Removal.Row == Int64 {
         try await inBites(find) { run, due in
-            try await run.remove(due.map { ($0.key, remove($0.key, $0.value)) })
+            try await run.remove(due.map { ($0.key, remove($0.key, $0.value)) }) { transaction, removals in
+                Self.sum(try await transaction.execute(each: removals).flatMap(\.self))
+            }
         }
     }
 
@@ -177,19 +182,20 @@ struct PurgeRun {
     /// Carries out what names one account each, for several accounts in one transaction, and for each alone where
     /// somebody holds one of them. A cluster would have a commit in two phases for several.
     private mutating func remove<Removal: Statement>(
-        _ removals: [(account: AccountID, statement: Removal)]
-    ) async throws -> Int where Removal.Row == Int64 {
+        _ removals: [(account: AccountID, statement: Removal)],
+        by carryingOut: (Transaction, [Removal]) async throws -> Int
+    ) async throws -> Int {
         var left = removals.sorted { $0.account.uuid < $1.account.uuid }[...]
         var removed = 0
         while !left.isEmpty {
             let group = left.prefix(connection.isDistributed ? 1 : Self.accountsTogether)
             left.removeFirst(group.count)
-            if group.count > 1, let count = try await removeTogether(Array(group)) {
+            if group.count > 1, let count = try await removeTogether(Array(group), by: carryingOut) {
                 removed += count
                 continue
             }
             for (account, statement) in group {
-                removed += try await alone(with: account) { Self.sum(try await $0.execute(statement)) }
+                removed += try await alone(with: account) { try await carryingOut($0, [statement]) }
             }
         }
         return removed
@@ -197,13 +203,14 @@ struct PurgeRun {
 
     /// - Returns: Nil when somebody held one of the accounts; then nothing was removed.
     private func removeTogether<Removal: Statement>(
-        _ group: [(account: AccountID, statement: Removal)]
-    ) async throws -> Int? where Removal.Row == Int64 {
+        _ group: [(account: AccountID, statement: Removal)],
+        by carryingOut: (Transaction, [Removal]) async throws -> Int
+    ) async throws -> Int? {
         do {
             return try await purge.database.withTransaction { transaction in
                 _ = try await transaction.execute(Self.patienceTogether)
                 _ = try await transaction.execute(each: group.map { LockAccount(accountID: $0.account) })
-                return Self.sum(try await transaction.execute(each: group.map(\.statement)).flatMap(\.self))
+                return try await carryingOut(transaction, group.map(\.statement))
             }
         } catch let error as PostgresError where Self.isHeld(error) {
             return nil

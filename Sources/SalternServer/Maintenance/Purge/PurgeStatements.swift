@@ -191,21 +191,19 @@ struct RemoveContents: Statement {
         """
 }
 
-/// Removes an account's sessions that have ended, and returns how many. The account's row was locked before; those whose
-/// use is being recorded are left to the next purge.
-struct RemoveSessions: Statement {
-    typealias Row = Int64
+/// Removes an account's sessions that have ended. The account's row was locked before; those whose use is being recorded
+/// are left to the next purge.
+struct RemoveSessions: SessionRemoval {
+    typealias Row = ChangedRows
 
     let accountID: AccountID
     let now: Timestamp
     let idleSince: Timestamp
 
-    static let sql: SQL<Self> = """
-        \(SessionEnd.sql(
-            due, of: "\(\.accountID)", at: SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)")))
-        SELECT count(*) FROM ended
-        """
-    private static let due: SQL<Self> = """
+    static let noting: SQL<Self> = SessionEnd.noting(
+        isDue, of: "\(\.accountID)", at: SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)"))
+    static let sql: SQL<Self> = SessionEnd.removing(isDue, of: "\(\.accountID)", at: nil)
+    private static let isDue: SQL<Self> = """
         s.token_hash IN (
             SELECT o.token_hash FROM saltern.sessions o
             WHERE o.account_id = \(\.accountID) AND (o.expires_at <= \(\.now) OR o.last_used_at <= \(\.idleSince))

@@ -20,14 +20,14 @@ enum ShareCount {
     }
 }
 
-/// Creation, first of two: notes the share as the account's, if its plan allows one more. What has ended counts as long as
-/// it is stored.
-struct InsertAccountShare: AccountWrite {
-    let id: ShareID
-    let expiresAt: Timestamp?
+/// Creation, first of three: decides whether the account's plan allows one more. What has ended counts as long as it is
+/// stored.
+struct AdmitShare: AccountWrite {
     let byteCount: Int64
+    /// Noted in the account's row when the plan allows it, so that what follows knows.
+    let writer = Int64.random(in: .min ... .max)
 
-    /// Whether the share was noted, or which limit of the plan does not allow it.
+    /// Which limit of the plan does not allow it.
     struct Row: Sendable {
         let exceededLimit: String?
         let allowed: Int64
@@ -43,10 +43,9 @@ struct InsertAccountShare: AccountWrite {
                 (SELECT count(*) FROM saltern.account_shares s WHERE s.account_id = \(.account)) AS stored_count
             FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan
             WHERE a.account_id = \(.account) AND a.locked_at IS NULL AND \(Caller.hasLiveSession)
-        ), written AS (
-            INSERT INTO saltern.account_shares (account_id, share_id, created_at, expires_at)
-            SELECT d.account_id, \(\.id), \(.now), \(\.expiresAt) FROM decision d
-            WHERE \(\.byteCount) <= d.max_item_bytes AND d.stored_count < d.max_shares
+        ), told AS (
+            UPDATE saltern.accounts a SET writer = \(\.writer) FROM decision d
+            WHERE a.account_id = \(.account) AND \(\.byteCount) <= d.max_item_bytes AND d.stored_count < d.max_shares
         )
         SELECT
             CASE WHEN \(\.byteCount) > d.max_item_bytes THEN 'itemBytes' WHEN d.stored_count >= d.max_shares
@@ -60,30 +59,57 @@ struct InsertAccountShare: AccountWrite {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Creation without an account, first of two: notes the share as nobody's, if there are not too many. One row when it
-/// did.
-struct InsertAnonymousShare: Statement {
-    typealias Row = Bool
+/// Creation, second of three: notes the share as the account's, if ``AdmitShare`` has admitted it.
+///
+/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
+struct InsertAccountShare: Statement {
+    let admission: AdmitShare
+    let accountID: AccountID
+    let id: ShareID
+    let now: Timestamp
+    let expiresAt: Timestamp?
 
+    static let sql: SQL<Self> = """
+        MERGE INTO saltern.account_shares n USING (
+            SELECT a.account_id FROM saltern.accounts a
+            WHERE a.account_id = \(\.accountID) AND a.writer = \(\.admission.writer)
+        ) d ON n.account_id = d.account_id AND n.share_id = \(\.id)
+        WHEN NOT MATCHED THEN INSERT (account_id, share_id, created_at, expires_at)
+            VALUES (d.account_id, \(\.id), \(\.now), \(\.expiresAt))
+        """
+}
+
+/// Creation without an account, first of three: notes the share as nobody's.
+struct InsertAnonymousShare: Statement {
     let id: ShareID
     let now: Timestamp
     let expiresAt: Timestamp?
     /// How many there may be.
     let limit: Int64
 
-    private var nobody: AccountID { .nobody }
+    fileprivate var nobody: AccountID { .nobody }
 
     static let sql: SQL<Self> = """
-        WITH stored AS MATERIALIZED (
-            SELECT count(*) AS number FROM saltern.account_shares h WHERE h.account_id = \(\.nobody)
-        )
         INSERT INTO saltern.account_shares (account_id, share_id, created_at, expires_at)
-        SELECT \(\.nobody)::uuid, \(\.id), \(\.now), \(\.expiresAt) FROM stored s WHERE s.number < \(\.limit)
+            VALUES (\(\.nobody), \(\.id), \(\.now), \(\.expiresAt))
+        """
+}
+
+/// Creation without an account, second of three: strikes the share off again if there are too many. A row when it did.
+struct RefuseAnonymousShare: Statement {
+    typealias Row = Bool
+
+    let note: InsertAnonymousShare
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.account_shares n
+        WHERE n.account_id = \(\.note.nobody) AND n.share_id = \(\.note.id) AND \(\.note.limit) < (
+            SELECT count(*) FROM saltern.account_shares h WHERE h.account_id = \(\.note.nobody))
         RETURNING true
         """
 }
 
-/// Creation, second of two: writes the share, if the first statement has noted it. The two tables are spread by different
+/// Creation, last: writes the share, if it is noted. The two tables are spread by different
 /// keys, so what one says is a part of its own.
 struct InsertShare: Statement {
     /// Whose note is looked for.

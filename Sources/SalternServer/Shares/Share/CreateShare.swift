@@ -22,17 +22,22 @@ struct CreateShare: AccountEndpoint, OpenEndpoint {
         let id = ShareID.random()
         let token = ManageToken()
         let byteCount = content.sealed.bytes.count
-        let note = InsertAccountShare(id: id, expiresAt: content.expiresAt, byteCount: Int64(byteCount))
-        let write = InsertShare(
-            account: authorization.accountID, id: id, manageHash: token.hash, content: content, now: now)
-        var noted = try await authorization.write(note, followedBy: write, of: byteCount)
-        if noted.first?.hasEndedShares == true {
-            try await authorization.transaction { transaction in
-                try await AccountShares.removeEnded(of: authorization.accountID, at: now, in: transaction)
-            }
-            noted = try await authorization.write(note, followedBy: write, of: byteCount)
+        let account = authorization.accountID
+        let admission = AdmitShare(byteCount: Int64(byteCount))
+        let note = InsertAccountShare(
+            admission: admission, accountID: account, id: id, now: now, expiresAt: content.expiresAt)
+        let write = InsertShare(account: account, id: id, manageHash: token.hash, content: content, now: now)
+        func create() async throws -> AdmitShare.Row? {
+            try await authorization.write(admission, followedBy: note, write, of: byteCount).first.first
         }
-        guard let share = noted.first else { throw Unauthenticated() }
+        var noted = try await create()
+        if noted?.hasEndedShares == true {
+            try await authorization.transaction { transaction in
+                try await AccountShares.removeEnded(of: account, at: now, in: transaction)
+            }
+            noted = try await create()
+        }
+        guard let share = noted else { throw Unauthenticated() }
         if let limit = share.exceededLimit {
             throw ItemProblem.quotaExceeded(limit: limit, allowed: share.allowed, used: share.used)
         }
@@ -49,14 +54,17 @@ struct CreateShare: AccountEndpoint, OpenEndpoint {
         let note = InsertAnonymousShare(
             id: id, now: now, expiresAt: content.expiresAt, limit: Int64(policy.anonymousLimit))
         let write = InsertShare(account: .nobody, id: id, manageHash: token.hash, content: content, now: now)
-        var (noted, _) = try await database.execute(note, write, key: .share(id))
-        if noted.isEmpty {
+        func create() async throws -> Bool {
+            try await database.execute(note, RefuseAnonymousShare(note: note), write, key: .share(id)).1.isEmpty
+        }
+        var isCreated = try await create()
+        if !isCreated {
             try await database.withTransaction(key: .account(.nobody)) { transaction in
                 try await AccountShares.removeEnded(of: .nobody, at: now, in: transaction)
             }
-            (noted, _) = try await database.execute(note, write, key: .share(id))
+            isCreated = try await create()
         }
-        guard !noted.isEmpty else { throw ShareProblem.anonymousClosed }
+        guard isCreated else { throw ShareProblem.anonymousClosed }
         return Self.reply(ShareHeader(id: id, content: content, now: now), token)
     }
 

@@ -22,7 +22,11 @@ import Testing
             }
             // What is counted first is stored in a statement of its own.
             func parts(_ name: String) -> [String: Int64] {
-                name == "CreateItem>" ? [name: 1, "StoreNewItem": 1] : [name: 1]
+                switch name {
+                case "CreateItem>": [name: 1, "StoreNewItem": 1]
+                case "BuryOneItem>": [name: 1, "KeepContent": 1, "LeaveTombstone": 1]
+                default: [name: 1]
+                }
             }
             func short(_ name: String) -> [String: Int64] {
                 parts(name).merging(["AuthenticateForWrite": 1]) { $1 }
@@ -104,7 +108,7 @@ import Testing
                 if change == .delete || change == .deleteRevision {
                     let burial = BuryItem(id: id, precondition: precondition)
                     status = try await short.client.delete("/v1/items/\(id)", fields).status
-                    outcome = try #require(try await Self.write(burial, caller, app)).change.outcome
+                    outcome = try await Self.bury(burial, caller, app)
                 } else {
                     let body = try SealedBytes(bytes, format: .opaque)
                     let json: JSONValue = ["format": "opaque", "body": .string(Base64.encodeToString(bytes))]
@@ -112,7 +116,7 @@ import Testing
                     let write = WriteItem(
                         id: id, precondition: precondition, collection: .standard, format: .opaque, iterations: nil,
                         title: nil, body: body)
-                    outcome = try #require(try await Self.write(write, caller, app)).outcome
+                    outcome = try await Self.put(write, caller, app)
                 }
                 #expect(status == Self.status(of: outcome), "step \(step), \(change): \(outcome)")
             }
@@ -125,15 +129,30 @@ import Testing
         }
     }
 
-    private static func write<Write: AccountWrite>(
-        _ write: Write, _ caller: Caller, _ app: TestApplication
-    ) async throws -> Write.Row? {
+    private static func put(_ write: WriteItem, _ caller: Caller, _ app: TestApplication) async throws -> ItemOutcome {
+        let (postgres, lock) = (app.postgres, AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)))
+        return try await app.run {
+            let change = try await postgres.execute(lock, Guarded(caller: caller, write: write)).1.first
+            guard try #require(change).outcome == .vacant else { return try #require(change).outcome }
+            let creation = CreateItem(write: write)
+            let store = StoreNewItem(creation: creation, accountID: caller.accountID, now: caller.now)
+            _ = try #require(
+                try await postgres.execute(lock, Guarded(caller: caller, write: creation), store).1.first)
+            return .created
+        }
+    }
+
+    private static func bury(
+        _ burial: BuryItem, _ caller: Caller, _ app: TestApplication
+    ) async throws -> ItemOutcome {
         let postgres = app.postgres
         return try await app.run {
-            try await postgres.execute(
+            let (_, rows, _, _) = try await postgres.execute(
                 AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)),
-                Guarded(caller: caller, write: write)
-            ).1.first
+                Guarded(caller: caller, write: burial),
+                KeepContent(burial: burial, accountID: caller.accountID, now: caller.now),
+                LeaveTombstone(burial: burial, accountID: caller.accountID, now: caller.now))
+            return try #require(rows.first).change.outcome
         }
     }
 
@@ -141,7 +160,7 @@ import Testing
         switch outcome {
         case .created: 201
         case .updated, .deleted, .restored, .unchanged: 200
-        case .notFound, .gone: 404
+        case .notFound, .gone, .vacant: 404
         case .preconditionFailed: 412
         case .itemQuota, .itemByteQuota, .byteQuota: 403
         }

@@ -98,7 +98,14 @@ import Testing
                 let before = try await app.execute(ItemRow(accountID: full.caller.accountID))
                 let batch = ApplyBatch(operations: try Self.operations(ids, before))
                 func apply(_ subject: Subject) async throws -> [ApplyBatch.Row] {
-                    try await app.run { try await postgres.execute(Guarded(caller: subject.caller, write: batch)) }
+                    try await app.run {
+                        try await postgres.withTransaction { transaction in
+                            let caller = subject.caller
+                            let rows = try await transaction.execute(Guarded(caller: caller, write: batch))
+                            try await transaction.store(batch, rows, of: caller.accountID, now: caller.now)
+                            return rows
+                        }
+                    }
                 }
                 let rows = try await apply(full)
                 var last: Int64?

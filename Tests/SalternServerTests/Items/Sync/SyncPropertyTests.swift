@@ -77,6 +77,7 @@ import Testing
     private static func write(_ postgres: PostgresClient, _ caller: Caller, _ ids: [ItemID]) async throws {
         struct RolledBack: Error {}
         let lock = AuthenticateForWrite(caller: caller, touchInterval: .seconds(60))
+        let (account, now) = (caller.accountID, caller.now)
         let id = ids.randomElement() ?? ids[0]
         do {
             try await postgres.withTransaction { transaction in
@@ -86,13 +87,24 @@ import Testing
                     let write = try WriteItem(
                         id: id, precondition: Bool.random() ? .absent : .present, collection: .standard,
                         format: .opaque, iterations: nil, title: nil, body: Self.body())
-                    _ = try await transaction.execute(lock, Guarded(caller: caller, write: write))
+                    let (_, changes) = try await transaction.execute(lock, Guarded(caller: caller, write: write))
+                    if changes.first?.outcome == .vacant {
+                        let creation = CreateItem(write: write)
+                        _ = try await transaction.execute(
+                            Guarded(caller: caller, write: creation),
+                            StoreNewItem(creation: creation, accountID: account, now: now))
+                    }
                 case 5, 6:
                     let write = BuryItem(id: id, precondition: .present)
-                    _ = try await transaction.execute(lock, Guarded(caller: caller, write: write))
+                    _ = try await transaction.execute(
+                        lock, Guarded(caller: caller, write: write),
+                        KeepContent(burial: write, accountID: account, now: now),
+                        LeaveTombstone(burial: write, accountID: account, now: now))
                 case 7:
                     let write = UnburyItem(id: id, precondition: .present)
-                    _ = try await transaction.execute(lock, Guarded(caller: caller, write: write))
+                    _ = try await transaction.execute(
+                        lock, Guarded(caller: caller, write: write),
+                        StoreRestored(restoration: write, accountID: account, now: now))
                 default:
                     let operations = try Set((0..<5).map { _ in ids.randomElement() ?? ids[0] }).map { id in
                         BatchOperation(
@@ -104,7 +116,8 @@ import Testing
                                     body: try Self.body()))
                     }
                     let write = ApplyBatch(operations: operations)
-                    _ = try await transaction.execute(lock, Guarded(caller: caller, write: write))
+                    let (_, rows) = try await transaction.execute(lock, Guarded(caller: caller, write: write))
+                    try await transaction.store(write, rows, of: account, now: now)
                 }
                 _ = try await transaction.execute(Pause(seconds: .random(in: 0...0.003)))
                 if Int.random(in: 0..<20) == 0 { throw RolledBack() }

@@ -95,13 +95,14 @@ import Testing
                 try await app.run { [postgres = app.postgres] in
                     let moving = try await postgres.withTransaction { transaction in
                         let body = try SealedBytes([UInt8](repeating: 0xFF, count: 3), format: .opaque)
+                        let creation = CreateItem(
+                            write: WriteItem(
+                                id: .random(), precondition: .absent, collection: .standard, format: .opaque,
+                                iterations: nil, title: nil, body: body))
                         _ = try await transaction.execute(
                             AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)),
-                            Guarded(
-                                caller: caller,
-                                write: WriteItem(
-                                    id: .random(), precondition: .absent, collection: .standard, format: .opaque,
-                                    iterations: nil, title: nil, body: body)))
+                            Guarded(caller: caller, write: creation),
+                            StoreNewItem(creation: creation, accountID: caller.accountID, now: caller.now))
                         let moving = Task {
                             try await administration.run {
                                 try await RestoredDatabase(database: $0).moveBase(by: signature)

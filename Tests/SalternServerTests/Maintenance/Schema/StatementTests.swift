@@ -9,8 +9,12 @@ import Testing
     @Test func `the list of statements is complete`() throws {
         var declared: Set<String> = []
         for source in try Self.sources() {
-            for match in source.matches(of: /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite) \{/) {
+            let declarations = /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite|\w*SessionRemoval) \{/
+            for match in source.matches(of: declarations) {
                 switch match.2 {
+                case "SessionRemoval": declared.formUnion(["\(match.1)", "NoteEnds<\(match.1)>"])
+                case "CallersSessionRemoval":
+                    declared.formUnion(["Guarded<\(match.1)>", "Guarded<NoteCallersEnds<\(match.1)>>"])
                 case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
                 case "AccountWrite": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
@@ -127,6 +131,8 @@ import Testing
             let burial = BuryItem(id: item, precondition: .present)
             #expect(try await app.execute(Guarded(caller: stranger, write: burial)).isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: BuryOneItem(burial: burial))).isEmpty)
+            let noting = Guarded(caller: stranger, write: NoteCallersEnds(removal: RemoveSession(id: session)))
+            #expect(try await app.execute(noting).first?.count == 0)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveSession(id: session))).isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveOtherSessions())).isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveCurrentSession())).isEmpty)
