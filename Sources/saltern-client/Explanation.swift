@@ -40,6 +40,10 @@ enum Explanation {
         case .keyringUnusable:
             untrustworthy("the server has no keyring of this client, or an older one than is known", "keyring_unusable")
         case .malformedRecoveryCode: unreadable("the recovery code has a typing error", "malformed_recovery_code")
+        case .otherAccount:
+            CommandFailure(
+                "that is another account than the one that is here: see --account", status: ExitStatus.exists,
+                code: "other_account")
         case .unsentEdits(let count):
             CommandFailure(
                 "\(count) changes were not sent; sync first, or see --discard-unsent", status: ExitStatus.attention,

@@ -373,6 +373,63 @@ for name in phone laptop; do
     expect_output 'Buy vinegar.'
 done
 
+scenario "a printed code that was removed sets no password any more; removing it twice is removing it once"
+phone recovery create --password-file "$work/password" --json
+expect_status 0
+json .code >"$work/printed"
+phone recovery remove --password-file "$work/wrong" --json
+expect_error 77 wrong_credentials
+phone status --json
+expect_json .plan.recoveryCode true
+for _ in 1 2; do
+    phone recovery remove --password-file "$work/password" --json
+    expect_status 0
+    expect_json .removed true
+done
+phone status --json
+expect_json .plan.recoveryCode false
+device thief recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/printed" \
+    --new-password-file "$work/password-2" --json </dev/null
+expect_error 77 wrong_credentials
+
+scenario "another userid: the account keeps its name here, and other devices follow with what they have not sent"
+renamed=$(unique grace)
+stranger=$(unique mallory)
+device laptop put --title "sent later" <<<'Not sent yet.'
+expect_status 0
+phone userid "$renamed" --password-file "$work/wrong" --json
+expect_error 77 wrong_credentials
+phone userid "$userid" --password-file "$work/password" --json
+expect_status 1
+phone userid "$renamed" --password-file "$work/password" --json
+expect_status 0
+expect_json .userid "$renamed"
+phone status --json
+expect_json '[.account, .userid] | tostring' "[\"$userid\",\"$renamed\"]"
+phone sync
+expect_status 0
+laptop sync --json
+expect_error 77 session_ended
+laptop login --password-file "$work/password" --json
+expect_error 77 wrong_credentials
+laptop login --userid "$renamed" --password-file "$work/password" --json
+expect_error 64 usage
+device mallory register --server "$SALTERN_TEST_URL" --userid "$stranger" --certificate "$certificate" --pin "$(pin)" \
+    --password-file "$work/password" </dev/null
+expect_status 0
+laptop login --account "$userid" --userid "$stranger" --password-file "$work/password" --json
+expect_error 73 other_account
+laptop login --account "$userid" --userid "$renamed" --password-file "$work/password" --json
+expect_json '[.account, .userid] | tostring' "[\"$userid\",\"$renamed\"]"
+laptop status --json
+expect_json '[.userid, .unsent] | tostring' "[\"$renamed\",0]"
+phone sync
+phone get "sent later"
+expect_output 'Not sent yet.'
+# From now on nothing has to be said.
+laptop login --password-file "$work/password"
+expect_status 0
+
 scenario "what one account exports another one imports; a second account has a name of its own"
 phone export "$work/items.ndjson" --json
 count=$(json .documents)

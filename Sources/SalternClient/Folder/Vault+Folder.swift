@@ -115,7 +115,7 @@ extension Vault {
         _ id: ItemID, _ path: FolderPath, _ body: SecureBytes?, over seen: ItemStamp?, _ collection: String,
         known: KnownFile?, in folder: ItemID
     ) throws(VaultError) -> Bool {
-        try together {
+        try transaction {
             guard try store.stamp(id) == seen else { return false }
             guard let body = try body ?? item(id)?.body else { return false }
             try put(PlainItem(title: path.text, body: body), id, in: collection)
@@ -129,17 +129,11 @@ extension Vault {
 
     /// Deletes a file's item, with what is known of it.
     func deleteFile(_ id: ItemID, _ seen: ItemStamp, in folder: ItemID) throws(VaultError) -> Bool {
-        try together {
+        try transaction {
             guard try store.stamp(id) == seen else { return false }
             try delete(id)
             try store.setKnownFile(id, nil, in: folder)
             return true
-        }
-    }
-
-    private func together<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
-            throw .store(error as? StoreError ?? .damaged)
         }
     }
 }

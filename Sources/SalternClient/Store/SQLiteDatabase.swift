@@ -6,7 +6,7 @@ internal import Foundation
 /// Not `Sendable`: its owner, an actor, uses it alone.
 final class SQLiteDatabase {
     /// `sqlite3 *`, owned; null only when SQLite had no memory for it.
-    private let handle: OpaquePointer?
+    let handle: OpaquePointer?
     /// Prepared statements by their SQL, owned.
     private var statements: [String: OpaquePointer] = [:]
 
@@ -75,6 +75,11 @@ final class SQLiteDatabase {
         var rows: [Row] = []
         try run(sql, values) { row in rows.append(try decode(row)) }
         return rows
+    }
+
+    /// Runs a query and looks at one row after another.
+    func forEach(_ sql: String, _ values: [SQLiteValue] = [], _ body: (SQLiteRow) throws -> Void) throws {
+        try run(sql, values, body)
     }
 
     private func run(

@@ -1,12 +1,34 @@
 extension Store {
-    /// The ids of all items as they are here, in their order.
-    func currentIDs() throws -> [ItemID] {
-        try database.rows(
+    /// Looks at all items as they are here, in the order of their ids, by one query: none but the one that is looked at is
+    /// in memory.
+    /// - Parameter collection: Nil for all of them.
+    func forEachCurrent(
+        in collection: String? = nil, _ body: (ItemID, ItemContent, _ isUnsent: Bool) throws -> Void
+    ) throws {
+        let (items, changes) =
+            collection == nil ? ("", "c.collection IS NOT NULL") : ("i.collection = ?1 AND", "c.collection = ?1")
+        let columns = "collection, format, iterations, title, body"
+        try database.forEach(
             """
-            SELECT id FROM items i WHERE NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
-            UNION ALL SELECT id FROM changes WHERE collection IS NOT NULL ORDER BY 1
+            SELECT id, \(columns), 0 FROM items i WHERE \(items) NOT EXISTS (SELECT 1 FROM changes c WHERE c.id = i.id)
+            UNION ALL SELECT id, \(columns), 1 FROM changes c WHERE \(changes) ORDER BY 1
+            """, collection.map { [.text($0)] } ?? []
+        ) { row in try body(Self.id(row, 0), Self.content(row, 1), row.integer(6) == 1) }
+    }
+
+    /// Looks at what is in the trash and nowhere else, the latest first, with the seconds since 1970 at which it was removed.
+    func forEachTrashed(
+        _ body: (ItemID, ItemContent, _ isUnsent: Bool, _ removedAt: Int64) throws -> Void
+    ) throws {
+        try database.forEach(
             """
-        ) { row in try Self.id(row, 0) }
+            SELECT t.id, t.collection, t.format, t.iterations, t.title, t.body, c.id IS NOT NULL, t.removed_at
+            FROM trash t LEFT JOIN changes c ON c.id = t.id
+            WHERE c.collection IS NULL
+                AND (c.id IS NOT NULL OR NOT EXISTS (SELECT 1 FROM items i WHERE i.id = t.id))
+            ORDER BY t.removed_at DESC, t.id
+            """
+        ) { row in try body(Self.id(row, 0), Self.content(row, 1), row.integer(6) == 1, row.integer(7) ?? 0) }
     }
 
     /// How many items each collection has here.
@@ -23,12 +45,5 @@ extension Store {
             return (name, Int(count))
         }
         return Dictionary(uniqueKeysWithValues: counts)
-    }
-
-    /// What is in the trash and nowhere else, the latest first, with the seconds since 1970 at which it was removed.
-    func trashedIDs() throws -> [(id: ItemID, removedAt: Int64)] {
-        try database.rows("SELECT id, removed_at FROM trash ORDER BY removed_at DESC, id") { row in
-            (id: try Self.id(row, 0), removedAt: row.integer(1) ?? 0)
-        }.filter { try current($0.id) == nil }
     }
 }

@@ -212,15 +212,20 @@ final class Store {
     }
 
     private static func item(_ row: SQLiteRow) throws -> StoredItem {
-        guard let revision = row.integer(1), let collection = row.text(2), let format = row.text(3),
-            let body = row.blob(6), let edit = row.integer(7)
-        else { throw StoreError.damaged }
+        guard let revision = row.integer(1), let edit = row.integer(7) else { throw StoreError.damaged }
         return StoredItem(
-            id: try id(row, 0), revision: Revision(revision),
-            content: ItemContent(
-                collection: collection, format: format, iterations: row.integer(4).map { Int($0) }, title: row.blob(5),
-                body: body),
+            id: try id(row, 0), revision: Revision(revision), content: try content(row, 2),
             edit: UInt64(bitPattern: edit))
+    }
+
+    /// Collection, format, iterations, title and body, from a column on.
+    static func content(_ row: SQLiteRow, _ first: Int32) throws -> ItemContent {
+        guard let collection = row.text(first), let format = row.text(first + 1), let body = row.blob(first + 4) else {
+            throw StoreError.damaged
+        }
+        return ItemContent(
+            collection: collection, format: format, iterations: row.integer(first + 2).map { Int($0) },
+            title: row.blob(first + 3), body: body)
     }
 }
 

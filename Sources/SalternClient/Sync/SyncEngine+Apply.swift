@@ -209,7 +209,7 @@ extension SyncEngine {
         _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ collection: String, _ listing: Int64,
         into report: inout SyncReport
     ) throws {
-        let copy = ItemID.random()
+        let copy = newID()
         guard let sealed = try? sealer.seal(own, copy, collection: collection, .first) else { return }
         if var item {
             item.revision = server.revision
@@ -225,7 +225,7 @@ extension SyncEngine {
     private func keepBoth(
         _ mine: ItemContent, _ theirs: StoredItem, _ listing: Int64, into report: inout SyncReport
     ) throws {
-        let copy = ItemID.random()
+        let copy = newID()
         try store.put(theirs, listing: listing)
         guard let own = try? sealer.open(mine, theirs.id),
             let sealed = try? sealer.seal(own.item, copy, collection: mine.collection, .first)

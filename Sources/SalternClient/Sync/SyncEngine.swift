@@ -16,16 +16,18 @@ final class SyncEngine {
     /// Hears how far a round has come.
     var onProgress: (SyncReport) -> Void = { _ in }
     let limits: SyncLimits
+    let newID: () -> ItemID
     private let now: () -> Date
 
     init(
         store: Store, server: any SyncServer, sealer: Sealer, limits: SyncLimits = SyncLimits(),
-        now: @escaping () -> Date = Date.init
+        newID: @escaping () -> ItemID = { .random() }, now: @escaping () -> Date = Date.init
     ) {
         self.store = store
         self.server = server
         self.sealer = sealer
         self.limits = limits
+        self.newID = newID
         self.now = now
     }
 

@@ -115,10 +115,9 @@ extension Vault {
     @discardableResult
     public func exportDocuments(to file: URL, collection: String? = nil) throws(VaultError) -> Int {
         let sealer = try open.engine.sealer
-        let ids = try stored { try collection.map(store.currentIDs) ?? store.currentIDs() }
         let target = try NewFile(file)
         do throws(VaultError) {
-            let count = try write(ids, sealer, to: target)
+            let count = try write(collection, sealer, to: target)
             try target.finish()
             return count
         } catch {
@@ -127,17 +126,20 @@ extension Vault {
         }
     }
 
-    private func write(_ ids: [ItemID], _ sealer: Sealer, to file: NewFile) throws(VaultError) -> Int {
+    private func write(
+        _ collection: String?, _ sealer: Sealer, to file: NewFile
+    ) throws(VaultError) -> Int {
         try file.append(DocumentLine.begin.encoded())
         var (count, bytes) = (0, 0)
-        for id in ids {
-            guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
-            guard let content = try stored({ try store.current(id) }), let opened = try? sealer.open(content, id)
-            else { continue }
-            let line = try DocumentLine(id, content.collection, opened.item).encoded()
-            try file.append(line)
-            (count, bytes) = (count + 1, bytes + line.count)
-            if count.isMultiple(of: 100) { progressObservers.tell(.exported(bytes)) }
+        try transaction {
+            try store.forEachCurrent(in: collection) { id, content, _ in
+                guard !Task.isCancelled else { throw VaultError.unavailable(.transport(.cancelled)) }
+                guard let opened = try? sealer.open(content, id) else { return }
+                let line = try DocumentLine(id, content.collection, opened.item).encoded()
+                try file.append(line)
+                (count, bytes) = (count + 1, bytes + line.count)
+                if count.isMultiple(of: 100) { progressObservers.tell(.exported(bytes)) }
+            }
         }
         try file.append(DocumentLine(type: "end", documents: count).encoded())
         return count

@@ -30,13 +30,13 @@ extension Vault {
     /// - Parameter collection: Nil for all of them.
     public func items(in collection: String? = nil) throws(VaultError) -> [ItemSummary] {
         let sealer = try open.engine.sealer
-        return try stored {
-            let ids = try collection.map(store.currentIDs) ?? store.currentIDs()
-            return try ids.compactMap { id in
-                guard let content = try store.current(id) else { return nil }
-                return summary(id, content, sealer, isUnsent: try store.change(id) != nil)
+        var items: [ItemSummary] = []
+        try stored {
+            try store.forEachCurrent(in: collection) { id, content, isUnsent in
+                items.append(summary(id, content, sealer, isUnsent: isUnsent))
             }
         }
+        return items
     }
 
     /// What a list would show of one item; nil when there is none.
@@ -51,14 +51,16 @@ extension Vault {
     /// What was deleted and can be restored on this device, the latest first.
     public func deletedItems() throws(VaultError) -> [ItemSummary] {
         let sealer = try open.engine.sealer
-        return try stored {
-            try store.trashedIDs().compactMap { id, removedAt in
-                guard let item = try store.trashed(id) else { return nil }
-                return summary(
-                    id, item.content, sealer, isUnsent: try store.change(id) != nil,
-                    removedAt: Date(timeIntervalSince1970: TimeInterval(removedAt)))
+        var items: [ItemSummary] = []
+        try stored {
+            try store.forEachTrashed { id, content, isUnsent, removedAt in
+                items.append(
+                    summary(
+                        id, content, sealer, isUnsent: isUnsent,
+                        removedAt: Date(timeIntervalSince1970: TimeInterval(removedAt))))
             }
         }
+        return items
     }
 
     /// How many items each collection has here.

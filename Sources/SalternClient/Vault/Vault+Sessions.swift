@@ -89,7 +89,7 @@ extension Vault {
         if renamed, try knownAccount() != reply.accountId {
             // Somebody else's account: what is here is not to be mixed with it.
             try? await api.endCurrentSession(reply.session.token)
-            throw .unsentEdits(count: try unsentCount())
+            throw .otherAccount
         }
         guard let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else {
             throw .keyringUnusable
@@ -171,7 +171,7 @@ extension Vault {
     /// A store holds one account: another one's items would be sent to this one.
     private func refuseOther(_ userid: String) throws(VaultError) {
         if let known = try stored({ try store.text(.userid) }), known != userid {
-            throw .unsentEdits(count: try unsentCount())
+            throw .otherAccount
         }
     }
 
@@ -248,7 +248,7 @@ extension Vault {
     ) -> Opened {
         let engine = SyncEngine(
             store: store, server: LiveSyncServer(api: api, token: token, retries: settings.retries),
-            sealer: Sealer(account: account, keyring: keyring), limits: settings.limits)
+            sealer: Sealer(account: account, keyring: keyring), limits: settings.limits, newID: settings.newID)
         engine.merge = settings.merge
         engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
         engine.onProgress = { [progressObservers, store] report in

@@ -51,6 +51,20 @@ public actor Vault {
         return opened.item
     }
 
+    /// Every item of a collection, by id.
+    func items(_ collection: String) throws(VaultError) -> [ItemID: PlainItem] {
+        let sealer = try self.sealer
+        var items: [ItemID: PlainItem] = [:]
+        var isUnreadable = false
+        try stored {
+            try store.forEachCurrent(in: collection) { id, content, _ in
+                if let opened = try? sealer.open(content, id) { items[id] = opened.item } else { isUnreadable = true }
+            }
+        }
+        if isUnreadable { throw .unreadable }
+        return items
+    }
+
     /// The ids of a collection's items, in the order of the ids.
     public func ids(_ collection: String) throws(VaultError) -> [ItemID] {
         try stored { try store.currentIDs(collection) }
@@ -184,5 +198,12 @@ public actor Vault {
     /// Does something with the store, whose errors become the vault's.
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
         do { return try body() } catch { throw .store(error as? StoreError ?? .damaged) }
+    }
+
+    /// Does several things with the store as one, whose errors become the vault's.
+    func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
+        do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
+            throw .store(error as? StoreError ?? .damaged)
+        }
     }
 }

@@ -7,10 +7,10 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
     public let name: String
     let vault: Vault
 
-    /// Every item that opens, by id.
+    /// Every item, by id.
     public func all() async throws(VaultError) -> [ItemID: Value] {
         var values: [ItemID: Value] = [:]
-        for id in try await vault.ids(name) { values[id] = try await self[id] }
+        for (id, item) in try await vault.items(name) { values[id] = try Self.value(item) }
         return values
     }
 
@@ -18,9 +18,13 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
     public subscript(_ id: ItemID) -> Value? {
         get async throws(VaultError) {
             guard let item = try await vault.item(id) else { return nil }
-            let data = item.body.withUnsafeBytes { Data($0) }
-            do { return try JSONDecoder().decode(Value.self, from: data) } catch { throw .unreadable }
+            return try Self.value(item)
         }
+    }
+
+    private static func value(_ item: PlainItem) throws(VaultError) -> Value {
+        let data = item.body.withUnsafeBytes { Data($0) }
+        do { return try JSONDecoder().decode(Value.self, from: data) } catch { throw .unreadable }
     }
 
     /// Writes an item, a new one unless an id is given.

@@ -22,6 +22,8 @@ public enum VaultError: Error, Sendable {
     case keyringUnusable
     /// A recovery code with a typing error.
     case malformedRecoveryCode
+    /// What is here belongs to another account, and is not mixed with this one.
+    case otherAccount
     /// Edits that were not sent would be lost.
     case unsentEdits(count: Int)
     /// Many deletions wait for somebody to agree: ``Vault/agreeToDeletions()`` comes first.

@@ -18,6 +18,8 @@ public struct VaultSettings: Sendable {
     public var retries = Retries(attempts: 3)
     /// How much is fetched and sent at once.
     var limits = SyncLimits()
+    /// Names items that are made by conflicts and from files.
+    var newID: @Sendable () -> ItemID = { .random() }
 
     /// - Parameter deviceKey: By default a file in the folder that only its owner can read.
     public init(

@@ -67,7 +67,7 @@ import Testing
             let stranger = try Device("stranger", server)
             _ = try await Vault.signUp(stranger.settings, userid: "eve@example.org", password: password)
             await #expect { try await other.logInAgain(password: password, userid: "eve@example.org") } throws: {
-                if case VaultError.unsentEdits(count: 1) = $0 { true } else { false }
+                if case VaultError.otherAccount = $0 { true } else { false }
             }
             try await other.logInAgain(password: password, userid: "lovelace@example.org")
             try await other.sync()

@@ -1,8 +1,10 @@
+import CSQLite
 import Cryptography
 import Foundation
-import SalternClient
 import SalternTesting
 import Testing
+
+@testable import SalternClient
 
 /// What lists of items, of what was deleted and of shares show, and how far something long has come.
 @Suite struct ListingTests {
@@ -63,6 +65,23 @@ import Testing
         }
     }
 
+    @Test func `a list is one query, however many items there are`() async throws {
+        try await withVault { _, vault, _ in
+            var ids: [ItemID] = []
+            for number in 0..<9 {
+                ids.append(try await vault.put(item("\(number)", "1"), .random(), in: number < 6 ? "notes" : "files"))
+            }
+            try await vault.sync()
+            try await vault.put(item("0", "22"), ids[0], in: "notes")
+            try await vault.delete(ids[1])
+            try await vault.delete(ids[8])
+            #expect(try await vault.counted { try $0.items().count } == Counted(items: 7, statements: 1))
+            #expect(try await vault.counted { try $0.items(in: "notes").count } == Counted(items: 5, statements: 1))
+            #expect(try await vault.counted { try $0.items("files").count } == Counted(items: 2, statements: 1))
+            #expect(try await vault.counted { try $0.deletedItems().count } == Counted(items: 2, statements: 1))
+        }
+    }
+
     @Test func `shares are listed and ended, and a link needs no account`() async throws {
         try await withVault { server, vault, _ in
             let payload = SecureBytes(copying: Array("secret".utf8))
@@ -107,6 +126,29 @@ import Testing
             try await other.sync()
             #expect(await others.next() == .fetched(0))
             #expect(await others.next() == .sealedAnew(3, of: 3))
+        }
+    }
+}
+
+/// How many items a call has given, and how many statements the store has carried out for it.
+private struct Counted: Equatable {
+    var items = 0
+    var statements = 0
+}
+
+extension Vault {
+    fileprivate func counted(_ body: @Sendable (isolated Vault) throws -> Int) throws -> Counted {
+        try withUnsafeTemporaryAllocation(of: Int.self, capacity: 1) { statements in
+            statements.initialize(repeating: 0)
+            _ = sqlite3_trace_v2(
+                store.database.handle, UInt32(SQLITE_TRACE_STMT),
+                { _, statements, _, _ in
+                    statements?.assumingMemoryBound(to: Int.self).pointee += 1
+                    return 0
+                }, statements.baseAddress)
+            defer { _ = sqlite3_trace_v2(store.database.handle, 0, nil, nil) }
+            let items = try body(self)
+            return Counted(items: items, statements: statements[0])
         }
     }
 }

@@ -357,7 +357,7 @@ import Testing
 }
 
 extension Vault {
-    fileprivate func secrets() throws -> (token: Token, keyring: Keyring) {
+    func secrets() throws -> (token: Token, keyring: Keyring) {
         (try open.token, try open.engine.sealer.keyring)
     }
 }
