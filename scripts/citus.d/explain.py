@@ -19,8 +19,7 @@ EVERYWHERE = {
 # Of many streams at once: one step, one query a shard.
 BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "RemoveOldAttempts", "FindShareHeaders",
             "RemoveEndedShares", "SuspendShares"}  # fmt: skip
-SEVERAL_STEPS: set[str] = set()
-# Two keys, and so two shards, by their nature.
+# Two keys, and so two shards, by their nature: what one says is asked first.
 TWO_KEYS = {"InsertShare"}
 # The chain of the audit log is on the coordinator; a table lock has no plan.
 ELSEWHERE = {"AppendAudit", "KeepChangesOut"}
@@ -75,10 +74,6 @@ def judge(name: str, plan: str) -> str | None:
         return None if max(tasks, default=0) > 1 else "asks one shard: it need not be listed any more"
     if name in TWO_KEYS:
         return None if max(tasks, default=1) <= 1 else "asks many shards"
-    if name in SEVERAL_STEPS:
-        if any(count > 1 for count in tasks):
-            return f"asks {tasks} shards"
-        return None if extra else "takes one step: it need not be listed any more"
     if extra:
         return f"takes {extra + 1} steps"
     if name in BY_SHARD:
