@@ -57,10 +57,10 @@ class Client:
         return json.loads(content)
 
 
-def _make(client, number):
+def _make(client, prefix, number):
     # A first byte above 127: never mistaken for a password.
     key = base64.b64encode(b"\xff" + os.urandom(31)).decode()
-    userid = f"bench-{number}@example.org"
+    userid = f"{prefix}-{number}@example.org"
     made = client.send(
         "POST", "/v1/accounts", {"userid": userid, "passwordKey": key, "kdf": {"iterations": 600_000}}, {}
     )
@@ -75,12 +75,12 @@ def _make(client, number):
     return BenchAccount(userid, key, made["accountId"], token, item_id, body, share_id)
 
 
-def make_accounts(port, certificate, count):
+def make_accounts(port, certificate, count, prefix="bench"):
     """`count` accounts, made over eight connections."""
 
     def share(first):
         client = Client(port, certificate)
-        return [_make(client, number) for number in range(first, count, 8)]
+        return [_make(client, prefix, number) for number in range(first, count, 8)]
 
     with ThreadPoolExecutor(8) as pool:
         return [account for part in pool.map(share, range(8)) for account in part]

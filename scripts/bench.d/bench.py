@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import dataclass
 
+import client
 import loads
 import plain
 import processes
@@ -22,7 +23,7 @@ from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync"]
+ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync", "client"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 # Rows whose latency is measured at a tenth of their rate too.
@@ -225,6 +226,8 @@ class Bench:
                 results[row] = self.measure_streams()
             elif row == "sync":
                 results[row] = self.measure_sync()
+            elif row == "client":
+                results[row] = client.Client(self).measure()
             else:
                 results[row] = self.measure(row)
             if row == "handshake":
@@ -248,7 +251,7 @@ def print_table(results):
         f"{'compared with':24}{'ratio':>6}"
     )
     for row, r in results.items():
-        if row in ("memory", "stream", "sync"):
+        if row in ("memory", "stream", "sync", "client"):
             continue
         lines = [(row, r)]
         if row == "handshake":
@@ -286,6 +289,8 @@ def print_table(results):
         )
     if "sync" in results:
         print_sync(results["sync"])
+    if "client" in results:
+        print_client(results["client"])
 
 
 def sync_cpu(r):
@@ -319,6 +324,22 @@ def print_sync(results):
         )
 
 
+def print_client(r):
+    curl, memory = r["curl"], r["memory"]
+    print(
+        f"client: {r['items']:,} items of 1 KiB are sealed and stored in {r['secondsToSealAndStore']} s, sent in "
+        f"{r['secondsToUpload']} s (curl, sealed already, one process each: {curl['secondsToUpload']} s, from "
+        f"{curl['uploadsMeasured']:,}), fetched by another device in {r['secondsOfFirstSync']} s (curl, pages of 500 and not "
+        f"opened: {curl['secondsOfFirstSync']} s), listed in {r['secondsToList']} s"
+    )
+    print(
+        f"client: a file is in the other watched folder after {r['medianMillisecondsUntilSeen']} ms "
+        f"(at most {r['maximumMillisecondsUntilSeen']} ms)"
+    )
+    peaks = ", ".join(f"{name} {megabytes} MB" for name, megabytes in memory["megabytes"].items())
+    print(f"client: memory at {memory['items']:,} items: {peaks}")
+
+
 def rows(text):
     chosen = text.split(",")
     for row in chosen:
@@ -334,7 +355,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=5, help="how long each run takes (default 5)")
     parser.add_argument("--rounds", type=int, default=3, help="how many runs of each, in turns (default 3)")
     parser.add_argument("--pipelined", action="store_true", help="let pgbench read in one round trip, as the server does")
-    for name in ["url", "home", "executable", "database", "owner-database", "pgbench", "connections", "nginx-port", "work"]:
+    for name in ["url", "home", "executable", "client", "database", "owner-database", "pgbench", "connections", "nginx-port", "work"]:
         parser.add_argument(f"--{name}", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.nginx_port = int(options.nginx_port)

@@ -9,12 +9,18 @@ public actor FolderSync {
     let vault: Vault
     let root: String
     let settings: FolderSettings
+    private let system: any FolderSystem
 
     /// - Parameter root: A folder that is there. It gets a folder `.saltern`, by which it is known again.
     public init(vault: Vault, root: URL, settings: FolderSettings = FolderSettings()) {
+        self.init(vault, root.standardizedFileURL.resolvingSymlinksInPath().path, settings, DiskFolders())
+    }
+
+    init(_ vault: Vault, _ root: String, _ settings: FolderSettings, _ system: any FolderSystem) {
         self.vault = vault
-        self.root = root.standardizedFileURL.resolvingSymlinksInPath().path
+        self.root = root
         self.settings = settings
+        self.system = system
     }
 
     private static let rounds = 4
@@ -25,11 +31,11 @@ public actor FolderSync {
     @discardableResult
     public func run() async throws -> FolderReport {
         do {
-            let tree = try FolderTree(root)
+            let tree = try FolderTree(root, system)
             var report = FolderReport()
             let (id, isComplete) = try await identify(tree, &report)
             var round = Round(
-                tree: tree, folder: id, isComplete: isComplete, foldsCase: tree.foldsCase(), date: Self.today())
+                tree: tree, folder: id, isComplete: isComplete, foldsCase: tree.folds, date: Self.today())
             tree.hashes = try await vault.fileHashes(in: id)
             for _ in 0..<Self.rounds {
                 let hasNews = try await syncVault(&report)
@@ -116,8 +122,9 @@ public actor FolderSync {
         var (view, warnings) = try await vault.folderView(round.folder, settings.collection)
         for warning in warnings { report.warn(warning.kind, warning.path) }
         view.local = scan.files
+        if round.foldsCase { view.takeKnownSpellings() }
         for (id, known) in view.known where known.isPending {
-            view.known[id] = scan.files[known.path] == known.content ? known.done : nil
+            view.known[id] = view.local[known.path] == known.content ? known.done : nil
         }
         view.isWalkComplete = scan.isComplete && round.isComplete
         view.foldsCase = round.foldsCase
@@ -183,7 +190,7 @@ public actor FolderSync {
         guard let (source, modified) = round.tree.source(path), source.byteCount == content.byteCount else {
             return false
         }
-        let item = id ?? .random()
+        let item = id ?? vault.settings.newID()
         let seen = id.flatMap { view.remote[$0]?.stamp }
         // Chunks that have not changed are not sent again.
         var attachment = ItemID.random()
@@ -212,7 +219,7 @@ public actor FolderSync {
         for index in 0..<file.attachment.pieceCount {
             do throws(AttachmentError) {
                 let piece = try await vault.piece(index, of: file.attachment)
-                let isWritten = piece.withUnsafeBytes { FolderSystem.write($0, to: part.file) }
+                let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
                 guard isWritten else { throw AttachmentError.sourceFailed }
             } catch {
                 round.tree.removePart(part.name)
@@ -226,7 +233,7 @@ public actor FolderSync {
             let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
             try await vault.setKnownFile(id, known, in: round.folder)
         }
-        guard FolderTree.digest(of: part.file) == remote.content.digest,
+        guard round.tree.digest(of: part.file) == remote.content.digest,
             round.tree.place(
                 part, at: path, over: over, isExecutable: remote.content.isExecutable, modified: file.modified,
                 aside: aside)

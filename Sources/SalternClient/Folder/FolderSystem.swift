@@ -4,13 +4,15 @@ internal import Foundation
 /// A file descriptor and its end.
 final class Descriptor: Sendable {
     let number: Int32
+    private let end: @Sendable (Int32) -> Void
 
-    init?(_ number: Int32) {
+    init?(_ number: Int32, end: @escaping @Sendable (Int32) -> Void = { close($0) }) {
         guard number >= 0 else { return nil }
         self.number = number
+        self.end = end
     }
 
-    deinit { close(number) }
+    deinit { end(number) }
 }
 
 /// What the kernel knows of a file: who has changed it has changed this, but for the youngest files.
@@ -21,56 +23,83 @@ struct FileSignature: Hashable, Sendable {
     var changed: Int64
 }
 
-/// The system calls of a folder, with names beneath a descriptor; none follows a link.
-enum FolderSystem {
-    static func openRoot(_ path: String) -> Descriptor? { Descriptor(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) }
+/// What a folder's files are reached by: names beneath a descriptor. Nothing in it follows a link.
+protocol FolderSystem: Sendable {
+    func openRoot(_ path: String) -> Descriptor?
+    func openFolder(_ name: String, in folder: Descriptor) -> Descriptor?
+    func openFile(_ name: String, in folder: Descriptor) -> Descriptor?
+    /// Makes a file that was not there.
+    func createFile(_ name: String, in folder: Descriptor) -> Descriptor?
+    /// - Returns: Whether something of this name is there now.
+    func makeFolder(_ name: String, in folder: Descriptor) -> Bool
+    /// Removes a folder that is empty.
+    func removeFolder(_ name: String, in folder: Descriptor) -> Bool
+    func removeFile(_ name: String, in folder: Descriptor)
+    /// Renames, and never over something.
+    func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool
+    /// Renames a file whose name is no NFC text as it is on the disk.
+    func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool
+    /// Each gets the name of the other, at once.
+    func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool
+    func status(_ name: String, in folder: Descriptor) -> stat?
+    func status(_ descriptor: Descriptor) -> stat?
+    func sync(_ descriptor: Descriptor) -> Bool
+    func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool
+    /// - Returns: How many bytes there were; nil when it failed.
+    func read(_ file: Descriptor, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int?
+    func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool
+    /// The names in a folder, as bytes; nil when it cannot be read to its end.
+    func names(in folder: Descriptor) -> [[UInt8]]?
+}
 
-    static func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? {
+/// The files of the kernel.
+struct DiskFolders: FolderSystem {
+    func openRoot(_ path: String) -> Descriptor? { Descriptor(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) }
+
+    func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? {
         Descriptor(openat(folder.number, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))
     }
 
-    static func openFile(_ name: String, in folder: Descriptor) -> Descriptor? {
+    func openFile(_ name: String, in folder: Descriptor) -> Descriptor? {
         // A pipe in the place of a file would wait for somebody to write.
         Descriptor(openat(folder.number, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK))
     }
 
-    static func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
+    func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
         Descriptor(openat(folder.number, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600))
     }
 
-    static func makeFolder(_ name: String, in folder: Descriptor) -> Bool {
+    func makeFolder(_ name: String, in folder: Descriptor) -> Bool {
         mkdirat(folder.number, name, 0o700) == 0 || errno == EEXIST
     }
 
-    static func removeFolder(_ name: String, in folder: Descriptor) -> Bool {
+    func removeFolder(_ name: String, in folder: Descriptor) -> Bool {
         unlinkat(folder.number, name, AT_REMOVEDIR) == 0
     }
 
-    static func removeFile(_ name: String, in folder: Descriptor) { unlinkat(folder.number, name, 0) }
+    func removeFile(_ name: String, in folder: Descriptor) { unlinkat(folder.number, name, 0) }
 
-    /// Renames, and never over something.
-    static func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
+    func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
         saltern_renameat2(from.number, name, to.number, newName, 1) == 0
     }
 
-    /// Each gets the name of the other, at once.
-    static func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
+    func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
         saltern_renameat2(one.number, name, two.number, other, 2) == 0
     }
 
-    static func status(_ name: String, in folder: Descriptor) -> stat? {
+    func status(_ name: String, in folder: Descriptor) -> stat? {
         var status = stat()
         return fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
     }
 
-    static func status(_ descriptor: Descriptor) -> stat? {
+    func status(_ descriptor: Descriptor) -> stat? {
         var status = stat()
         return fstat(descriptor.number, &status) == 0 ? status : nil
     }
 
-    static func sync(_ descriptor: Descriptor) -> Bool { fsync(descriptor.number) == 0 }
+    func sync(_ descriptor: Descriptor) -> Bool { fsync(descriptor.number) == 0 }
 
-    static func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool {
+    func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool {
         var rest = bytes
         while !rest.isEmpty {
             let count = Glibc.write(file.number, rest.baseAddress, rest.count)
@@ -81,8 +110,7 @@ enum FolderSystem {
         return true
     }
 
-    /// - Returns: How many bytes there were; nil when it failed.
-    static func read(_ file: Descriptor, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    func read(_ file: Descriptor, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         var done = 0
         while done < buffer.count {
             let count = pread(
@@ -95,15 +123,14 @@ enum FolderSystem {
         return done
     }
 
-    static func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool {
+    func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool {
         guard fchmod(file.number, mode) == 0 else { return false }
         guard let modified else { return true }
         let times = [modified, modified]
         return futimens(file.number, times) == 0
     }
 
-    /// The names in a folder, as bytes; nil when it cannot be read to its end.
-    static func names(in folder: Descriptor) -> [[UInt8]]? {
+    func names(in folder: Descriptor) -> [[UInt8]]? {
         let copy = openat(folder.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard copy >= 0 else { return nil }
         guard let stream = fdopendir(copy) else {
@@ -126,8 +153,7 @@ enum FolderSystem {
         }
     }
 
-    /// Renames a file whose name is no NFC text as it is on the disk.
-    static func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool {
+    func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool {
         (bytes + [0]).withUnsafeBufferPointer { buffer in
             buffer.withMemoryRebound(to: CChar.self) {
                 saltern_renameat2(folder.number, $0.baseAddress, folder.number, name, 1) == 0

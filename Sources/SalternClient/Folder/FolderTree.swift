@@ -11,6 +11,7 @@ final class FolderTree {
         var isComplete = true
     }
 
+    private let system: any FolderSystem
     let root: Descriptor
     private let device: dev_t
     private let corner: Descriptor
@@ -28,11 +29,12 @@ final class FolderTree {
     /// The disk's clock may be as coarse as this.
     private static let youth: Int64 = 2_000_000_000
 
-    init(_ path: String) throws(FolderError) {
-        guard let root = FolderSystem.openRoot(path), let status = FolderSystem.status(root),
-            let corner = Self.folder(FolderPath.corner, in: root), let parts = Self.folder("parts", in: corner),
-            let trash = Self.folder("trash", in: corner)
+    init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
+        guard let root = system.openRoot(path), let status = system.status(root),
+            let corner = Self.folder(FolderPath.corner, in: root, system),
+            let parts = Self.folder("parts", in: corner, system), let trash = Self.folder("trash", in: corner, system)
         else { throw .unusable }
+        self.system = system
         self.root = root
         device = status.st_dev
         self.corner = corner
@@ -41,30 +43,30 @@ final class FolderTree {
         tidy()
     }
 
-    private static func folder(_ name: String, in folder: Descriptor) -> Descriptor? {
-        guard FolderSystem.makeFolder(name, in: folder) else { return nil }
-        return FolderSystem.openFolder(name, in: folder)
+    private static func folder(_ name: String, in folder: Descriptor, _ system: any FolderSystem) -> Descriptor? {
+        guard system.makeFolder(name, in: folder) else { return nil }
+        return system.openFolder(name, in: folder)
     }
 
     // MARK: Marker
 
     /// By which the folder is known again.
     func marker() -> ItemID? {
-        guard let file = FolderSystem.openFile(Self.markerName, in: corner) else { return nil }
+        guard let file = system.openFile(Self.markerName, in: corner) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 36)
-        let count = bytes.withUnsafeMutableBytes { FolderSystem.read(file, at: 0, into: $0) }
+        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) }
         return count == 36 ? ItemID(String(decoding: bytes, as: UTF8.self)) : nil
     }
 
     func setMarker(_ id: ItemID) throws(FolderError) {
-        FolderSystem.removeFile(Self.markerName, in: corner)
-        guard let file = FolderSystem.createFile(Self.markerName, in: corner),
-            Array(id.description.utf8).withUnsafeBytes({ FolderSystem.write($0, to: file) }), FolderSystem.sync(file)
+        system.removeFile(Self.markerName, in: corner)
+        guard let file = system.createFile(Self.markerName, in: corner),
+            Array(id.description.utf8).withUnsafeBytes({ system.write($0, to: file) }), system.sync(file)
         else { throw .unusable }
     }
 
     /// Whether the file system takes "a" and "A" for one name.
-    func foldsCase() -> Bool { FolderSystem.status(FolderPath.corner.uppercased(), in: root) != nil }
+    private(set) lazy var folds = system.status(FolderPath.corner.uppercased(), in: root) != nil
 
     // MARK: Walking
 
@@ -87,15 +89,15 @@ final class FolderTree {
         _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan, _ kept: inout [FolderPath: KnownHash],
         _ report: inout FolderReport
     ) {
-        guard let names = FolderSystem.names(in: folder) else {
+        guard let names = system.names(in: folder) else {
             report.warn(.unreadable, prefix)
             return scan.isComplete = false
         }
         for bytes in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             guard let (name, path) = usable(bytes, folder, prefix, &report) else { continue }
-            guard let status = FolderSystem.status(name, in: folder) else { continue }
+            guard let status = system.status(name, in: folder) else { continue }
             if status.isFolder {
-                if let inner = FolderSystem.openFolder(name, in: folder), status.st_dev == device {
+                if let inner = system.openFolder(name, in: folder), status.st_dev == device {
                     walk(inner, path.text + "/", now, &scan, &kept, &report)
                 } else {
                     report.warn(.unreadable, path.text)
@@ -130,7 +132,7 @@ final class FolderTree {
         for number in 1..<100 {
             if number > 1 { path = path.suffixed(String(number)) }
             let name = path.names[path.names.count - 1]
-            if FolderSystem.rename(bytes: bytes, in: folder, to: name) { return (name, path) }
+            if system.rename(bytes: bytes, in: folder, to: name) { return (name, path) }
         }
         report.warn(.unusableName, path.text)
         return nil
@@ -144,7 +146,7 @@ final class FolderTree {
             kept[path] = known
             return known.digest
         }
-        guard let file = FolderSystem.openFile(name, in: folder), let digest = Self.digest(of: file) else { return nil }
+        guard let file = system.openFile(name, in: folder), let digest = digest(of: file) else { return nil }
         // What is as young as this look at it may be written again without a trace.
         if max(signature.modified, signature.changed) < now - Self.youth {
             kept[path] = KnownHash(signature: signature, digest: digest)
@@ -152,12 +154,12 @@ final class FolderTree {
         return digest
     }
 
-    static func digest(of file: Descriptor) -> [UInt8]? {
+    func digest(of file: Descriptor) -> [UInt8]? {
         var hash = SHA256.Incremental()
         var buffer = [UInt8](repeating: 0, count: 1 << 18)
         var offset: Int64 = 0
         while true {
-            guard let count = buffer.withUnsafeMutableBytes({ FolderSystem.read(file, at: offset, into: $0) }) else {
+            guard let count = buffer.withUnsafeMutableBytes({ system.read(file, at: offset, into: $0) }) else {
                 return nil
             }
             hash.update(count == buffer.count ? buffer : Array(buffer.prefix(count)))
@@ -170,12 +172,12 @@ final class FolderTree {
 
     /// A file for sending, with when it was changed.
     func source(_ path: FolderPath) -> (source: AttachmentSource, modified: Int64)? {
-        guard let (folder, name) = place(path), let file = FolderSystem.openFile(name, in: folder),
-            let status = FolderSystem.status(file), status.isFile
+        guard let (folder, name) = place(path), let file = system.openFile(name, in: folder),
+            let status = system.status(file), status.isFile
         else { return nil }
-        let source = AttachmentSource(byteCount: Int64(status.st_size)) { offset, count in
+        let source = AttachmentSource(byteCount: Int64(status.st_size)) { [system] offset, count in
             try SecureBytes(count: count) { buffer throws(FolderError) in
-                guard FolderSystem.read(file, at: offset, into: buffer) == count else { throw .unusable }
+                guard system.read(file, at: offset, into: buffer) == count else { throw .unusable }
             }
         }
         return (source, status.signature.modified)
@@ -186,9 +188,9 @@ final class FolderTree {
     private func place(_ path: FolderPath, isMade: Bool = false) -> (Descriptor, String)? {
         var folder = root
         for name in path.names.dropLast() {
-            if isMade, !FolderSystem.makeFolder(name, in: folder) { return nil }
-            guard let inner = FolderSystem.openFolder(name, in: folder),
-                FolderSystem.status(inner)?.st_dev == device
+            if isMade, !system.makeFolder(name, in: folder) { return nil }
+            guard let inner = system.openFolder(name, in: folder),
+                system.status(inner)?.st_dev == device
             else { return nil }
             folder = inner
         }
@@ -200,11 +202,11 @@ final class FolderTree {
     /// A file that is being fetched.
     func newPart() throws(FolderError) -> (name: String, file: Descriptor) {
         let name = "part-\(ItemID.random())"
-        guard let file = FolderSystem.createFile(name, in: parts) else { throw .unusable }
+        guard let file = system.createFile(name, in: parts) else { throw .unusable }
         return (name, file)
     }
 
-    func removePart(_ name: String) { FolderSystem.removeFile(name, in: parts) }
+    func removePart(_ name: String) { system.removeFile(name, in: parts) }
 
     /// Puts a whole file in its place.
     /// - Parameters:
@@ -215,29 +217,29 @@ final class FolderTree {
         modified: Int64?, aside: FolderPath
     ) -> Bool {
         guard let (folder, name) = place(path, isMade: true) else { return false }
-        let old = FolderSystem.status(name, in: folder)
+        let old = system.status(name, in: folder)
         let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
         let mode = readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
-        guard FolderSystem.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
-            FolderSystem.sync(part.file)
+        guard system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
+            system.sync(part.file)
         else { return false }
         guard let over else {
             // An empty folder is nobody's.
             if old?.isFolder == true { removeEmptyFolders(in: path) }
-            let isPlaced = FolderSystem.rename(part.name, in: parts, to: name, in: folder)
-            return isPlaced && FolderSystem.sync(folder)
+            let isPlaced = system.rename(part.name, in: parts, to: name, in: folder)
+            return isPlaced && system.sync(folder)
         }
         // From here on the name may be that of what was displaced: who tidies up keeps it.
         let swap = "swap-\(ItemID.random())"
-        guard FolderSystem.rename(part.name, in: parts, to: swap, in: parts),
-            FolderSystem.exchange(swap, in: parts, with: name, in: folder)
+        guard system.rename(part.name, in: parts, to: swap, in: parts),
+            system.exchange(swap, in: parts, with: name, in: folder)
         else {
-            FolderSystem.removeFile(swap, in: parts)
+            system.removeFile(swap, in: parts)
             return false
         }
-        _ = FolderSystem.sync(folder)
+        _ = system.sync(folder)
         if content(swap, in: parts)?.digest == over.digest {
-            FolderSystem.removeFile(swap, in: parts)
+            system.removeFile(swap, in: parts)
         } else {
             keep(swap, aside)
         }
@@ -245,8 +247,8 @@ final class FolderTree {
     }
 
     private func content(_ name: String, in folder: Descriptor) -> FileContent? {
-        guard let file = FolderSystem.openFile(name, in: folder), let status = FolderSystem.status(file), status.isFile,
-            let digest = Self.digest(of: file)
+        guard let file = system.openFile(name, in: folder), let status = system.status(file), status.isFile,
+            let digest = digest(of: file)
         else { return nil }
         return FileContent(digest: digest, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
     }
@@ -254,49 +256,85 @@ final class FolderTree {
     /// What was displaced and is not what was expected becomes a file of its own.
     private func keep(_ name: String, _ aside: FolderPath) {
         guard let (folder, newName) = place(aside, isMade: true),
-            FolderSystem.rename(name, in: parts, to: newName, in: folder)
+            system.rename(name, in: parts, to: newName, in: folder)
         else {
-            _ = FolderSystem.rename(name, in: parts, to: Self.trashName(aside), in: trash)
+            _ = system.rename(name, in: parts, to: Self.trashName(aside), in: trash)
             return
         }
     }
 
     func move(_ from: FolderPath, to: FolderPath) -> Bool {
-        if to.folders.contains(from) || from.folders.contains(to) { return moveThroughParts(from, to) }
+        let (oldKey, newKey) = (key(from), key(to))
+        if oldKey == newKey || to.folders.contains(where: { key($0) == oldKey })
+            || from.folders.contains(where: { key($0) == newKey })
+        {
+            return moveThroughParts(from, to)
+        }
         guard let (old, name) = place(from), let (new, newName) = place(to, isMade: true) else { return false }
-        if FolderSystem.status(newName, in: new)?.isFolder == true { removeEmptyFolders(in: to) }
-        guard FolderSystem.rename(name, in: old, to: newName, in: new) else { return false }
-        _ = FolderSystem.sync(new)
+        if system.status(newName, in: new)?.isFolder == true { removeEmptyFolders(in: to) }
+        guard system.rename(name, in: old, to: newName, in: new) else { return false }
+        _ = system.sync(new)
         removeEmptyFolders(above: from)
         return true
     }
 
-    /// Moves a file to where one of its own folders is, or beneath its own name.
+    private func key(_ path: FolderPath) -> String { folds ? path.text.lowercased() : path.text }
+
+    /// Moves a file to where one of its own folders is, beneath its own name, or to another spelling of its name.
     private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
-        let swap = "swap-\(ItemID.random())"
-        guard let (old, name) = place(from), FolderSystem.rename(name, in: old, to: swap, in: parts) else {
-            return false
-        }
+        let id = ItemID.random().description
+        defer { system.removeFile(Self.placesPrefix + id, in: parts) }
+        guard notePlaces([to, from], id), let (old, name) = place(from),
+            system.rename(name, in: old, to: Self.movePrefix + id, in: parts)
+        else { return false }
         removeEmptyFolders(above: from)
-        if let (new, newName) = place(to, isMade: true),
-            FolderSystem.rename(swap, in: parts, to: newName, in: new)
-        {
-            return FolderSystem.sync(new)
+        return endMove(id, [to, from]) == to
+    }
+
+    private static let movePrefix = "move-"
+    private static let placesPrefix = "places-"
+
+    /// Where a file goes that has no place for a moment: for who is killed then, and starts again.
+    private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {
+        guard let file = system.createFile(Self.placesPrefix + id, in: parts) else { return false }
+        let text = places.map(\.text).joined(separator: "\0")
+        return Array(text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
+    }
+
+    private func places(_ id: String) -> [FolderPath] {
+        guard let file = system.openFile(Self.placesPrefix + id, in: parts) else { return [] }
+        var bytes = [UInt8](repeating: 0, count: 1 << 14)
+        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) } ?? 0
+        return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\0").compactMap {
+            try? FolderPath($0)
         }
-        if let (old, name) = place(from, isMade: true) { _ = FolderSystem.rename(swap, in: parts, to: name, in: old) }
-        return false
+    }
+
+    /// Puts it where there is room, the first place first, else in the trash.
+    private func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
+        let name = Self.movePrefix + id
+        for path in places {
+            guard let (folder, newName) = place(path, isMade: true),
+                system.rename(name, in: parts, to: newName, in: folder)
+            else { continue }
+            _ = system.sync(folder)
+            return path
+        }
+        let last = places.last ?? (try? FolderPath(name))
+        if let last { _ = system.rename(name, in: parts, to: Self.trashName(last), in: trash) }
+        return nil
     }
 
     /// Puts a file in the trash, unless it is not what is expected.
     func discard(_ path: FolderPath, _ expected: FileContent) -> Bool {
         guard let (folder, name) = place(path) else { return false }
         let trashed = Self.trashName(path)
-        guard FolderSystem.rename(name, in: folder, to: trashed, in: trash) else { return false }
+        guard system.rename(name, in: folder, to: trashed, in: trash) else { return false }
         guard content(trashed, in: trash)?.digest == expected.digest else {
-            _ = FolderSystem.rename(trashed, in: trash, to: name, in: folder)
+            _ = system.rename(trashed, in: trash, to: name, in: folder)
             return false
         }
-        _ = FolderSystem.sync(trash)
+        _ = system.sync(trash)
         removeEmptyFolders(above: path)
         return true
     }
@@ -305,20 +343,20 @@ final class FolderTree {
 
     private func removeEmptyFolders(above path: FolderPath) {
         for folder in path.folders.reversed() {
-            guard let (outer, name) = place(folder), FolderSystem.removeFolder(name, in: outer) else { return }
+            guard let (outer, name) = place(folder), system.removeFolder(name, in: outer) else { return }
         }
     }
 
     /// Removes folders in which there are only folders.
     private func removeEmptyFolders(in path: FolderPath) {
-        guard let (outer, name) = place(path), let folder = FolderSystem.openFolder(name, in: outer) else { return }
-        for inner in FolderSystem.names(in: folder) ?? [] {
+        guard let (outer, name) = place(path), let folder = system.openFolder(name, in: outer) else { return }
+        for inner in system.names(in: folder) ?? [] {
             guard let text = String(validating: inner, as: UTF8.self),
                 let path = try? FolderPath(path.text + "/" + text)
             else { continue }
-            if FolderSystem.status(text, in: folder)?.isFolder == true { removeEmptyFolders(in: path) }
+            if system.status(text, in: folder)?.isFolder == true { removeEmptyFolders(in: path) }
         }
-        _ = FolderSystem.removeFolder(name, in: outer)
+        _ = system.removeFolder(name, in: outer)
     }
 
     private static let trashDays = 30
@@ -328,21 +366,27 @@ final class FolderTree {
         return "\(day)-\(ItemID.random())-\(String(path.names[path.names.count - 1].prefix(48)))"
     }
 
-    /// What a process that was killed has left: half a file is nothing, what was displaced is kept in the trash.
+    /// What a process that was killed has left: a file that was on its way arrives, half a file is nothing, what was
+    /// displaced is kept in the trash.
     private func tidy() {
-        for name in (FolderSystem.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
+        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
+        where name.hasPrefix(Self.movePrefix) {
+            let id = String(name.dropFirst(Self.movePrefix.count))
+            _ = endMove(id, places(id))
+        }
+        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
             if name.hasPrefix("swap-"), let path = try? FolderPath(name) {
-                _ = FolderSystem.rename(name, in: parts, to: Self.trashName(path), in: trash)
+                _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash)
             } else {
-                FolderSystem.removeFile(name, in: parts)
+                system.removeFile(name, in: parts)
             }
         }
         let today = Int(Date().timeIntervalSince1970) / 86_400
-        for name in (FolderSystem.names(in: trash) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
+        for name in (system.names(in: trash) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
             guard let day = name.split(separator: "-").first.flatMap({ Int($0) }), day + Self.trashDays < today else {
                 continue
             }
-            FolderSystem.removeFile(name, in: trash)
+            system.removeFile(name, in: trash)
         }
     }
 }

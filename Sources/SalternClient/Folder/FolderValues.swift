@@ -50,6 +50,19 @@ struct FolderView: Sendable {
     /// For names of conflict copies.
     var device = "device"
     var date = "date"
+
+    /// Where "a" and "A" are one folder, a file in it is at the path at which it is known, however the folder is spelt
+    /// here: of two disks each could otherwise insist on its own spelling.
+    mutating func takeKnownSpellings() {
+        func key(_ path: FolderPath) -> [String] {
+            path.names.dropLast().map { $0.lowercased() } + path.names.suffix(1)
+        }
+        let paths = Set(known.values.map(\.path))
+        let spelt = Dictionary(paths.map { (key($0), $0) }) { min($0, $1) }
+        local = Dictionary(
+            local.map { path, content in (paths.contains(path) ? path : spelt[key(path)] ?? path, content) }
+        ) { first, _ in first }
+    }
 }
 
 /// One step towards two sides that are the same. Each is right on its own: who is stopped between two begins anew.

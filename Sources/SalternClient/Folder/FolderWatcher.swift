@@ -10,6 +10,7 @@ final class FolderWatcher: @unchecked Sendable {
     private let descriptor: Descriptor
     private let source: any DispatchSourceRead
     private let root: String
+    private let system = DiskFolders()
 
     /// - Returns: nil when the kernel has no room for it.
     init?(_ root: String, _ onChange: @escaping @Sendable () -> Void) {
@@ -32,7 +33,7 @@ final class FolderWatcher: @unchecked Sendable {
 
     /// Watches every folder that is there now. One that is watched already stays so.
     func watchAll() {
-        guard let top = FolderSystem.openRoot(root) else { return }
+        guard let top = system.openRoot(root) else { return }
         queue.sync { watch(top, isRoot: true) }
     }
 
@@ -40,10 +41,10 @@ final class FolderWatcher: @unchecked Sendable {
         let events = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB | IN_ONLYDIR
         // By its descriptor, so that no link in the path is followed.
         _ = inotify_add_watch(descriptor.number, "/proc/self/fd/\(folder.number)", UInt32(events))
-        for bytes in FolderSystem.names(in: folder) ?? [] {
+        for bytes in system.names(in: folder) ?? [] {
             guard let name = String(validating: bytes, as: UTF8.self), !isRoot || name != FolderPath.corner,
-                FolderSystem.status(name, in: folder)?.isFolder == true,
-                let inner = FolderSystem.openFolder(name, in: folder)
+                system.status(name, in: folder)?.isFolder == true,
+                let inner = system.openFolder(name, in: folder)
             else { continue }
             watch(inner, isRoot: false)
         }

@@ -162,6 +162,20 @@ import Testing
             ])
     }
 
+    @Test func `where case does not tell folders apart a file is where it is known to be`() throws {
+        var view = FolderView(
+            known: [id: KnownFile(path: try path("A/c"), content: content("x"))],
+            local: [try path("a/c"): content("x"), try path("a/D"): content("y"), try path("b"): content("z")],
+            remote: [id: RemoteFile(path: try path("A/c"), content: content("x"))])
+        view.foldsCase = true
+        view.takeKnownSpellings()
+        #expect(Set(view.local.keys) == [try path("A/c"), try path("a/D"), try path("b")])
+        // The name of a file itself is another one.
+        view.known[id]?.path = try path("A/d")
+        view.takeKnownSpellings()
+        #expect(Set(view.local.keys) == [try path("A/c"), try path("a/D"), try path("b")])
+    }
+
     @Test func `of a file and a folder of one name the file gets the suffix`() throws {
         let (a, inner) = (try path("a"), try path("a/b"))
         let both = FolderView(remote: [

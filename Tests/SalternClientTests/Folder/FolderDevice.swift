@@ -82,3 +82,23 @@ struct FolderDevice {
         return nil
     }
 }
+
+extension FolderDevice: PersonsFolder {
+    var name: String { device.name }
+
+    func has(_ path: String) -> Bool { FileManager.default.fileExists(atPath: url(path).path) }
+
+    func put(_ text: String, at path: String) -> Bool { (try? write(text, to: path)) != nil }
+
+    func drop(_ path: String) -> Bool { (try? remove(path)) != nil }
+
+    func move(_ path: String, to other: String) -> Bool { (try? rename(path, other)) != nil }
+
+    func clearEmptyFolders() {
+        let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        for name in names.sorted(by: >) where !name.hasPrefix(".saltern") {
+            // Only what is empty goes.
+            _ = rmdir(url(name).path)
+        }
+    }
+}

@@ -8,10 +8,10 @@ import Testing
 /// No version of a file is ever lost: three folders, random edits, also within a round, offline periods, requests and
 /// replies that are lost, repeated or late, rounds that are cut off, devices that start again.
 ///
-/// A scenario is its seed. `SALTERN_FOLDER_SCENARIOS` runs more of them, `SALTERN_FOLDER_SEED` begins at another one.
+/// A scenario is its seed. `SALTERN_FILE_SCENARIOS` runs more of them, `SALTERN_FILE_SEED` begins at another one.
 @Suite struct FolderPropertyTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_SCENARIOS"] ?? "") ?? 24
-    private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_SEED"] ?? "") ?? 1
+    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FILE_SCENARIOS"] ?? "") ?? 24
+    private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_FILE_SEED"] ?? "") ?? 1
 
     /// At once, each with a server of its own.
     private static let lanes: UInt64 = 3
@@ -21,7 +21,7 @@ import Testing
         try await LiveServer.with { server in
             for seed in stride(from: Self.first + lane, to: Self.first + Self.count, by: Int(Self.lanes)) {
                 do {
-                    try await FolderScenario(seed, server).run()
+                    try await FileScenario(seed, server).run()
                 } catch {
                     Issue.record("seed \(seed): \(error)")
                 }
@@ -34,14 +34,13 @@ import Testing
             let phone = try await FolderDevice("phone", server, isFirst: true)
             let laptop = try await FolderDevice("laptop", server, isFirst: false)
             let written = WrittenFiles()
-            let (create, replace, delete, restore) = (10, 40, 70, 95)
-            written.edit(phone, ["a"], create, 1)
+            written.edit(phone, ["a"], .create, 1)
             try await phone.sync.run()
             try await laptop.sync.run()
-            written.edit(phone, ["a"], replace, 1)
+            written.edit(phone, ["a"], .replace, 1)
             try await phone.sync.run()
-            written.edit(laptop, ["a"], delete, 1)
-            written.edit(laptop, ["b"], restore, 1)
+            written.edit(laptop, ["a"], .delete, 1)
+            written.edit(laptop, ["b"], .restore, 1)
             #expect(laptop.files() == ["b": "version 1"])
             #expect(written.leaves == ["version 2"])
             // To the folder it is the file, renamed: one cannot be told from the other.
@@ -54,7 +53,7 @@ import Testing
 }
 
 /// What becomes of one seed.
-private final class FolderScenario {
+private final class FileScenario {
     private let seed: UInt64
     private let devices: [FolderDevice]
     private var random: SeededRandom
@@ -81,7 +80,7 @@ private final class FolderScenario {
 
     private func step() async throws {
         let device = devices[Int.random(in: 0..<3, using: &random)]
-        if chance(2) { return edit(device, Int.random(in: 0..<100, using: &random), random.next()) }
+        if chance(2) { return written.edit(device, names, .random(using: &random, hasLong: true), random.next()) }
         let link = device.device.link
         if chance(2) { setBadFate(link) }
         let exchange = Int.random(in: 0..<6, using: &random)
@@ -92,11 +91,11 @@ private final class FolderScenario {
                     withUnsafeCurrentTask { $0?.cancel() }
                 })
         } else if chance(3) {
-            let (kind, state) = (Int.random(in: 0..<100, using: &random), random.next())
+            let (edit, state) = (FolderEdit.random(using: &random, hasLong: true), random.next())
             let (written, names) = (written, names)
             link.interrupt(
                 LossyTransport.Interruption(exchange: exchange, moment: moment) {
-                    written.edit(device, names, kind, state)
+                    written.edit(device, names, edit, state)
                 })
         }
         if chance(24) { link.expireCursor() }
@@ -113,10 +112,6 @@ private final class FolderScenario {
         _ = link.endInterruption()
         link.setFate { .passes }
         link.setRewrite { $1 }
-    }
-
-    private func edit(_ device: FolderDevice, _ kind: Int, _ state: UInt64) {
-        written.edit(device, names, kind, state)
     }
 
     private func setBadFate(_ link: LossyTransport) {
@@ -138,12 +133,10 @@ private final class FolderScenario {
         for _ in 0..<8 {
             var isQuiet = true
             for device in devices {
+                let unsent = try await device.vault.unsentCount()
                 let report = try await device.agreeing.run()
                 written.note(device, "converges: \(report.summary)")
-                let count =
-                    report.uploaded.count + report.downloaded.count + report.renamed.count + report.conflicts.count
-                    + report.deletedHere.count + report.deletedThere.count
-                if count > 0 { isQuiet = false }
+                if unsent > 0 || report.hasDone { isQuiet = false }
             }
             if isQuiet { return }
         }
@@ -159,11 +152,4 @@ private final class FolderScenario {
     }
 
     private func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
-}
-
-extension FolderReport {
-    fileprivate var summary: String {
-        "up \(uploaded), down \(downloaded), renamed \(renamed), conflicts \(conflicts), "
-            + "deleted here \(deletedHere), there \(deletedThere)"
-    }
 }

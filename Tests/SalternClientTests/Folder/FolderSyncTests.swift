@@ -275,7 +275,7 @@ import Testing
         let aside = try FolderPath("a (conflict)")
         try Data("of a person".utf8).write(to: URL(filePath: folder.path + "/a"))
         let part = try tree.newPart()
-        _ = Array("new".utf8).withUnsafeBytes { FolderSystem.write($0, to: part.file) }
+        _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
         let expected = FileContent(digest: SHA256.hash(Array("old".utf8)).bytes, byteCount: 3, isExecutable: false)
         let isPlaced = tree.place(part, at: path, over: expected, isExecutable: false, modified: nil, aside: aside)
         #expect(isPlaced)

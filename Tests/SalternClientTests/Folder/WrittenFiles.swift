@@ -1,6 +1,50 @@
 import Foundation
 import Synchronization
 
+/// A folder as a person sees it.
+protocol PersonsFolder {
+    var name: String { get }
+    /// All files by path, without the kit's own corner.
+    func files() -> [String: String]
+    /// Whether a file or a folder is there.
+    func has(_ path: String) -> Bool
+    /// - Returns: false when something is in the way.
+    func put(_ text: String, at path: String) -> Bool
+    func drop(_ path: String) -> Bool
+    func move(_ path: String, to other: String) -> Bool
+    func clearEmptyFolders()
+}
+
+/// What a person does with files.
+enum FolderEdit: Sendable {
+    case create, createLong, replace, replaceLong, delete, rename
+    /// What was deleted is wanted again.
+    case restore
+    case copy
+    /// The name in upper or in lower case.
+    case respell
+    /// The file goes into a folder that has its name.
+    case becomeFolder
+    /// The file takes the name of its folder, in which nothing else stays.
+    case becomeFile
+
+    static func random(using random: inout some RandomNumberGenerator, hasLong: Bool) -> FolderEdit {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0: hasLong ? .createLong : .create
+        case 1: hasLong ? .replaceLong : .replace
+        case 2..<32: .create
+        case 32..<57: .replace
+        case 57..<68: .delete
+        case 68..<78: .rename
+        case 78..<86: .restore
+        case 86..<89: .copy
+        case 89..<93: .respell
+        case 93..<97: .becomeFolder
+        default: .becomeFile
+        }
+    }
+}
+
 /// What a person wrote and has not replaced or deleted where they could see it, and how they do it.
 final class WrittenFiles: Sendable {
     private struct State {
@@ -19,58 +63,106 @@ final class WrittenFiles: Sendable {
     /// What was done, for whoever looks into a failure.
     var trace: String { state.withLock { $0.trace.joined(separator: "\n") } }
 
-    func note(_ device: FolderDevice, _ what: String) {
-        let files = device.files().sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.prefix(20))" }
-        state.withLock { $0.trace.append("\(device.device.name) \(what) -> \(files.joined(separator: ", "))") }
+    func note(_ folder: some PersonsFolder, _ what: String) {
+        let files = folder.files().sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.prefix(20))" }
+        state.withLock { $0.trace.append("\(folder.name) \(what) -> \(files.joined(separator: ", "))") }
     }
 
-    private func version(over seen: String?, isLong: Bool) -> String {
-        state.withLock { state in
-            state.count += 1
-            let text = "version \(state.count)" + (isLong ? String(repeating: ".", count: 600_000) : "")
-            if let seen {
-                state.leaves.remove(seen)
-                state.replaced.insert(seen)
-            }
-            state.leaves.insert(text)
-            return text
+    /// One edit: what cannot be done, because of something in the way, is not done.
+    func edit(_ folder: some PersonsFolder, _ names: [String], _ edit: FolderEdit, _ seed: UInt64) {
+        defer { note(folder, "\(edit)") }
+        var random = SeededRandom(state: seed)
+        let present = folder.files().sorted { $0.key < $1.key }
+        let name = names.randomElement(using: &random) ?? "a"
+        let seen = present.randomElement(using: &random)
+        switch edit {
+        case .create, .createLong: create(folder, name, isLong: edit == .createLong)
+        case .restore: restore(folder, name)
+        default: if let seen { change(folder, seen.key, seen.value, edit, name) }
         }
     }
 
-    /// One edit: what cannot be done, because of a folder in the way, is not done.
-    func edit(_ device: FolderDevice, _ names: [String], _ kind: Int, _ seed: UInt64) {
-        defer { note(device, "edit \(kind)") }
-        var random = SeededRandom(state: seed)
-        let present = device.files().sorted { $0.key < $1.key }
-        let name = names.randomElement(using: &random) ?? "a"
-        switch kind {
-        case 0..<35:
-            guard !FileManager.default.fileExists(atPath: device.url(name).path) else { return }
-            let text = version(over: nil, isLong: kind == 0)
-            do { try device.write(text, to: name) } catch { state.withLock { _ = $0.leaves.remove(text) } }
-        case 35..<65:
-            guard let (path, seen) = present.randomElement(using: &random) else { return }
-            let text = version(over: seen, isLong: kind == 35)
-            guard (try? device.write(text, to: path)) != nil else { return }
-        case 65..<78:
-            guard let (path, seen) = present.randomElement(using: &random), (try? device.remove(path)) != nil else {
-                return
-            }
-            state.withLock { state in
-                state.leaves.remove(seen)
-                state.deleted.append(seen)
-            }
-        case 78..<90:
-            guard let (path, _) = present.randomElement(using: &random) else { return }
-            try? device.rename(path, name)
-        default:
-            // What was deleted is wanted again.
-            guard let text = state.withLock({ $0.deleted.popLast() }),
-                !FileManager.default.fileExists(atPath: device.url(name).path),
-                (try? device.write(text, to: name)) != nil
-            else { return }
-            // In a folder that still knows it under another name it is that file, renamed: what replaced it comes over it.
-            state.withLock { if !$0.replaced.contains(text) { $0.leaves.insert(text) } }
+    private func change(
+        _ folder: some PersonsFolder, _ path: String, _ seen: String, _ edit: FolderEdit, _ name: String
+    ) {
+        switch edit {
+        case .replace, .replaceLong:
+            let text = version(isLong: edit == .replaceLong)
+            if folder.put(text, at: path) { replace(seen, text) }
+        case .delete: delete(folder, path, seen)
+        case .rename: if !folder.has(name) { _ = folder.move(path, to: name) }
+        case .copy: if !folder.has(name) { _ = folder.put(seen, at: name) }
+        case .respell: respell(folder, path)
+        case .becomeFolder: relocate(folder, path, to: path + "/" + Self.lastName(path), seen)
+        case .becomeFile: becomeFile(folder, path, seen)
+        case .create, .createLong, .restore: break
+        }
+    }
+
+    private static func lastName(_ path: String) -> String {
+        path.split(separator: "/").last.map { String($0) } ?? path
+    }
+
+    // MARK: Edits
+
+    private func create(_ folder: some PersonsFolder, _ name: String, isLong: Bool) {
+        if folder.has(name) { return }
+        let text = version(isLong: isLong)
+        if folder.put(text, at: name) { state.withLock { _ = $0.leaves.insert(text) } }
+    }
+
+    private func restore(_ folder: some PersonsFolder, _ name: String) {
+        guard let text = state.withLock({ $0.deleted.popLast() }), !folder.has(name), folder.put(text, at: name) else {
+            return
+        }
+        // In a folder that still knows it under another name it is that file, renamed: what replaced it comes over it.
+        state.withLock { if !$0.replaced.contains(text) { $0.leaves.insert(text) } }
+    }
+
+    private func respell(_ folder: some PersonsFolder, _ path: String) {
+        let name = Self.lastName(path)
+        let other = name == name.uppercased() ? name.lowercased() : name.uppercased()
+        if other != name { _ = folder.move(path, to: path.dropLast(name.count) + other) }
+    }
+
+    private func becomeFile(_ folder: some PersonsFolder, _ path: String, _ seen: String) {
+        let outer = path.split(separator: "/").dropLast().joined(separator: "/")
+        if outer.isEmpty { return }
+        for (other, text) in folder.files() where other != path && other.hasPrefix(outer + "/") {
+            delete(folder, other, text)
+        }
+        relocate(folder, path, to: outer, seen)
+    }
+
+    /// By way of nothing: where it goes something of its own may be.
+    private func relocate(_ folder: some PersonsFolder, _ path: String, to other: String, _ text: String) {
+        guard folder.drop(path) else { return }
+        folder.clearEmptyFolders()
+        if folder.has(other) || !folder.put(text, at: other) { _ = folder.put(text, at: path) }
+    }
+
+    private func delete(_ folder: some PersonsFolder, _ path: String, _ seen: String) {
+        guard folder.drop(path) else { return }
+        state.withLock { state in
+            state.leaves.remove(seen)
+            state.deleted.append(seen)
+        }
+    }
+
+    // MARK: Versions
+
+    private func version(isLong: Bool) -> String {
+        state.withLock { state in
+            state.count += 1
+            return "version \(state.count)" + (isLong ? String(repeating: ".", count: 600_000) : "")
+        }
+    }
+
+    private func replace(_ seen: String, _ text: String) {
+        state.withLock { state in
+            state.leaves.remove(seen)
+            state.replaced.insert(seen)
+            state.leaves.insert(text)
         }
     }
 }

@@ -1,0 +1,351 @@
+import Foundation
+import Synchronization
+
+@testable import SalternClient
+
+/// A file system in memory, also one that takes "a" and "A" for one name. Each call is a step of ``Moments``.
+///
+/// No two changes of a file have one time, so that what was read of it is remembered at once.
+final class MemoryFolders: FolderSystem {
+    private struct Node {
+        /// Nil for a file.
+        var entries: [[UInt8]: UInt64]?
+        var content: [UInt8] = []
+        var mode: mode_t = 0o600
+        var modified: Int64 = 0
+        var changed: Int64 = 0
+        /// A folder that was removed: nothing can be made in it.
+        var isGone = false
+    }
+
+    private struct State {
+        /// What has no name any more stays: somebody may have it open.
+        var nodes: [UInt64: Node] = [0: Node(entries: [:])]
+        var open: [Int32: UInt64] = [:]
+        var lastDescriptor: Int32 = 0
+        /// Far enough from the present that no file is young.
+        var clock: Int64 = 1_000_000_000_000_000_000
+
+        mutating func add(_ node: Node) -> UInt64 {
+            let number = UInt64(nodes.count)
+            nodes[number] = node
+            touch(number)
+            return number
+        }
+
+        mutating func touch(_ number: UInt64) {
+            clock += 1
+            nodes[number]?.changed = clock
+        }
+    }
+
+    let foldsCase: Bool
+    private let moments: Moments
+    private let state = Mutex(State())
+
+    init(foldsCase: Bool, _ moments: Moments) {
+        self.foldsCase = foldsCase
+        self.moments = moments
+    }
+
+    /// The process that had files open has ended.
+    func closeAll() { state.withLock { $0.open = [:] } }
+
+    private func key(_ name: [UInt8]) -> [UInt8] {
+        foldsCase ? Array(String(decoding: name, as: UTF8.self).lowercased().utf8) : name
+    }
+
+    /// The entry as it is spelt, and what it is.
+    private func entry(
+        _ name: some Sequence<UInt8>, _ folder: UInt64?, _ state: borrowing State
+    ) -> (name: [UInt8], node: UInt64)? {
+        guard let entries = folder.flatMap({ state.nodes[$0]?.entries }) else { return nil }
+        let wanted = key(Array(name))
+        if !foldsCase { return entries[wanted].map { (wanted, $0) } }
+        return entries.first { key($0.key) == wanted }.map { ($0.key, $0.value) }
+    }
+
+    private func descriptor(_ node: UInt64, _ state: inout State) -> Descriptor? {
+        state.lastDescriptor += 1
+        state.open[state.lastDescriptor] = node
+        return Descriptor(state.lastDescriptor) { [weak self] number in
+            self?.state.withLock { _ = $0.open.removeValue(forKey: number) }
+        }
+    }
+
+    // MARK: Looking
+
+    func openRoot(_ path: String) -> Descriptor? {
+        moments.look()
+        return state.withLock { descriptor(0, &$0) }
+    }
+
+    func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? {
+        openEntry(name, folder) { $0.entries != nil }
+    }
+
+    func openFile(_ name: String, in folder: Descriptor) -> Descriptor? { openEntry(name, folder) { _ in true } }
+
+    private func openEntry(_ name: String, _ folder: Descriptor, _ isWanted: (Node) -> Bool) -> Descriptor? {
+        moments.look()
+        return state.withLock { state in
+            guard let (_, node) = entry(name.utf8, state.open[folder.number], state),
+                state.nodes[node].map(isWanted) == true
+            else { return nil }
+            return descriptor(node, &state)
+        }
+    }
+
+    func status(_ name: String, in folder: Descriptor) -> stat? {
+        moments.look()
+        return state.withLock { state in
+            entry(name.utf8, state.open[folder.number], state).flatMap { status($0.node, state) }
+        }
+    }
+
+    func status(_ descriptor: Descriptor) -> stat? {
+        state.withLock { state in state.open[descriptor.number].flatMap { status($0, state) } }
+    }
+
+    private func status(_ number: UInt64, _ state: borrowing State) -> stat? {
+        guard let node = state.nodes[number] else { return nil }
+        var status = stat()
+        status.st_dev = 1
+        status.st_ino = ino_t(number)
+        status.st_mode = node.entries == nil ? S_IFREG | node.mode : S_IFDIR | 0o700
+        status.st_size = off_t(node.content.count)
+        status.st_mtim = timespec(nanoseconds: node.modified)
+        status.st_ctim = timespec(nanoseconds: node.changed)
+        return status
+    }
+
+    func read(_ file: Descriptor, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        moments.look()
+        guard let node = state.withLock({ state in state.open[file.number].flatMap { state.nodes[$0] } }),
+            node.entries == nil
+        else { return nil }
+        let rest = node.content.dropFirst(Int(offset)).prefix(buffer.count)
+        buffer.copyBytes(from: rest)
+        return rest.count
+    }
+
+    func names(in folder: Descriptor) -> [[UInt8]]? {
+        moments.look()
+        return state.withLock { state in
+            state.open[folder.number].flatMap { state.nodes[$0]?.entries }.map { Array($0.keys) }
+        }
+    }
+
+    // MARK: Writing
+
+    func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
+        guard moments.write() else { return nil }
+        return state.withLock { state in
+            make(Array(name.utf8), Node(), state.open[folder.number], &state).flatMap { descriptor($0, &state) }
+        }
+    }
+
+    func makeFolder(_ name: String, in folder: Descriptor) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            let folder = state.open[folder.number]
+            if entry(name.utf8, folder, state) != nil { return true }
+            return make(Array(name.utf8), Node(entries: [:]), folder, &state) != nil
+        }
+    }
+
+    private func isFolder(_ number: UInt64, _ state: borrowing State) -> Bool {
+        state.nodes[number].map { $0.entries != nil && !$0.isGone } ?? false
+    }
+
+    private func make(_ name: [UInt8], _ node: Node, _ folder: UInt64?, _ state: inout State) -> UInt64? {
+        guard let folder, isFolder(folder, state), entry(name, folder, state) == nil else { return nil }
+        let number = state.add(node)
+        state.nodes[folder]?.entries?[name] = number
+        return number
+    }
+
+    func removeFolder(_ name: String, in folder: Descriptor) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            guard let folder = state.open[folder.number], let (name, node) = entry(name.utf8, folder, state),
+                state.nodes[node]?.entries?.isEmpty == true
+            else { return false }
+            state.nodes[folder]?.entries?[name] = nil
+            state.nodes[node]?.isGone = true
+            return true
+        }
+    }
+
+    func removeFile(_ name: String, in folder: Descriptor) {
+        guard moments.write() else { return }
+        state.withLock { state in
+            guard let folder = state.open[folder.number], let (name, node) = entry(name.utf8, folder, state),
+                state.nodes[node]?.entries == nil
+            else { return }
+            state.nodes[folder]?.entries?[name] = nil
+        }
+    }
+
+    func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            move(Array(name.utf8), state.open[from.number], Array(newName.utf8), state.open[to.number], &state)
+        }
+    }
+
+    func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            let folder = state.open[folder.number]
+            return move(bytes, folder, Array(name.utf8), folder, &state)
+        }
+    }
+
+    private func move(
+        _ name: [UInt8], _ from: UInt64?, _ newName: [UInt8], _ to: UInt64?, _ state: inout State
+    ) -> Bool {
+        guard let from, let to, isFolder(to, state), let (name, node) = entry(name, from, state),
+            entry(newName, to, state) == nil
+        else { return false }
+        state.nodes[from]?.entries?[name] = nil
+        state.nodes[to]?.entries?[newName] = node
+        state.touch(node)
+        return true
+    }
+
+    func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            guard let one = state.open[one.number], let two = state.open[two.number],
+                let (name, node) = entry(name.utf8, one, state), let (other, otherNode) = entry(other.utf8, two, state)
+            else { return false }
+            state.nodes[one]?.entries?[name] = otherNode
+            state.nodes[two]?.entries?[other] = node
+            state.touch(node)
+            state.touch(otherNode)
+            return true
+        }
+    }
+
+    func sync(_ descriptor: Descriptor) -> Bool { moments.write() }
+
+    func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool {
+        let isWhole = moments.write()
+        return state.withLock { state in
+            guard let node = state.open[file.number] else { return false }
+            state.nodes[node]?.content += bytes.prefix(isWhole ? bytes.count : bytes.count / 2)
+            state.touch(node)
+            return isWhole
+        }
+    }
+
+    func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            guard let node = state.open[file.number] else { return false }
+            state.nodes[node]?.mode = mode
+            if let modified { state.nodes[node]?.modified = modified.nanoseconds }
+            state.touch(node)
+            return true
+        }
+    }
+
+    // MARK: Of a person
+
+    private func walk(
+        _ folder: UInt64, _ prefix: String, _ state: borrowing State, _ body: (String, [UInt8]) -> Void
+    ) {
+        for (name, number) in state.nodes[folder]?.entries ?? [:] {
+            let path = prefix + String(decoding: name, as: UTF8.self)
+            guard let node = state.nodes[number] else { continue }
+            if node.entries != nil { walk(number, path + "/", state, body) } else { body(path, node.content) }
+        }
+    }
+
+    /// All files by path, but for those whose names are two forms of one text.
+    func contents() -> [String: String] {
+        state.withLock { state in
+            var files: [String: [String]] = [:]
+            walk(0, "", state) { files[$0, default: []].append(String(decoding: $1, as: UTF8.self)) }
+            return files.compactMapValues { $0.count == 1 ? $0[0] : nil }
+        }
+    }
+
+    /// The folder of a path and the name in it.
+    private func place(
+        _ path: String, isMade: Bool, _ state: inout State
+    ) -> (folder: UInt64, name: [UInt8])? {
+        let names = path.utf8.split(separator: UInt8(ascii: "/")).map { Array($0) }
+        var folder: UInt64 = 0
+        for name in names.dropLast() {
+            if let (_, node) = entry(name, folder, state) {
+                guard state.nodes[node]?.entries != nil else { return nil }
+                folder = node
+            } else {
+                guard isMade, let node = make(name, Node(entries: [:]), folder, &state) else { return nil }
+                folder = node
+            }
+        }
+        return names.last.map { (folder, $0) }
+    }
+
+    /// Whether something of this name is there, in whatever form of the text.
+    func personHas(_ path: String) -> Bool {
+        state.withLock { state in
+            var isThere = false
+            walk(0, "", state) { other, _ in if other == path { isThere = true } }
+            guard !isThere, let (folder, name) = place(path, isMade: false, &state) else { return isThere }
+            return entry(name, folder, state) != nil
+        }
+    }
+
+    /// Writes a file, in its place when it is there.
+    func personWrites(_ text: String, to path: String) -> Bool {
+        state.withLock { state in
+            guard let (folder, name) = place(path, isMade: true, &state) else { return false }
+            let number = entry(name, folder, state)?.node ?? make(name, Node(), folder, &state)
+            guard let number, state.nodes[number]?.entries == nil else { return false }
+            state.nodes[number]?.content = Array(text.utf8)
+            state.touch(number)
+            return true
+        }
+    }
+
+    func personRemoves(_ path: String) -> Bool {
+        state.withLock { state in
+            guard let (folder, name) = place(path, isMade: false, &state),
+                let (name, node) = entry(name, folder, state),
+                state.nodes[node]?.entries == nil
+            else { return false }
+            state.nodes[folder]?.entries?[name] = nil
+            return true
+        }
+    }
+
+    /// Renames a file, also to another spelling of its name.
+    func personRenames(_ path: String, _ other: String) -> Bool {
+        state.withLock { state in
+            guard let (from, name) = place(path, isMade: false, &state), let (name, node) = entry(name, from, state),
+                let (to, newName) = place(other, isMade: true, &state)
+            else { return false }
+            if let there = entry(newName, to, state), there.node != node || from != to { return false }
+            state.nodes[from]?.entries?[name] = nil
+            state.nodes[to]?.entries?[newName] = node
+            state.touch(node)
+            return true
+        }
+    }
+
+    func personClearsEmptyFolders() { state.withLock { clear(0, &$0) } }
+
+    private func clear(_ folder: UInt64, _ state: inout State) {
+        for (name, node) in state.nodes[folder]?.entries ?? [:] where state.nodes[node]?.entries != nil {
+            if folder == 0, name == Array(FolderPath.corner.utf8) { continue }
+            clear(node, &state)
+            guard state.nodes[node]?.entries?.isEmpty == true else { continue }
+            state.nodes[folder]?.entries?[name] = nil
+            state.nodes[node]?.isGone = true
+        }
+    }
+}
