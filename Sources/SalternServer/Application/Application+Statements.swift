@@ -69,9 +69,8 @@ extension Application {
             statement(AssignPlan.self),
             // Purge
             statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(LimitLockWait.self),
-            statement(FindEndedSessions.self),
-            statement(NoteEnds<RemoveSessions>.self), statement(RemoveSessions.self), statement(FindExpiredContents.self),
-            statement(RemoveContents.self),
+            statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
+            statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
             // Receipts
             statement(Guarded<WriteReceipt>.self), statement(StoreReceipt.self),
