@@ -17,6 +17,35 @@ import Testing
         #expect(ids == [1, 2, 3])
     }
 
+    @Test func `what is executed with the next statement is in the transaction, also when the commit is the next`()
+        async throws
+    {
+        let (next, waited, ids) = try await withDatabase(AddNote.schema) { client in
+            let (next, waited) = try await client.withTransaction { transaction in
+                transaction.executeWithNext(AddNote(id: 1))
+                transaction.executeWithNext(AddNote(id: 2))
+                let next = try await transaction.execute(NoteIDs())
+                transaction.executeWithNext(AddNote(id: 3))
+                try await transaction.executeWaiting()
+                let waited = try await transaction.execute(NoteIDs())
+                transaction.executeWithNext(AddNote(id: 4))
+                return (next, waited)
+            }
+            try await client.withTransaction { $0.executeWithNext(AddNote(id: 5)) }
+            let error = await #expect(throws: PostgresError.self) {
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(AddNote(id: 6))
+                    transaction.executeWithNext(AddNote(id: 5))
+                }
+            }
+            #expect(error?.sqlState == .uniqueViolation)
+            return (next, waited, try await client.execute(NoteIDs()))
+        }
+        #expect(next == [1, 2])
+        #expect(waited == [1, 2, 3])
+        #expect(ids == [1, 2, 3, 4, 5])
+    }
+
     @Test func `a transaction rolls back when its body throws, and its connection serves the next one`() async throws {
         let (ids, first, second) = try await withDatabase(AddNote.schema) { client in
             var first: [Int32] = []

@@ -86,7 +86,10 @@ public final class Transaction {
     }
 
     func commit() async throws(PostgresError) {
-        if !hasBegun { return }
+        if !hasBegun {
+            if waiting.isEmpty { return }
+            try await executeWaiting()
+        }
         let execution = try await lease.perform { execution in
             sendWaiting(for: execution)
             lease.connection.expectCommit(execution)

@@ -69,10 +69,9 @@ extension Application {
             statement(AssignPlan.self),
             // Purge
             statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(HoldPurgeLock.self),
-            statement(BeginBite.self),
-            statement(LimitLockWait.self),
-            statement(FindEndedSessions.self),
-            statement(NoteEnds<RemoveSessions>.self), statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
+            statement(BeginBite.self), statement(LimitLockWait.self),
+            statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
+            statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
             // Receipts
             statement(Guarded<WriteReceipt>.self), statement(StoreReceipt.self),
@@ -108,7 +107,7 @@ extension Application {
             statement(OpenSession.self), statement(StoreSession.self), statement(CountSessions.self),
             statement(NoteEnds<TrimSessions>.self), statement(TrimSessions.self),
             statement(NoteEnds<RemoveAllSessions>.self), statement(RemoveAllSessions.self),
-            statement(Owned<FindSessions>.self), 
+            statement(Owned<FindSessions>.self),
             statement(Guarded<NoteCallersEnds<RemoveSession>>.self), statement(Guarded<RemoveSession>.self),
             statement(Guarded<NoteCallersEnds<RemoveOtherSessions>>.self), statement(Guarded<RemoveOtherSessions>.self),
             statement(Guarded<NoteCallersEnds<RemoveCurrentSession>>.self),

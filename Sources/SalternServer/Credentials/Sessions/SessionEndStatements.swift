@@ -39,7 +39,11 @@ enum SessionEnd {
         at moment: SQLTemplate<Root, Context>?
     ) -> SQLTemplate<Root, Context> {
         let time: SQLTemplate<Root, Context> =
-            if let moment { "n.occurred_at = \(moment)" } else { "n.kind = \(SecurityEvent.Kind.sessionEnded) AND n.kind > ''" }
+            if let moment {
+                "n.occurred_at = \(moment)"
+            } else {
+                "n.kind = \(SecurityEvent.Kind.sessionEnded) AND n.kind > ''"
+            }
         return """
             WITH dropped AS (
                 \(SecurityEventLimit.dropping("\(SecurityEvent.Kind.sessionEnded)", of: account))
