@@ -219,12 +219,34 @@ def difference(before: list[int], after: list[int]) -> dict[str, float]:
     }
 
 
+def time_commands(commands: Commands, complaints: list[str]) -> dict[str, float]:
+    taken = {}
+    for words in COMMANDS:
+        seconds, _ = commands.run(words)
+        taken[" ".join(words)] = seconds
+        say(f"{seconds:7.2f} s  saltern {' '.join(words)}")
+        if seconds > LIMIT:
+            complaints.append(f"saltern {' '.join(words)} took {seconds:.0f} s")
+    return taken
+
+
+def judge_purge(told: dict[str, Any], complaints: list[str]) -> None:
+    say(f"purge: {told['rate']:,.0f} rows a second, {told['seconds']:.0f} s, {told['rows']}, {told['skipped']} skipped")
+    for name in ["before", "during"]:
+        say(f"neighbours {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in told[name].items()))
+    if told["rate"] < LEAST_PURGED:
+        complaints.append(f"the purge removed {told['rate']:,.0f} rows a second")
+    if told["failures"]:
+        complaints.append(f"{told['failures']} requests failed during the purge")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--url", required=True)
     parser.add_argument("--home", required=True)
     parser.add_argument("--owner-database", required=True)
     parser.add_argument("--accounts", type=int, default=1_000_000)
+    parser.add_argument("--only", default="commands,purge,writes")
     parser.add_argument("--writes", type=int, default=0)
     parser.add_argument("--rate", type=int, default=1_000)
     parser.add_argument("--json", action="store_true")
@@ -235,25 +257,16 @@ def main() -> None:
     fill(database, options.owner_database, options.accounts)
     complaints = []
 
-    figures: dict[str, Any] = {"accounts": options.accounts, "commands": {}}
-    for words in COMMANDS:
-        seconds, _ = commands.run(words)
-        figures["commands"][" ".join(words)] = seconds
-        say(f"{seconds:7.2f} s  saltern {' '.join(words)}")
-        if seconds > LIMIT:
-            complaints.append(f"saltern {' '.join(words)} took {seconds:.0f} s")
-    port = int(re.sub(r".*:", "", options.url))
-    target = Target(port, os.path.join(options.home, "tls/certificate.pem"))
-    figures["purge"] = asyncio.run(purge(target, commands))
-    told = figures["purge"]
-    say(f"purge: {told['rate']:,.0f} rows a second, {told['seconds']:.0f} s, {told['rows']}, {told['skipped']} skipped")
-    for name in ["before", "during"]:
-        say(f"neighbours {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in told[name].items()))
-    if told["rate"] < LEAST_PURGED:
-        complaints.append(f"the purge removed {told['rate']:,.0f} rows a second")
-    if told["failures"]:
-        complaints.append(f"{told['failures']} requests failed during the purge")
-    if options.writes:
+    chosen = options.only.split(",")
+    figures: dict[str, Any] = {"accounts": options.accounts}
+    if "commands" in chosen:
+        figures["commands"] = time_commands(commands, complaints)
+    if "purge" in chosen:
+        port = int(re.sub(r".*:", "", options.url))
+        target = Target(port, os.path.join(options.home, "tls/certificate.pem"))
+        figures["purge"] = asyncio.run(purge(target, commands))
+        judge_purge(figures["purge"], complaints)
+    if "writes" in chosen and options.writes:
         figures["writes"] = measure_writes(database, options)
     if options.json:
         print(json.dumps(figures, indent=2))
