@@ -109,7 +109,7 @@ final class CuttingProxy: Sendable {
         thread.start()
     }
 
-    private static func address(_ path: String) throws -> sockaddr_un {
+    static func address(_ path: String) throws -> sockaddr_un {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let isShort = withUnsafeMutableBytes(of: &address.sun_path) { target in
@@ -121,7 +121,7 @@ final class CuttingProxy: Sendable {
         return address
     }
 
-    private static func withAddress(
+    static func withAddress(
         _ address: sockaddr_un, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt
     ) -> CInt {
         withUnsafePointer(to: address) { pointer in

@@ -98,6 +98,21 @@ import Testing
         #expect(sizes.count < 16 && sizes.values.allSatisfy { $0 <= 16 }, "\(sizes)")
     }
 
+    @Test func `what a trigger warns of for one member is no word about the others`() async throws {
+        let warning = """
+            ;
+            CREATE FUNCTION public.warn() RETURNS trigger LANGUAGE plpgsql
+                AS $$ BEGIN RAISE WARNING 'the counter moves'; RETURN NEW; END $$;
+            CREATE TRIGGER warn BEFORE UPDATE ON public.counters FOR EACH ROW WHEN (NEW.id = 5)
+                EXECUTE FUNCTION public.warn()
+            """
+        let values = try await withDatabase(Self.schema + warning, Self.commits(1)) { client in
+            for result in await Self.increment(client, (0..<64).map { Increment(id: $0) }) { _ = try result.get() }
+            return try await client.execute(Values())
+        }
+        #expect(values == Array(repeating: 1, count: 64))
+    }
+
     @Test func `a request that nobody waits with is a transaction of its own`() async throws {
         let rows = try await withDatabase(Self.schema, Self.commits(2)) { client in
             var rows: [Increment.Row] = []

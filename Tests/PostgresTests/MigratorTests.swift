@@ -50,6 +50,20 @@ import Testing
         }
     }
 
+    @Test func `a server that takes connections and says nothing is passed by`() async throws {
+        try await withEmptyDatabase { database, loop in
+            _ = try await migrator(database.ownerURL, [Self.notes], loop).up()
+            let silent = try SilentServer()
+            defer { silent.stop() }
+            // libpq tries the next server only when the first one has refused.
+            let hosts = "@" + silent.directory.replacing("/", with: "%2F") + ","
+            var configuration = try PostgresConfiguration.patient(
+                database.ownerURL.replacing("@", with: hosts, maxReplacements: 1))
+            configuration.connectTimeout = .seconds(5)
+            try await Migrator(configuration: configuration, migrations: [Self.notes], loop: loop).requireCompatible()
+        }
+    }
+
     @Test func `migrators that start at once apply each migration once`() async throws {
         try await withEmptyDatabase { database, loop in
             let migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)

@@ -33,15 +33,21 @@ final class ConnectionHandle {
             pointer,
             { context, result in
                 guard let context, let result else { return }
-                // The name of this field is the character V (postgres_ext.h).
+                // These fields are named by the characters V and R (postgres_ext.h).
                 guard let severity = PQresultErrorField(result, CInt(UInt8(ascii: "V"))),
                     strcmp(severity, "WARNING") == 0
                 else { return }
+                // What a trigger of an admin's says is no word about the commit.
+                if let source = PQresultErrorField(result, CInt(UInt8(ascii: "R"))),
+                    strcmp(source, "exec_stmt_raise") == 0
+                {
+                    return
+                }
                 Unmanaged<Notices>.fromOpaque(context).takeUnretainedValue().hasWarned = true
             }, context)
     }
 
-    /// Whether the server has warned since this was last asked.
+    /// Whether the server has warned of something by itself since this was last asked.
     func takeWarning() -> Bool {
         defer { notices.hasWarned = false }
         return notices.hasWarned

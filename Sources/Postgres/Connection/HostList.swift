@@ -37,20 +37,18 @@ struct HostList {
         servers.map(\.host).filter { Self.kind(of: $0) == .name }
     }
 
+    /// How many servers there are to begin with; one when libpq finds them by itself.
+    func serverCount(addresses: [String: [String]]) -> Int {
+        servers.isEmpty ? 1 : resolve(addresses).count
+    }
+
     /// The options with an address for every server: one server for each address of a name, in order, turned so that
     /// the server at `rotation` is tried first.
     /// - Parameter isAlone: Whether no other server is tried.
     /// - Returns: `nil` when no server is left.
     func options(addresses: [String: [String]], rotation: Int, isAlone: Bool = false) -> Options? {
         if servers.isEmpty { return options }
-        var resolved: [(server: Server, address: String)] = []
-        for server in servers {
-            switch Self.kind(of: server.host) {
-            case .name: resolved += (addresses[server.host] ?? []).map { (server, $0) }
-            case .address: resolved.append((server, server.host))
-            case .socket: resolved.append((server, ""))
-            }
-        }
+        let resolved = resolve(addresses)
         if resolved.isEmpty { return nil }
         let first = rotation % resolved.count
         let turned = isAlone ? [resolved[first]] : resolved[first...] + resolved[..<first]
@@ -59,6 +57,19 @@ struct HostList {
             ("hostaddr", turned.map(\.address).joined(separator: ",")),
             ("port", turned.map(\.server.port).joined(separator: ",")),
         ]
+    }
+
+    /// One server for each address of a name.
+    private func resolve(_ addresses: [String: [String]]) -> [(server: Server, address: String)] {
+        var resolved: [(server: Server, address: String)] = []
+        for server in servers {
+            switch Self.kind(of: server.host) {
+            case .name: resolved += (addresses[server.host] ?? []).map { (server, $0) }
+            case .address: resolved.append((server, server.host))
+            case .socket: resolved.append((server, ""))
+            }
+        }
+        return resolved
     }
 
     private enum Kind {

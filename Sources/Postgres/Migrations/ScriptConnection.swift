@@ -16,8 +16,8 @@ final class ScriptConnection {
         self.handle = handle
     }
 
-    /// Opens a connection.
-    /// - Throws: ``PostgresError/unavailable(retryAfter:)`` when it cannot be opened within the configured time.
+    /// Opens a connection to the first server of the connection string that answers within the configured time.
+    /// - Throws: ``PostgresError/unavailable(retryAfter:)`` when none does; it says why the last one did not.
     static func open(
         _ configuration: PostgresConfiguration, loop: EventLoop
     ) async throws(PostgresError) -> ScriptConnection {
@@ -33,9 +33,23 @@ final class ScriptConnection {
                 HostResolver.resolve(names, loop: loop) { continuation.resume(returning: $0) }
             }
         }
-        guard let options = hosts.options(addresses: resolved.addresses, rotation: 0),
-            let handle = ConnectionHandle(starting: options)
-        else { throw unavailable(resolved.failure ?? .other) }
+        // One that is frozen takes connections and never answers, so that libpq itself never gets to the next one.
+        var failure = resolved.failure ?? .other
+        for rotation in 0..<hosts.serverCount(addresses: resolved.addresses) {
+            guard let options = hosts.options(addresses: resolved.addresses, rotation: rotation) else { break }
+            do throws(ConnectionFailure) {
+                return try await open(options, configuration, loop: loop)
+            } catch {
+                failure = error
+            }
+        }
+        throw unavailable(failure)
+    }
+
+    private static func open(
+        _ options: HostList.Options, _ configuration: PostgresConfiguration, loop: EventLoop
+    ) async throws(ConnectionFailure) -> ScriptConnection {
+        guard let handle = ConnectionHandle(starting: options) else { throw .other }
         let connection = ScriptConnection(loop: loop, handle: handle)
         let timer = LoopTimer(loop: loop) { connection.close() }
         timer.schedule(after: configuration.connectTimeout)
@@ -46,13 +60,13 @@ final class ScriptConnection {
             case PGRES_POLLING_READING: interest = .readable
             case PGRES_POLLING_WRITING: interest = .writable
             case PGRES_POLLING_OK:
-                guard PQsetnonblocking(handle.pointer, 1) == 0 else { throw unavailable(.other) }
+                guard PQsetnonblocking(handle.pointer, 1) == 0 else { throw .other }
                 return connection
-            default: throw unavailable(ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer))))
+            default: throw ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
             }
         }
-        if connection.isClosed { throw unavailable(.timedOut) }
-        throw unavailable(ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer))))
+        if connection.isClosed { throw .timedOut }
+        throw ConnectionFailure(message: String(cString: PQerrorMessage(handle.pointer)))
     }
 
     /// Runs a text of one or more statements, in binary-free simple protocol; results are dropped.

@@ -148,11 +148,12 @@ struct FolderDecision {
     private mutating func moveAside(_ path: FolderPath, _ content: FileContent) {
         movedAside.insert(path)
         if let id = owner[path] { settled.insert(id) }
-        var suffix = "conflict, \(view.device), \(view.date)"
+        let device = view.device.shortened(toBytes: 64)
+        var suffix = "conflict, \(device), \(view.date)"
         var number = 1
         while taken.contains(key(path.suffixed(suffix))) || localFolders.contains(key(path.suffixed(suffix))) {
             number += 1
-            suffix = "conflict, \(view.device), \(view.date), \(number)"
+            suffix = "conflict, \(device), \(view.date), \(number)"
         }
         let target = path.suffixed(suffix)
         taken.insert(key(target))
@@ -192,10 +193,12 @@ struct FolderDecision {
             if known.path != path || known.content != local || known.stamp != remote.stamp {
                 actions.append(.note(id, path, local))
             }
-        } else if local == known.content || local.digest == remote.content.digest {
+        } else if local == known.content {
             actions.append(.download(id, to: path, over: local))
         } else if remote.content == known.content {
             actions.append(.upload(path, local, over: id))
+        } else if local.digest == remote.content.digest {
+            actions.append(.download(id, to: path, over: local))
         } else {
             moveAside(path, local)
         }

@@ -49,16 +49,31 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         (1..<max(names.count, 1)).compactMap { try? FolderPath(names.prefix($0).joined(separator: "/")) }
     }
 
-    /// The same place with `suffix` after the name: `a/b (suffix).txt`.
+    /// The same place with `suffix` after the name: `a/b (suffix).txt`. Where such a path would be too long, in the nearest
+    /// of its folders that has room for it.
+    /// - Parameter suffix: At most 200 bytes.
     func suffixed(_ suffix: String) -> FolderPath {
         let name = names[names.count - 1]
         // A dot at the beginning hides a file; it does not end its name.
         let dot = name.dropFirst().lastIndex(of: ".")
         let ending = dot.map { String(name[$0...]) }.flatMap { $0.utf8.count <= 32 ? $0 : nil } ?? ""
-        var stem = String(name.dropLast(ending.count))
         let addition = " (\(suffix))\(ending)"
-        while stem.utf8.count + addition.utf8.count > Self.nameLimit, !stem.isEmpty { stem.removeLast() }
-        let whole = (names.dropLast() + [stem + addition]).joined(separator: "/")
-        return (try? FolderPath(whole)) ?? self
+        for depth in stride(from: names.count - 1, through: 0, by: -1) {
+            let folders = names.prefix(depth)
+            let room = min(Self.nameLimit, Self.limit - folders.reduce(0) { $0 + $1.utf8.count + 1 })
+            guard addition.utf8.count < room else { continue }
+            let stem = String(name.dropLast(ending.count)).shortened(toBytes: room - addition.utf8.count)
+            if let path = try? FolderPath((folders + [stem + addition]).joined(separator: "/")) { return path }
+        }
+        preconditionFailure("a suffix has room in a name")
+    }
+}
+
+extension String {
+    /// The text without as many characters at its end as are too many.
+    func shortened(toBytes limit: Int) -> String {
+        var text = self
+        while text.utf8.count > limit { text.removeLast() }
+        return text
     }
 }

@@ -42,6 +42,7 @@ public actor FolderSync {
                 let hasDone = try await settle(&round, &report)
                 if !hasDone && !hasNews { break }
             }
+            report.unsentCount = try await vault.unsentCount()
             return report
         } catch let error as VaultError {
             if case .unavailable(.transport(.cancelled)) = error { throw FolderError.cancelled }
@@ -84,8 +85,8 @@ public actor FolderSync {
             report.isVaultHeld = result.isHeld
             return !result.changed.isEmpty
         } catch {
-            guard case .unavailable(let cause) = error else { throw error }
-            if case .transport(.cancelled) = cause { throw error }
+            // A server that shows another key, or does not speak the protocol, is not away.
+            guard case .unavailable(let cause) = error, cause.isPassing else { throw error }
             report.isOffline = true
             return false
         }

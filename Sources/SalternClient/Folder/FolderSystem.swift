@@ -175,10 +175,18 @@ extension stat {
 }
 
 extension timespec {
-    var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
+    /// What is further from 1970 than 292 years is that far.
+    var nanoseconds: Int64 {
+        let (product, isTooFar) = Int64(tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, isFurther) = product.addingReportingOverflow(Int64(tv_nsec))
+        return isTooFar || isFurther ? tv_sec < 0 ? .min : .max : sum
+    }
 
     init(nanoseconds: Int64) {
-        let seconds = nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
-        self.init(tv_sec: Int(seconds), tv_nsec: Int(nanoseconds - seconds * 1_000_000_000))
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        self =
+            rest < 0
+            ? timespec(tv_sec: Int(seconds) - 1, tv_nsec: Int(rest) + 1_000_000_000)
+            : timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
     }
 }

@@ -13,6 +13,7 @@ final class Authorization {
     let client: ClientAddress
     private let clock: any WallClock
     private let policy: SessionPolicy
+    private let known: KnownSessions
     private var touchInterval: Duration { policy.touchInterval }
 
     /// Who sends more sealed bytes does not share a connection: PostgreSQL takes what comes behind them when it has stored
@@ -25,7 +26,8 @@ final class Authorization {
     /// Reads the request's token. Nothing is looked up yet.
     /// - Throws: ``Unauthenticated`` when there is none or it is malformed.
     init(
-        _ request: Request, database: PostgresClient, attempts: Attempts, clock: any WallClock, policy: SessionPolicy
+        _ request: Request, database: PostgresClient, attempts: Attempts, clock: any WallClock, policy: SessionPolicy,
+        known: KnownSessions
     ) throws(Unauthenticated) {
         caller = Caller(try PresentedToken(request.head.fields), now: clock.now, policy: policy)
         self.database = database
@@ -33,6 +35,7 @@ final class Authorization {
         client = request.client
         self.clock = clock
         self.policy = policy
+        self.known = known
     }
 
     /// What requests of the account lock.
@@ -64,10 +67,15 @@ final class Authorization {
     /// - Returns: The account.
     /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
     func identify() async throws -> AccountID {
-        guard try await !database.execute(Authenticate(caller: caller, touchInterval: touchInterval)).isEmpty else {
-            throw Unauthenticated()
-        }
+        let sessions = try await database.execute(Authenticate(caller: caller, touchInterval: touchInterval))
+        try find(sessions)
+        known.insert(tokenHash)
         return accountID
+    }
+
+    /// Looks the session up when nobody has lately: whoever has none waits for no account (``KnownSessions``).
+    private func requireKnown() async throws {
+        if !known.contains(tokenHash) { _ = try await identify() }
     }
 
     /// Reads what belongs to the account.
@@ -142,6 +150,7 @@ final class Authorization {
     private func send<each S: Statement>(
         _ statement: repeat each S, alone: Bool
     ) async throws -> (repeat [(each S).Row]) {
+        try await requireKnown()
         guard alone else { return try await database.execute(repeat each statement, key: key) }
         return try await database.withTransaction(key: key) { try await $0.execute(repeat each statement) }
     }
@@ -185,14 +194,15 @@ final class Authorization {
     /// Runs `body` in a transaction that has found the session to be live and holds the lock of the account's row.
     /// - Throws: ``Unauthenticated`` when the session is not live, a `PostgresError`, or what `body` throws.
     func transaction<Result>(_ body: (Transaction) async throws -> Result) async throws -> Result {
+        try await requireKnown()
         let (session, result) = try await database.withTransaction(key: key) { transaction in
             // The session may have ended while the first statement waited for the lock; the second one sees it. The
             // first one finds nothing when the account is locked by an admin, and then has locked nothing.
             let (held, sessions) = try await transaction.execute(
                 AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
                 Authenticate(caller: caller, touchInterval: touchInterval))
-            guard !held.isEmpty, let session = sessions.first else { throw Unauthenticated() }
-            authenticatedAccount = caller.accountID
+            if held.isEmpty { try find([]) }
+            let session = try find(sessions)
             return (session, try await body(transaction))
         }
         try accept([session])
@@ -206,20 +216,31 @@ final class Authorization {
     func transaction<First: AccountWrite, Result>(
         after first: First, _ body: (Transaction, [First.Row]) async throws -> Result
     ) async throws -> Result {
+        try await requireKnown()
         let (sessions, result) = try await database.withTransaction(key: key) { transaction in
             let (sessions, rows) = try await transaction.execute(
                 AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
                 Guarded(caller: caller, write: first))
-            if sessions.isEmpty { throw Unauthenticated() }
+            try find(sessions)
             return (sessions, try await body(transaction, rows))
         }
         try accept(sessions)
         return result
     }
 
-    private func accept(_ sessions: [LiveSession]) throws(Unauthenticated) {
-        guard let session = sessions.first else { throw Unauthenticated() }
+    /// Takes the session that was looked up; one that is not there is known no more.
+    @discardableResult
+    private func find(_ sessions: [LiveSession]) throws(Unauthenticated) -> LiveSession {
+        guard let session = sessions.first else {
+            known.remove(tokenHash)
+            throw Unauthenticated()
+        }
         authenticatedAccount = caller.accountID
+        return session
+    }
+
+    private func accept(_ sessions: [LiveSession]) throws(Unauthenticated) {
+        let session = try find(sessions)
         guard session.isTouchDue else { return }
         // Nobody waits for it: a session whose use is not recorded is only a little older.
         database.executeLater(

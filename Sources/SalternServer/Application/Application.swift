@@ -37,7 +37,7 @@ public struct Application: Responder {
             throttle: throttle, clock: clock)
         let builder = RouteBuilder(
             finisher: finisher, database: database, attempts: dependencies.attempts, sessions: configuration.sessions,
-            clock: clock)
+            knownSessions: throttle.knownSessions, clock: clock)
         self.finisher = finisher
         limiter = throttle.addresses
         proxies = configuration.trustedProxies

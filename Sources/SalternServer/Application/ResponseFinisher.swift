@@ -55,6 +55,7 @@ final class ResponseFinisher: Sendable {
             if let error = error as? any OperatorProblem { error.write(to: log, requestID: requestID) }
             return error.problem
         }
+        if Self.saysThatTheClientHasGone(error) { return Self.clientGone }
         if let error = error as? PostgresError {
             log.write(.error, "database_error", ["requestId": requestID, "error": error])
             return DatabaseProblem.problem(for: error)
@@ -62,8 +63,20 @@ final class ResponseFinisher: Sendable {
         log.write(
             .error, "unexpected_error",
             ["requestId": requestID, "error": OperatorText(String(reflecting: type(of: error)))])
-        return error is CancellationError ? Refusal.handlerTimeout.problem : .internalError
+        return .internalError
     }
+
+    /// A handler is cancelled when its connection has ended. (One that has taken too long is as well, when that was answered
+    /// and counted.)
+    private static func saysThatTheClientHasGone(_ error: any Error) -> Bool {
+        if case .cancelled? = error as? PostgresError { return true }
+        return error is CancellationError
+    }
+
+    /// Reaches nobody; the log and the metrics have it under the status that nginx has for it, because it is no failure of
+    /// the server.
+    private static let clientGone = Problem(
+        HTTPStatus(499), "client_gone", title: "Client Gone", detail: "Whoever sent the request has gone.")
 
     /// The head of a stream has gone when it fails, so nobody but the log can be told why.
     private func reportingErrors(of stream: ResponseStream, requestID: RequestID) -> ResponseStream {
@@ -87,7 +100,6 @@ enum DatabaseProblem {
                 HTTPStatus(507), "storage_full", title: "Insufficient Storage",
                 detail: "The server has no room left. Nothing was changed.", responseFields: ["Retry-After": "60"])
         }
-        if case .cancelled = error { return Refusal.handlerTimeout.problem }
         guard error.isTransient else { return .internalError }
         var seconds: Int64 = 1
         if case .unavailable(let delay, _) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }

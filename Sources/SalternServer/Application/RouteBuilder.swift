@@ -7,6 +7,7 @@ struct RouteBuilder: Sendable {
     let database: PostgresClient
     let attempts: Attempts
     let sessions: SessionPolicy
+    let knownSessions: KnownSessions
     let clock: any WallClock
 
     /// How long a reply may take, where nothing else is said.
@@ -46,20 +47,19 @@ struct RouteBuilder: Sendable {
             identify: body.longest > Self.anybodysLimit ? identify : nil)
         return Route(method, template, body: body, metadata: metadata) { [self] request in
             let start = ContinuousClock.now
-            var authorization: Authorization?
+            var permit: Authorization?
             do {
-                let permit = try Authorization(
-                    request, database: database, attempts: attempts, clock: clock, policy: sessions)
-                authorization = permit
-                var response = try await endpoint.respond(to: request, authorization: permit)
+                let authorization = try authorization(of: request)
+                permit = authorization
+                var response = try await endpoint.respond(to: request, authorization: authorization)
                 finisher.finish(
                     &response, requestID: request.id, trace: request.trace, route: metadata.name, start: start,
-                    accountID: permit.authenticatedAccount)
+                    accountID: authorization.authenticatedAccount)
                 return response
             } catch {
                 return finisher.response(
                     to: error, requestID: request.id, trace: request.trace, route: metadata.name, start: start,
-                    accountID: authorization?.authenticatedAccount)
+                    accountID: permit?.authenticatedAccount)
             }
         }
     }
@@ -69,16 +69,17 @@ struct RouteBuilder: Sendable {
 
     /// Whose session a request shows; restricted ones have one route.
     @Sendable private func identifySession(_ request: Request) async throws -> MemoryBudget.Party {
-        let permit = try Authorization(
-            request, database: database, attempts: attempts, clock: clock, policy: sessions)
-        return try await permit.identify().memoryParty
+        try await authorization(of: request).identify().memoryParty
     }
 
     /// The same, where a restricted session is good too, and one that has set a credential and ended with that.
     @Sendable private func identifyAnySession(_ request: Request) async throws -> MemoryBudget.Party {
-        let permit = try Authorization(
-            request, database: database, attempts: attempts, clock: clock, policy: sessions)
-        return try await permit.identifyAny().memoryParty
+        try await authorization(of: request).identifyAny().memoryParty
+    }
+
+    private func authorization(of request: Request) throws(Unauthenticated) -> Authorization {
+        try Authorization(
+            request, database: database, attempts: attempts, clock: clock, policy: sessions, known: knownSessions)
     }
 
     /// A route that works on the caller's account, and that guests may call without a session.

@@ -10,6 +10,8 @@ public struct Throttle: Sendable {
     public let looks: LooksUnderWay
     /// Log-ins that have not counted the account's sessions.
     let sessions: SessionTally
+    /// Sessions whose requests may wait for their account.
+    let knownSessions = KnownSessions()
 
     /// - Parameters:
     ///   - limits: What addresses may do.

@@ -20,6 +20,7 @@ struct SyncFolder {
         let heldHere: Int
         let heldThere: Int
         let offline: Bool
+        let unsent: Int
         let warnings: [Warning]
 
         init(_ report: FolderReport) {
@@ -32,6 +33,7 @@ struct SyncFolder {
             heldHere = report.held.here
             heldThere = report.held.there
             offline = report.isOffline
+            unsent = report.unsentCount
             warnings = report.warnings.map { Warning(kind: $0.kind.rawValue, path: $0.path) }
         }
     }
@@ -63,7 +65,7 @@ struct SyncFolder {
 extension FolderReport {
     /// Whether a person should look.
     fileprivate var needsAttention: Bool {
-        isVaultHeld || isOffline || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
+        isVaultHeld || isOffline || unsentCount > 0 || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
     }
 
     /// What a person reads: a line for each file, none when nothing was to do.
@@ -77,6 +79,9 @@ extension FolderReport {
         if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
         if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
+        if unsentCount > 0 && !isOffline {
+            lines.append("\(unsentCount) changes were refused by the server, or not sent yet")
+        }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()
     }

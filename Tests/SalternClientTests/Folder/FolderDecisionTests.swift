@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import SalternClient
@@ -42,6 +43,51 @@ import Testing
         case .movedAndChanged: view.remote = [id: RemoteFile(path: try path("c"), content: content("theirs"))]
         }
         return view
+    }
+
+    @Test func `a permission that changes is a change of the side that it changed on`() throws {
+        let a = try path("a")
+        let (plain, executable) = (content("old"), content("old", isExecutable: true))
+        var view = FolderView(known: [id: KnownFile(path: a, content: plain, stamp: ItemStamp())])
+        view.local = [a: executable]
+        view.remote = [id: RemoteFile(path: a, content: plain)]
+        #expect(FolderDecision.decide(view) == [.upload(a, executable, over: id)])
+        view.local = [a: plain]
+        view.remote = [id: RemoteFile(path: a, content: executable)]
+        #expect(FolderDecision.decide(view) == [.download(id, to: a, over: plain)])
+    }
+
+    @Test func `a conflict finds a name however long path and device are`() throws {
+        let folders = Array(repeating: String(repeating: "d", count: 199), count: 19).joined(separator: "/")
+        for name in ["f", String(repeating: "f", count: 190)] {
+            let long = try path(folders + "/" + name)
+            var view = FolderView(known: [id: KnownFile(path: long, content: content("old"), stamp: ItemStamp())])
+            view.local = [long: content("mine")]
+            view.remote = [id: RemoteFile(path: long, content: content("theirs"))]
+            view.device = String(repeating: "\u{1F9C2}", count: 64)
+            let actions = FolderDecision.decide(view)
+            guard case .moveAside(long, let target, content("mine"))? = actions.first else {
+                Issue.record("\(actions)")
+                continue
+            }
+            #expect(target != long && target.text.contains("(conflict, "))
+            #expect(try FolderPath(target.text) == target)
+            // The name that it would have is taken.
+            view.local[target] = content("earlier")
+            #expect(
+                FolderDecision.decide(view).contains { if case .moveAside(long, _, _) = $0 { true } else { false } })
+        }
+    }
+
+    @Test(arguments: [
+        (Int.max, 5, Int64.max), (Int.min, 5, Int64.min), (-1, 999_999_999, -1), (1, 1, 1_000_000_001),
+        (-2, 0, -2_000_000_000),
+    ])
+    func `times that are too far away are as far as they can be`(seconds: Int, part: Int, nanoseconds: Int64) {
+        #expect(timespec(tv_sec: seconds, tv_nsec: part).nanoseconds == nanoseconds)
+        let back = timespec(nanoseconds: nanoseconds)
+        #expect((0..<1_000_000_000).contains(back.tv_nsec))
+        #expect(back.nanoseconds == nanoseconds)
     }
 
     @Test func `every row of what is known`() throws {

@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPCore
 import Postgres
 import SalternTesting
@@ -68,6 +69,48 @@ import Testing
                 let reply = try await deletion.value
                 #expect(reply.status == 204, "\(reply)")
             }
+        }
+    }
+
+    @Test func `strangers who name an account in their tokens do not wait where its writes wait`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            _ = try await ada.createItem()
+            let id = try #require(AccountID(pathParameter: ada.id))
+            let (mine, theirs) = try await HeldRow.account(ada, in: app) { held in
+                let mine = Task {
+                    try await ada.client.put(
+                        "/v1/items/\(ItemID.random().uuid)", ItemTests.item(), ["If-None-Match": "*"])
+                }
+                try await held.waiters(1)
+                // More than may wait for one account, all at once, and of three ways to change something.
+                let strangers = (0..<120).map { number in
+                    Task {
+                        let token = "slt_" + Base64URL.encodeToString(id.uuid.bytes + SecureRandom.bytes(32))
+                        let stranger = app.client.with(token: token)
+                        return switch number % 3 {
+                        case 0:
+                            try await stranger.put(
+                                "/v1/items/\(ItemID.random().uuid)", ItemTests.item(), ["If-Match": "*"])
+                        case 1: try await stranger.post("/v1/items/batch", ["operations": []])
+                        default: try await stranger.delete("/v1/sessions")
+                        }
+                    }
+                }
+                var replies: [TestResponse] = []
+                for stranger in strangers { replies.append(try await stranger.value) }
+                return (mine, replies)
+            }
+            #expect(theirs.allSatisfy { $0.code == "unauthenticated" || $0.status == 422 })
+            #expect(try await mine.value.status == 201)
+            // Nor does a session that has ended.
+            let ended = try await app.logIn(ada)
+            _ = try await ended.put("/v1/items/\(ItemID.random().uuid)", ItemTests.item(), ["If-None-Match": "*"])
+            #expect(try await ended.delete("/v1/sessions/current").status == 204)
+            let late = try await HeldRow.account(ada, in: app) { _ in
+                try await ended.put("/v1/items/\(ItemID.random().uuid)", ItemTests.item(), ["If-Match": "*"])
+            }
+            #expect(late.code == "unauthenticated")
         }
     }
 

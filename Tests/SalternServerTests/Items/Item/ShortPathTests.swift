@@ -34,6 +34,8 @@ import Testing
             func both(_ name: String, _ full: String) -> [String: Int64] {
                 parts(name).merging(["AuthenticateForWrite": 2, full: 1]) { $1 }
             }
+            // From then on the session is known.
+            #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 404)
             let absent = ["If-None-Match": "*"]
             let present = ["If-Match": "*"]
 
