@@ -58,8 +58,8 @@ struct EditItem: Command {
 
     /// The store is not held while the editor is open: others go on syncing.
     private func edit(_ editor: Editor, _ folder: PrivateFolder, _ console: Console) async throws -> Record {
-        let (found, before, version) = try await read(console)
-        let file = try before.body.withUnsafeBytes { bytes throws(CommandFailure) in
+        let (found, before, content, version) = try await read(console)
+        let file = try content.withUnsafeBytes { bytes throws(CommandFailure) in
             try folder.write(Self.fileName(before.title), bytes)
         }
         if let wish = console.wish {
@@ -73,22 +73,24 @@ struct EditItem: Command {
         }
         defer { data.resetBytes(in: data.indices) }
         let body = data.withUnsafeBytes { SecureBytes(copying: $0) }
-        if body == before.body { return Record(id: found.id, changed: false) }
+        if body == content { return Record(id: found.id, changed: false) }
         do {
             let vault = try await account.open(console).vault
             let id = try await vault.put(
-                PlainItem(title: before.title, body: body), found.id, in: found.collection, over: version)
+                PlainItem(
+                    title: before.title, body: try await vault.body(holding: body, insteadOf: before.body)), found.id, in: found.collection, over: version)
             return Record(id: id, changed: true)
         } catch {
             throw Unstored(reason: error)
         }
     }
 
-    private func read(_ console: Console) async throws -> (ItemSummary, PlainItem, ItemVersion?) {
+    private func read(_ console: Console) async throws -> (ItemSummary, PlainItem, SecureBytes, ItemVersion?) {
         let vault = try await account.open(console).vault
         let found = try await item.find(in: vault)
         guard let before = try await vault.item(found.id) else { throw VaultError.notFound }
-        return (found, before, try await vault.version(of: found.id))
+        let version = try await vault.version(of: found.id)
+        return (found, before, try await vault.wholeContent(of: before.body), version)
     }
 
     /// A name whose ending tells the editor what it is.
