@@ -34,6 +34,9 @@ public struct FolderReport: Sendable {
     /// There was no server: what has changed here is sent in a later round.
     public internal(set) var isOffline = false
 
+    /// How many changes of the account the server does not have: it is away, or has refused them.
+    public internal(set) var unsent = 0
+
     mutating func warn(_ kind: FolderWarning.Kind, _ path: String) {
         let warning = FolderWarning(kind: kind, path: path)
         if !warnings.contains(warning) { warnings.append(warning) }

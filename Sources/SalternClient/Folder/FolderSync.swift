@@ -36,6 +36,7 @@ public actor FolderSync {
                 let hasDone = try await settle(&round, &report)
                 if !hasDone && !hasNews { break }
             }
+            report.unsent = try await vault.unsentCount()
             return report
         } catch let error as VaultError {
             if case .unavailable(.transport(.cancelled)) = error { throw FolderError.cancelled }
@@ -79,7 +80,8 @@ public actor FolderSync {
             return !result.changed.isEmpty
         } catch {
             guard case .unavailable(let cause) = error else { throw error }
-            if case .transport(.cancelled) = cause { throw error }
+            // Another key, another certificate or nonsense does not pass.
+            guard cause.isPassing else { throw error }
             report.isOffline = true
             return false
         }

@@ -19,6 +19,7 @@ struct SyncFolder {
         let conflicts: [String]
         let heldHere: Int
         let heldThere: Int
+        let unsent: Int
         let offline: Bool
         let warnings: [Warning]
 
@@ -31,6 +32,7 @@ struct SyncFolder {
             conflicts = report.conflicts.map(\.text)
             heldHere = report.held.here
             heldThere = report.held.there
+            unsent = report.unsent
             offline = report.isOffline
             warnings = report.warnings.map { Warning(kind: $0.kind.rawValue, path: $0.path) }
         }
@@ -63,7 +65,7 @@ struct SyncFolder {
 extension FolderReport {
     /// Whether a person should look.
     fileprivate var needsAttention: Bool {
-        isVaultHeld || isOffline || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
+        isVaultHeld || isOffline || unsent > 0 || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
     }
 
     /// What a person reads: a line for each file, none when nothing was to do.
@@ -77,6 +79,7 @@ extension FolderReport {
         if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
         if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
+        if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()
     }
