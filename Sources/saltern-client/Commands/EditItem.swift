@@ -62,10 +62,18 @@ struct EditItem: Command {
         let file = try content.withUnsafeBytes { bytes throws(CommandFailure) in
             try folder.write(Self.fileName(before.title), bytes)
         }
-        if let wish = console.wish {
-            try await wish.ignoringKeyboard { try await editor.edit(file, in: folder) }
-        } else {
-            try await editor.edit(file, in: folder)
+        do {
+            if let wish = console.wish {
+                try await wish.ignoringKeyboard { try await editor.edit(file, in: folder) }
+            } else {
+                try await editor.edit(file, in: folder)
+            }
+        } catch {
+            // The editor or this command was ended: what was saved by then stays.
+            guard let saved = FileManager.default.contents(atPath: file),
+                saved.withUnsafeBytes({ SecureBytes(copying: $0) }) != content
+            else { throw error }
+            throw Unstored(reason: error)
         }
         guard var data = FileManager.default.contents(atPath: file) else {
             throw CommandFailure(
