@@ -41,7 +41,7 @@ private struct DocumentLine: Codable {
     }
 
     private static func isName(_ collection: String) -> Bool {
-        (1...32).contains(collection.utf8.count)
+        (1...32).contains(collection.utf8.count) && collection != Attachment.chunkCollection
             && collection.utf8.allSatisfy {
                 (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
                     || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")

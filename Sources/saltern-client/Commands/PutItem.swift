@@ -39,6 +39,9 @@ struct PutItem: Command {
         if let collection, collection.wholeMatch(of: /[a-z0-9-]{1,32}/) == nil {
             throw UsageError(message: "--collection must be 1 to 32 of a-z, 0-9 and -")
         }
+        if collection == Attachment.chunkCollection {
+            throw UsageError(message: "--collection \(Attachment.chunkCollection) is for the pieces of long files")
+        }
     }
 
     func run(_ console: Console) async throws {
