@@ -50,11 +50,14 @@ struct SyncFolder {
             try await sync.watch { report in try? show(report, console) }
             throw Explanation.interrupted
         }
+        let known = Set(try await account.vault.notices().map(\.number))
         let report = try await console.showingProgress(of: account.vault) { try await sync.run() }
         try show(report, console)
+        let notices = try await account.vault.notices().filter { !known.contains($0.number) }
+        if !asJSON { console.write(notices.map { "\($0.text)\n" }.joined()) }
         // Not what was asked for: without it the next time will do.
         _ = try? await account.vault.sweepChunks()
-        if report.needsAttention { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+        if report.needsAttention || !notices.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
     }
 
     private func show(_ report: FolderReport, _ console: Console) throws {
