@@ -23,7 +23,8 @@ extension Vault {
     }
 
     /// A body with other content: a manifest again when it was one, with the same properties.
-    public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes {
+    public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
+    {
         guard let before = Attachment(body) else { return content }
         do throws(AttachmentError) {
             return try await attach(AttachmentSource(content), id: before.id, properties: before.properties).body()

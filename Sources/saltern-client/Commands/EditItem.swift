@@ -86,7 +86,8 @@ struct EditItem: Command {
             let vault = try await account.open(console).vault
             let id = try await vault.put(
                 PlainItem(
-                    title: before.title, body: try await vault.body(holding: body, insteadOf: before.body)), found.id, in: found.collection, over: version)
+                    title: before.title, body: try await vault.body(holding: body, insteadOf: before.body)), found.id,
+                in: found.collection, over: version)
             return Record(id: id, changed: true)
         } catch {
             throw Unstored(reason: error)

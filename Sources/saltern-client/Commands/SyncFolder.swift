@@ -57,7 +57,9 @@ struct SyncFolder {
         if !asJSON { console.write(notices.map { "\($0.text)\n" }.joined()) }
         // Not what was asked for: without it the next time will do.
         _ = try? await account.vault.sweepChunks()
-        if report.needsAttention || !notices.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+        if report.needsAttention || !notices.isEmpty {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
     }
 
     private func show(_ report: FolderReport, _ console: Console) throws {
