@@ -35,7 +35,8 @@ enum Explanation {
             untrustworthy("the server asks for a weaker or another stretching of the password (\(refusal))", "weak_kdf")
         case .useridNotCanonical(let canonical):
             CommandFailure(
-                "the userid has another form on the server: \(canonical); give that one", status: 1,
+                "the userid has another form on the server: \(VisibleText.visible(canonical)); give that one",
+                status: 1,
                 code: "userid_not_canonical")
         case .keyringUnusable:
             untrustworthy("the server has no keyring of this client, or an older one than is known", "keyring_unusable")

@@ -52,6 +52,14 @@ printf '#!/bin/sh\n' >"$work/phone/files/run" && chmod 0700 "$work/phone/files/r
 wait_until 120 in_sync || fail "both folders to be the same: $(<"$work/difference")"
 [[ -x $work/laptop/files/run ]] || fail "the executable bit to be kept"
 
+scenario "a file is got, edited and exported as it is, also when it is long"
+device laptop get photo.bin --output "$work/got.bin"
+cmp "$work/got.bin" "$work/phone/files/photo.bin"
+device laptop export "$work/items.ndjson"
+expect_status 0
+jq --raw-output 'select(.title == "photo.bin") | .data' "$work/items.ndjson" | base64 --decode |
+    cmp - "$work/phone/files/photo.bin"
+
 scenario "neither names nor contents are in the stores in the clear, as far as they left the folder"
 [[ -d $work/laptop/.local/share && -d $work/phone/.local/share ]] || fail "the stores to be where they are looked for"
 ! grep --recursive --quiet 'Dear Grace' "$work/laptop/.local" "$work/phone/.local" || fail "no content in the stores"

@@ -64,6 +64,7 @@ import Testing
                 == #"{"error":{"code":"usage","messages":["unknown argument --bogus; see saltern-client list --help"],"status":64}}"#
                 + "\n")
         #expect(try await run("put", "--collection", "No").status == 64)
+        #expect(try await run("put", "--collection", "saltern-chunks").status == 64)
         #expect(try await run("export", "file", "--sealed", "--collection", "notes").status == 64)
     }
 

@@ -77,6 +77,9 @@ public struct Attachment: Sendable, Equatable {
             chunkByteCount: head.chunkByteCount, chunks: head.chunks, inline: head.chunks.isEmpty ? content : nil)
     }
 
+    /// Whether a body begins as manifests do.
+    static func isMarked(_ body: SecureBytes) -> Bool { body.withUnsafeBytes { $0.starts(with: mark) } }
+
     /// The manifest, for the body of an item.
     public func body() -> SecureBytes {
         let head = Head(

@@ -33,8 +33,9 @@ public struct FolderReport: Sendable {
     public internal(set) var isVaultHeld = false
     /// There was no server: what has changed here is sent in a later round.
     public internal(set) var isOffline = false
-    /// Changes of the whole vault that the server has not taken: it was away, or has refused them.
-    public internal(set) var unsentCount = 0
+
+    /// How many changes of the account the server does not have: it is away, or has refused them.
+    public internal(set) var unsent = 0
 
     mutating func warn(_ kind: FolderWarning.Kind, _ path: String) {
         let warning = FolderWarning(kind: kind, path: path)

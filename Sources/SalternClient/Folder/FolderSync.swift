@@ -42,7 +42,7 @@ public actor FolderSync {
                 let hasDone = try await settle(&round, &report)
                 if !hasDone && !hasNews { break }
             }
-            report.unsentCount = try await vault.unsentCount()
+            report.unsent = try await vault.unsentCount()
             return report
         } catch let error as VaultError {
             if case .unavailable(.transport(.cancelled)) = error { throw FolderError.cancelled }
@@ -85,8 +85,9 @@ public actor FolderSync {
             report.isVaultHeld = result.isHeld
             return !result.changed.isEmpty
         } catch {
-            // A server that shows another key, or does not speak the protocol, is not away.
-            guard case .unavailable(let cause) = error, cause.isPassing else { throw error }
+            guard case .unavailable(let cause) = error else { throw error }
+            // Another key, another certificate or nonsense does not pass.
+            guard cause.isPassing else { throw error }
             report.isOffline = true
             return false
         }

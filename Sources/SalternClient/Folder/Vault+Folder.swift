@@ -15,7 +15,9 @@ struct FileVersion: Sendable {
     }
 
     /// Any item of the collection is a file; one that is no attachment has its body as content.
-    init(_ body: SecureBytes) {
+    /// - Returns: nil for a manifest that is not whole.
+    init?(_ body: SecureBytes) {
+        if Attachment(body) == nil, Attachment.isMarked(body) { return nil }
         attachment =
             Attachment(body)
             ?? Attachment(
@@ -82,8 +84,13 @@ extension Vault {
                 continue
             }
             guard let found else { continue }
+            guard let file = FileVersion(found.body) else {
+                view.ignored.insert(id)
+                warnings.append(FolderWarning(kind: .unreadableItem, path: id.description))
+                continue
+            }
             if let path = try? FolderPath(found.title ?? "") {
-                view.remote[id] = RemoteFile(path: path, content: FileVersion(found.body).content, stamp: stamp)
+                view.remote[id] = RemoteFile(path: path, content: file.content, stamp: stamp)
             } else {
                 view.ignored.insert(id)
                 warnings.append(FolderWarning(kind: .refusedTitle, path: id.description))

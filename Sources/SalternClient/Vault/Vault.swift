@@ -83,6 +83,8 @@ public actor Vault {
     public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
+        // Chunks are put there by name, and what no manifest names is swept away.
+        guard collection != Attachment.chunkCollection else { throw .unreadable }
         let sealer = try self.sealer
         let before = try stored { try store.current(id) }
         if let before, let seen, before.digest != seen.digest {

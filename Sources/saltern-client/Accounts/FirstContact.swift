@@ -39,10 +39,12 @@ struct FirstContact {
         let name: String
         var profile: AccountProfile
         let profiles: ProfileStore
-        /// Whether nothing was here before.
-        let isNew: Bool
         /// Whether the account was known here by another userid.
         let isRenamed: Bool
+
+        private func isAbsent() throws -> Bool {
+            try profiles.profile(name) == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path)
+        }
 
         func settings() throws(TransportError) -> VaultSettings {
             try profile.settings(folder: profiles.folder(name))
@@ -50,11 +52,18 @@ struct FirstContact {
 
         /// Does what makes the account be here. When that fails, what was not here before is not here afterwards.
         func arrive(_ body: (VaultSettings) async throws -> Vault) async throws -> OpenAccount {
+            var isNew = false
             let vault: Vault
             do {
-                vault = try await OpenAccount.waiting { try await body(try settings()) }
+                vault = try await OpenAccount.waiting {
+                    // Now, not before the password was typed: another process may have arrived meanwhile.
+                    isNew = try isAbsent()
+                    return try await body(try settings())
+                }
+            } catch VaultError.store(.inUse) {
+                throw VaultError.store(.inUse)
             } catch {
-                if isNew { profiles.remove(name) }
+                if isNew, (try? profiles.profile(name)) == .some(nil) { profiles.remove(name) }
                 throw error
             }
             try profiles.save(profile, name)
@@ -98,7 +107,6 @@ struct FirstContact {
         if known == nil { profile.saltPrefix = service.saltPrefix }
         return Place(
             name: name, profile: profile.learning(from: service), profiles: profiles,
-            isNew: known == nil && !FileManager.default.fileExists(atPath: profiles.folder(name).path),
             isRenamed: known.map { $0.userid != userid } ?? false)
     }
 

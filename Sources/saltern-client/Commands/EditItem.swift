@@ -58,14 +58,22 @@ struct EditItem: Command {
 
     /// The store is not held while the editor is open: others go on syncing.
     private func edit(_ editor: Editor, _ folder: PrivateFolder, _ console: Console) async throws -> Record {
-        let (found, before, version) = try await read(console)
-        let file = try before.body.withUnsafeBytes { bytes throws(CommandFailure) in
+        let (found, before, content, version) = try await read(console)
+        let file = try content.withUnsafeBytes { bytes throws(CommandFailure) in
             try folder.write(Self.fileName(before.title), bytes)
         }
-        if let wish = console.wish {
-            try await wish.ignoringKeyboard { try await editor.edit(file, in: folder) }
-        } else {
-            try await editor.edit(file, in: folder)
+        do {
+            if let wish = console.wish {
+                try await wish.ignoringKeyboard { try await editor.edit(file, in: folder) }
+            } else {
+                try await editor.edit(file, in: folder)
+            }
+        } catch {
+            // The editor or this command was ended: what was saved by then stays.
+            guard let saved = FileManager.default.contents(atPath: file),
+                saved.withUnsafeBytes({ SecureBytes(copying: $0) }) != content
+            else { throw error }
+            throw Unstored(reason: error)
         }
         guard var data = FileManager.default.contents(atPath: file) else {
             throw CommandFailure(
@@ -73,22 +81,25 @@ struct EditItem: Command {
         }
         defer { data.resetBytes(in: data.indices) }
         let body = data.withUnsafeBytes { SecureBytes(copying: $0) }
-        if body == before.body { return Record(id: found.id, changed: false) }
+        if body == content { return Record(id: found.id, changed: false) }
         do {
             let vault = try await account.open(console).vault
             let id = try await vault.put(
-                PlainItem(title: before.title, body: body), found.id, in: found.collection, over: version)
+                PlainItem(
+                    title: before.title, body: try await vault.body(holding: body, insteadOf: before.body)), found.id,
+                in: found.collection, over: version)
             return Record(id: id, changed: true)
         } catch {
             throw Unstored(reason: error)
         }
     }
 
-    private func read(_ console: Console) async throws -> (ItemSummary, PlainItem, ItemVersion?) {
+    private func read(_ console: Console) async throws -> (ItemSummary, PlainItem, SecureBytes, ItemVersion?) {
         let vault = try await account.open(console).vault
         let found = try await item.find(in: vault)
         guard let before = try await vault.item(found.id) else { throw VaultError.notFound }
-        return (found, before, try await vault.version(of: found.id))
+        let version = try await vault.version(of: found.id)
+        return (found, before, try await vault.wholeContent(of: before.body), version)
     }
 
     /// A name whose ending tells the editor what it is.

@@ -16,7 +16,7 @@ struct ExportItems: Command {
           --json                one object, for scripts
 
         Without --sealed the file has every item as anybody can read it, a JSON object a line; saltern-client import takes it.
-        It needs no network: sync first. The file must not be there yet, and only you can read it.
+        Sync first: only long files are fetched. The file must not be there yet, and only you can read it.
         """
 
     private let proof: ProvenCommand

@@ -31,7 +31,7 @@ struct GetItem: Command {
     func run(_ console: Console) async throws {
         let vault = try await account.open(console).vault
         let found = try await item.find(in: vault)
-        guard let body = try await vault.item(found.id)?.body else { throw VaultError.notFound }
+        guard let body = try await vault.wholeItem(found.id)?.body else { throw VaultError.notFound }
         if let output {
             try PrivateFile.create(output, with: body.withUnsafeBytes { Data($0) })
             if asJSON { try console.printJSON(["id": found.id.description, "file": output]) }

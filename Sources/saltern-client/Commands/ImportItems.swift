@@ -12,7 +12,8 @@ struct ImportItems: Command {
           --json                one object, for scripts
 
         Items keep their ids. What is here with another content stays, and the file's version is kept beside it. Importing
-        twice is importing once; a file without its end is refused, and nothing is changed. saltern-client sync sends it.
+        twice is importing once; a file without its end is refused, and nothing is changed. saltern-client sync sends it;
+        what is longer than 512 KiB is sent at once.
 
         A line is {"type":"document","id":…,"collection":…,"title":…,"text":…}, or "data" in base64 instead of "text". The
         first is {"type":"documents","version":1}, the last {"type":"end","documents":N}.

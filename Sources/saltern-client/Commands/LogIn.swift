@@ -43,8 +43,13 @@ struct LogIn: Command {
         let place = try await contact.place(console, allowsRename: true)
         let password = try password.read("Password of \(place.profile.userid)")
         let account = try await place.arrive { try await logIn($0, place, password, console) }
+        let known = Set(try await account.vault.notices().map(\.number))
         _ = try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
-        try console.show(Record(account), asJSON: asJSON) { "\(account.name) is logged in\n" }
+        let notices = try await account.vault.notices().filter { !known.contains($0.number) }
+        try console.show(Record(account), asJSON: asJSON) {
+            "\(account.name) is logged in\n" + notices.map { "\($0.text)\n" }.joined()
+        }
+        if !notices.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
     }
 
     private func logIn(

@@ -40,7 +40,7 @@ struct PutItem: Command {
             throw UsageError(message: "--collection must be 1 to 32 of a-z, 0-9 and -")
         }
         if collection == Attachment.chunkCollection {
-            throw UsageError(message: "parts of large files have this collection; what is no part is removed from it")
+            throw UsageError(message: "--collection \(Attachment.chunkCollection) is for the pieces of long files")
         }
     }
 

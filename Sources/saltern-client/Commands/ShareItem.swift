@@ -37,7 +37,8 @@ struct ShareItem: Command {
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
         let found = try await item.find(in: account.vault)
-        guard let item = try await account.vault.item(found.id), let base = URL(string: account.profile.server) else {
+        guard let item = try await account.vault.wholeItem(found.id), let base = URL(string: account.profile.server)
+        else {
             throw VaultError.notFound
         }
         let link = try await account.vault.share(

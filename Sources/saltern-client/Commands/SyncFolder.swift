@@ -19,8 +19,8 @@ struct SyncFolder {
         let conflicts: [String]
         let heldHere: Int
         let heldThere: Int
-        let offline: Bool
         let unsent: Int
+        let offline: Bool
         let warnings: [Warning]
 
         init(_ report: FolderReport) {
@@ -32,8 +32,8 @@ struct SyncFolder {
             conflicts = report.conflicts.map(\.text)
             heldHere = report.held.here
             heldThere = report.held.there
+            unsent = report.unsent
             offline = report.isOffline
-            unsent = report.unsentCount
             warnings = report.warnings.map { Warning(kind: $0.kind.rawValue, path: $0.path) }
         }
     }
@@ -50,11 +50,16 @@ struct SyncFolder {
             try await sync.watch { report in try? show(report, console) }
             throw Explanation.interrupted
         }
+        let known = Set(try await account.vault.notices().map(\.number))
         let report = try await console.showingProgress(of: account.vault) { try await sync.run() }
         try show(report, console)
+        let notices = try await account.vault.notices().filter { !known.contains($0.number) }
+        if !asJSON { console.write(notices.map { "\($0.text)\n" }.joined()) }
         // Not what was asked for: without it the next time will do.
         _ = try? await account.vault.sweepChunks()
-        if report.needsAttention { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+        if report.needsAttention || !notices.isEmpty {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
     }
 
     private func show(_ report: FolderReport, _ console: Console) throws {
@@ -65,7 +70,7 @@ struct SyncFolder {
 extension FolderReport {
     /// Whether a person should look.
     fileprivate var needsAttention: Bool {
-        isVaultHeld || isOffline || unsentCount > 0 || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
+        isVaultHeld || isOffline || unsent > 0 || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
     }
 
     /// What a person reads: a line for each file, none when nothing was to do.
@@ -79,9 +84,7 @@ extension FolderReport {
         if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
         if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
-        if unsentCount > 0 && !isOffline {
-            lines.append("\(unsentCount) changes were refused by the server, or not sent yet")
-        }
+        if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()
     }

@@ -34,7 +34,7 @@ struct Editor {
         }
         if Task.isCancelled { throw CancellationError() }
         guard status == 0 else {
-            throw CommandFailure("the editor failed; nothing was changed", status: 1, code: "editor_failed")
+            throw CommandFailure("the editor failed; the item was not changed", status: 1, code: "editor_failed")
         }
     }
 

@@ -1,0 +1,45 @@
+public import Cryptography
+
+extension Vault {
+    /// An item with its whole content: what its manifest names, where its body is one, and its body otherwise. Nil when
+    /// there is none. Long content is fetched.
+    public func wholeItem(_ id: ItemID) async throws(VaultError) -> PlainItem? {
+        guard let item = try item(id) else { return nil }
+        return PlainItem(title: item.title, body: try await wholeContent(of: item.body))
+    }
+
+    /// The content that a body stands for.
+    public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
+        guard let attachment = Attachment(body) else {
+            // It would be one, and is not whole.
+            if Attachment.isMarked(body) { throw .unreadable }
+            return body
+        }
+        do throws(AttachmentError) {
+            return try await content(of: attachment)
+        } catch {
+            throw error.vaultError
+        }
+    }
+
+    /// A body with other content: a manifest again when it was one, with the same properties.
+    public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
+    {
+        guard let before = Attachment(body) else { return content }
+        do throws(AttachmentError) {
+            return try await attach(AttachmentSource(content), id: before.id, properties: before.properties).body()
+        } catch {
+            throw error.vaultError
+        }
+    }
+}
+
+extension AttachmentError {
+    var vaultError: VaultError {
+        switch self {
+        case .vault(let error): error
+        case .cancelled: .unavailable(.transport(.cancelled))
+        case .sourceFailed, .planTooSmall, .missingChunk, .damagedChunk: .unreadable
+        }
+    }
+}
