@@ -101,6 +101,26 @@ import Testing
         }
     }
 
+    @Test(arguments: ["/handover", "/handover.next"])
+    func `a file that is no socket is not replaced`(name: String) async throws {
+        let directory = try TemporaryDirectory()
+        try Data("a key".utf8).write(to: URL(fileURLWithPath: directory.path + name))
+        let loop = try EventLoop(name: "handover")
+        try loop.start()
+        defer { loop.stop() }
+        await #expect(throws: HandoverFailure.self) {
+            try await loop.run {
+                let offer = try HandoverOffer(at: directory.path + "/handover", loop: loop) {
+                    let none = ListeningSockets(takingOwnershipOf: [])
+                    return (none, none)
+                } completion: {
+                }
+                offer.end()
+            }
+        }
+        #expect(try String(contentsOfFile: directory.path + name, encoding: .utf8) == "a key")
+    }
+
     @Test func `nobody at the path means that there is nothing to take over`() async throws {
         let directory = try TemporaryDirectory()
         let nobody = try await Inheritance.claim(from: directory.path + "/nobody")

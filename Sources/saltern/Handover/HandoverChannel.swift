@@ -60,6 +60,18 @@ enum UnixSocket {
         return try OwnedDescriptor(takingOwnershipOf: raw)
     }
 
+    /// Refuses a path at which there is anything but a socket: it would be lost.
+    static func requireReplaceable(_ path: String) throws {
+        var status = stat()
+        guard lstat(path, &status) == 0 else {
+            if errno == ENOENT { return }
+            throw HandoverFailure("lstat", path)
+        }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw HandoverFailure("\(path) is there, and no socket: nothing was changed")
+        }
+    }
+
     /// Calls `body`, which is `bind` or `connect`, with the address of `path`.
     static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> CInt) -> CInt {
         var address = sockaddr_un()

@@ -32,6 +32,7 @@ final class HandoverOffer {
         listener = try SharedDescriptor(UnixSocket.open(path, nonBlocking: true))
         // In one step, so that there is always somebody at the path.
         let place = path + ".next"
+        for name in [path, place] { try UnixSocket.requireReplaceable(name) }
         unlink(place)
         guard UnixSocket.withAddress(place, { bind(listener.rawValue, $0, $1) }) == 0 else {
             throw HandoverFailure("bind", place)
