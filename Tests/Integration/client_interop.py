@@ -129,7 +129,14 @@ class Person:
             title, *edit = saltern_1.unseal(
                 base64.b64decode(state["title"]), saltern_1.TITLE, self.account, item, collection, self.keyring.data_keys)
             check(tuple(edit) == opened[1:], "title and body of one edit")
-        return collection, None if title is None else title.decode(), opened[0]
+        content = saltern_1.file_content(opened[0], self.chunk)
+        return collection, None if title is None else title.decode(), content
+
+    def chunk(self, name):
+        state = self.server.send("GET", f"/v1/items/{name}")
+        return saltern_1.unseal(
+            base64.b64decode(state["body"]), saltern_1.CHUNK, self.account, uuid.UUID(name).bytes, "saltern-chunks",
+            self.keyring.data_keys)[0]
 
     # MARK: Recovery
 

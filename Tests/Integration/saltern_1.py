@@ -200,3 +200,15 @@ def manifest(attachment, content, chunk_size, chunks):
         "properties": {},
     }
     return b"saltern-attachment-1\n" + json.dumps(head).encode() + b"\n" + (b"" if chunks else content)
+
+
+def file_content(body, chunk):
+    """What a body holds that may be a file's; `chunk` opens one by its id."""
+    if not body.startswith(b"saltern-attachment-1\n"):
+        return body
+    head, inline = body.split(b"\n", 2)[1:]
+    head = json.loads(head)
+    content = b"".join(chunk(name) for name in head["chunks"]) if head["chunks"] else inline
+    if hashlib.sha256(content).digest() != base64.b64decode(head["digest"]) or len(content) != head["byteCount"]:
+        raise ValueError("not the file that the manifest says")
+    return content

@@ -148,12 +148,11 @@ struct FolderDecision {
     private mutating func moveAside(_ path: FolderPath, _ content: FileContent) {
         movedAside.insert(path)
         if let id = owner[path] { settled.insert(id) }
-        let device = view.device.shortened(toBytes: 64)
-        var suffix = "conflict, \(device), \(view.date)"
+        var suffix = "conflict, \(view.device), \(view.date)"
         var number = 1
         while taken.contains(key(path.suffixed(suffix))) || localFolders.contains(key(path.suffixed(suffix))) {
             number += 1
-            suffix = "conflict, \(device), \(view.date), \(number)"
+            suffix = "conflict, \(view.device), \(view.date), \(number)"
         }
         let target = path.suffixed(suffix)
         taken.insert(key(target))

@@ -49,9 +49,17 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         (1..<max(names.count, 1)).compactMap { try? FolderPath(names.prefix($0).joined(separator: "/")) }
     }
 
+    /// Of a text that anybody has chosen what can be part of a name, and leaves room for more.
+    static func words(of text: String) -> String {
+        let scalars = text.precomposedStringWithCanonicalMapping.unicodeScalars.map { scalar -> Unicode.Scalar in
+            scalar == "/" || scalar == "\u{fffd}" || scalar.value < 32 ? " " : scalar
+        }
+        return String(String.UnicodeScalarView(scalars)).shortened(toBytes: 64)
+    }
+
     /// The same place with `suffix` after the name: `a/b (suffix).txt`. Where such a path would be too long, in the nearest
     /// of its folders that has room for it.
-    /// - Parameter suffix: At most 200 bytes.
+    /// - Parameter suffix: At most 200 bytes, of what ``words(of:)`` makes of others' words.
     func suffixed(_ suffix: String) -> FolderPath {
         let name = names[names.count - 1]
         // A dot at the beginning hides a file; it does not end its name.

@@ -130,7 +130,7 @@ public actor FolderSync {
         }
         view.isWalkComplete = scan.isComplete && round.isComplete
         view.foldsCase = round.foldsCase
-        view.device = settings.deviceName.replacing("/", with: " ")
+        view.device = FolderPath.words(of: settings.deviceName)
         view.date = round.date
         // Where something else is than a file, nobody has deleted what was there.
         for (id, known) in view.known where scan.hides(known.path) { view.ignored.insert(id) }

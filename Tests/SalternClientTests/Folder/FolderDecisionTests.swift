@@ -64,7 +64,7 @@ import Testing
             var view = FolderView(known: [id: KnownFile(path: long, content: content("old"), stamp: ItemStamp())])
             view.local = [long: content("mine")]
             view.remote = [id: RemoteFile(path: long, content: content("theirs"))]
-            view.device = String(repeating: "\u{1F9C2}", count: 64)
+            view.device = FolderPath.words(of: String(repeating: "\u{1F9C2}", count: 64))
             let actions = FolderDecision.decide(view)
             guard case .moveAside(long, let target, content("mine"))? = actions.first else {
                 Issue.record("\(actions)")
@@ -77,6 +77,14 @@ import Testing
             #expect(
                 FolderDecision.decide(view).contains { if case .moveAside(long, _, _) = $0 { true } else { false } })
         }
+    }
+
+    @Test(arguments: ["a/b", "\0", "\u{fffd}", "\n", String(repeating: "\u{1F9C2}", count: 64), ""])
+    func `whatever a device is called can be part of a name`(device: String) throws {
+        let words = FolderPath.words(of: device)
+        #expect(words.utf8.count <= 64)
+        let target = try path("a").suffixed("conflict, \(words), date, 2")
+        #expect(target.text == "a (conflict, \(words), date, 2)")
     }
 
     @Test(arguments: [
