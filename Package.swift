@@ -15,17 +15,27 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
-func library(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
-    .target(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+/// Of the folders that are for one platform, those that are not for this one are left out. (The manifest is run by the
+/// machine that builds, and apps for iOS are built on macOS.)
+#if os(Linux)
+    let isApple = false
+#else
+    let isApple = true
+#endif
+
+func library(
+    _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource] = []
+) -> Target {
+    .target(name: name, dependencies: dependencies, exclude: exclude, resources: resources, swiftSettings: settings)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
-    .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: settings)
+func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, exclude: exclude, swiftSettings: settings)
 }
 
 let package = Package(
     name: "saltern",
-    platforms: [.macOS(.v26)],
+    platforms: [.macOS(.v26), .iOS(.v26)],
     products: [
         .executable(name: "saltern", targets: ["saltern"]),
         .executable(name: "saltern-client", targets: ["saltern-client"]),
@@ -41,21 +51,19 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
 
         // Each target imports only those above it.
-        library("Cryptography", ["COpenSSL"]),
+        library(
+            "Cryptography", isApple ? [] : ["COpenSSL"], exclude: isApple ? ["OpenSSL"] : ["Apple"]),
         library("TransportSecurity", ["COpenSSL", "Cryptography"]),
         library("EventLoop", ["CLibEvent"]),
         library("Postgres", ["CLibPQ", "EventLoop", "Cryptography"]),
         library("HTTPCore", []),
         library("CommandLineKit", []),
         library(
-            "SalternClient",
-            ["Cryptography", "CCurl", "CSQLite", .target(name: "CPlatform", condition: .when(platforms: [.linux]))]),
+            "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "CSQLite", "CPlatform"]),
+            exclude: isApple ? ["Transport/Curl", "Folder"] : ["Transport/Apple", "Store/Apple"]),
         .executableTarget(
             name: "saltern-client",
-            dependencies: [
-                "SalternClient", "CommandLineKit", "Cryptography",
-                .target(name: "CPlatform", condition: .when(platforms: [.linux])),
-            ],
+            dependencies: ["SalternClient", "CommandLineKit", "Cryptography", "CPlatform"],
             swiftSettings: settings),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
@@ -76,13 +84,12 @@ let package = Package(
             ],
             swiftSettings: settings),
 
-        tests("CryptographyTests", ["Cryptography"]),
+        tests("CryptographyTests", ["Cryptography"], exclude: isApple ? ["OpenSSL"] : []),
         tests(
             "SalternClientTests",
             [
                 "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
-                "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite",
-                .target(name: "CPlatform", condition: .when(platforms: [.linux])),
+                "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite", "CPlatform",
             ]),
         tests(
             "SalternClientCommandTests",
@@ -104,3 +111,9 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Of the package, the kit is for Apple's platforms.
+if isApple {
+    package.products.removeAll { $0.name != "SalternClient" }
+    package.targets.removeAll { !["Cryptography", "SalternClient", "CryptographyTests"].contains($0.name) }
+}

@@ -1,4 +1,5 @@
 package import Foundation
+import Synchronization
 
 /// Standard output, standard error and the environment, handed to commands.
 package struct Console: Sendable {
@@ -9,8 +10,11 @@ package struct Console: Sendable {
     package var isTerminal: Bool
     /// Somebody's wish that the command ends, when it is awaited.
     package var wish: Interruption.Wish?
+    /// Whether scripts read this: then what is said beside the output is an object too.
+    package var speaksJSON = false
     /// The next line that somebody types; nil when nobody can.
     package var answer: @Sendable () -> String?
+    private let losses = OutputLosses()
 
     package init(
         environment: [String: String], output: FileHandle = .standardOutput, error: FileHandle = .standardError,
@@ -44,8 +48,37 @@ package struct Console: Sendable {
 
     package func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Writes to standard output. A reader that has gone, such as `head`, misses nothing that it wanted.
-    package func write(_ bytes: [UInt8]) { try? output.write(contentsOf: Data(bytes)) }
+    /// Writes to standard output. What cannot be written is remembered: see ``hasLostOutput``.
+    package func write(_ bytes: [UInt8]) {
+        do { try output.write(contentsOf: Data(bytes)) } catch { losses.note() }
+    }
+
+    /// Whether something that was written did not arrive: a full disk, a reader that has gone.
+    package var hasLostOutput: Bool { losses.areThere }
+
+    /// Says something beside the output, on standard error: a line for people, an object for scripts.
+    package func notice(_ message: String, code: String) {
+        struct Report: Encodable {
+            let code: String
+            let messages: [String]
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if speaksJSON, let json = try? encoder.encode(["notice": Report(code: code, messages: [message])]) {
+            writeError(String(decoding: json, as: UTF8.self) + "\n")
+        } else {
+            writeError(message + "\n")
+        }
+    }
 
     package func writeError(_ text: String) { try? error.write(contentsOf: Data(text.utf8)) }
+}
+
+/// Whether output was lost, for all copies of a console.
+private final class OutputLosses: Sendable {
+    private let isLost = Atomic(false)
+
+    var areThere: Bool { isLost.load(ordering: .relaxed) }
+
+    func note() { isLost.store(true, ordering: .relaxed) }
 }

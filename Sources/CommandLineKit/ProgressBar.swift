@@ -31,6 +31,16 @@ package struct ProgressBar {
         }
     }
 
+    /// Shows how much is done of something whose whole nobody knows: a few times a second on a terminal, twice a minute
+    /// elsewhere. What is done at once says nothing.
+    package mutating func show(_ done: Int) {
+        let now = ContinuousClock.now
+        guard let drawnAt else { return self.drawnAt = now }
+        guard now - drawnAt >= (console.isTerminal ? .milliseconds(100) : .seconds(30)) else { return }
+        self.drawnAt = now
+        if console.isTerminal { draw("\(done) \(what)") } else { console.writeError("\(done) \(what)\n") }
+    }
+
     /// Leaves the last state where it stands.
     package mutating func end() {
         if !shown.isEmpty { console.writeError("\n") }

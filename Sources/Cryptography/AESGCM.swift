@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// AES-256-GCM (NIST SP 800-38D): encrypts and authenticates.
 ///
 /// The combined form is `nonce || ciphertext || tag`, with a tag of 16 bytes.
@@ -23,12 +21,12 @@ public enum AESGCM {
         case wrongKeyLength
         /// The nonce is neither 12 nor 16 bytes.
         case wrongNonceLength
-        /// The sealed bytes are shorter than nonce and tag, or longer than OpenSSL can take.
+        /// The sealed bytes are shorter than nonce and tag, or longer than the platform's library can take.
         case wrongLength
         /// The tag does not fit: another key, other authenticated data, or changed bytes.
         case authenticationFailed
-        /// OpenSSL failed.
-        case openSSL(OpenSSLError)
+        /// The platform's library failed.
+        case library(LibraryError)
     }
 
     /// Seals `plaintext` under a fresh random nonce.
@@ -49,19 +47,19 @@ public enum AESGCM {
         _ plaintext: some ByteSource, using key: SecureBytes, uniqueNonce nonce: [UInt8],
         authenticating authenticatedData: some ByteSource = [UInt8]()
     ) throws(Failure) -> [UInt8] {
-        let cipher = AESGCMCipher()
-        try cipher.begin(.seal, key: key, nonce: nonce.span.bytes)
-        try authenticatedData.withContiguousBytes { bytes throws(Failure) in try cipher.authenticate(bytes) }
+        try check(key, nonceByteCount: nonce.count)
         return try plaintext.withContiguousBytes { plaintext throws(Failure) in
             let total = nonce.count + plaintext.count + tagByteCount
             var sealed = [UInt8](repeating: 0, count: total)
             sealed.replaceSubrange(..<nonce.count, with: nonce)
             var span = sealed.mutableSpan
             try span.withUnsafeMutableBytes { buffer throws(Failure) in
-                let ciphertext = UnsafeMutableRawBufferPointer(rebasing: buffer[nonce.count..<total - tagByteCount])
-                try cipher.process(plaintext, into: ciphertext)
-                try cipher.finishSealing(
-                    tag: UnsafeMutableRawBufferPointer(rebasing: buffer[(total - tagByteCount)...]))
+                try authenticatedData.withContiguousBytes { authenticatedData throws(Failure) in
+                    try encrypt(
+                        plaintext, using: key, nonce: nonce.span.bytes, authenticating: authenticatedData,
+                        into: UnsafeMutableRawBufferPointer(rebasing: buffer[nonce.count..<total - tagByteCount]),
+                        tag: UnsafeMutableRawBufferPointer(rebasing: buffer[(total - tagByteCount)...]))
+                }
             }
             return sealed
         }
@@ -80,13 +78,19 @@ public enum AESGCM {
                 rebasing: sealed[nonceLength.rawValue..<sealed.count - tagByteCount])
             let tag = UnsafeRawBufferPointer(rebasing: sealed[(sealed.count - tagByteCount)...])
 
-            let cipher = AESGCMCipher()
-            try cipher.begin(.open, key: key, nonce: nonce.bytes)
-            try authenticatedData.withContiguousBytes { bytes throws(Failure) in try cipher.authenticate(bytes) }
+            try check(key, nonceByteCount: nonce.count)
             return try SecureBytes(count: length) { plaintext throws(Failure) in
-                try cipher.process(ciphertext, into: plaintext)
-                try cipher.finishOpening(tag: tag)
+                try authenticatedData.withContiguousBytes { authenticatedData throws(Failure) in
+                    try decrypt(
+                        ciphertext, tag: tag, using: key, nonce: nonce.bytes, authenticating: authenticatedData,
+                        into: plaintext)
+                }
             }
         }
+    }
+
+    private static func check(_ key: SecureBytes, nonceByteCount: Int) throws(Failure) {
+        guard key.count == keyByteCount else { throw .wrongKeyLength }
+        guard NonceLength(rawValue: nonceByteCount) != nil else { throw .wrongNonceLength }
     }
 }

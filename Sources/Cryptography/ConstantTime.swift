@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// Compares two byte strings in time that depends on their lengths only, not on their contents.
 ///
 /// Different lengths are unequal at once: the length of a secret is not the secret.
@@ -7,9 +5,9 @@ public func constantTimeEquals(_ left: some ByteSource, _ right: some ByteSource
     left.withContiguousBytes { left in
         right.withContiguousBytes { right in
             guard left.count == right.count else { return false }
-            // An empty buffer may have no base address, which CRYPTO_memcmp must not be given.
+            // An empty buffer may have no base address, which the C function must not be given.
             guard let leftBase = left.baseAddress, let rightBase = right.baseAddress else { return true }
-            return CRYPTO_memcmp(leftBase, rightBase, left.count) == 0
+            return equalsInConstantTime(leftBase, rightBase, left.count)
         }
     }
 }

@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// HKDF with HMAC-SHA256 (RFC 5869): derives keys for different purposes from one key.
 public enum HKDF {
     /// The most bytes that can be derived (RFC 5869 section 2.3).
@@ -15,17 +13,10 @@ public enum HKDF {
         from key: some ByteSource, salt: some ByteSource = [UInt8](), info: some ByteSource, byteCount: Int = 32
     ) -> SecureBytes {
         precondition((1...maximumByteCount).contains(byteCount), "HKDF derives 1 to 8,160 bytes")
-        let context = requireAllocated(EVP_KDF_CTX_new(FetchedAlgorithm.hkdf.pointer), "allocate HKDF")
-        defer { EVP_KDF_CTX_free(context) }
         return key.withContiguousBytes { key in
             salt.withContiguousBytes { salt in
                 info.withContiguousBytes { info in
-                    SecureBytes(count: byteCount) { output in
-                        let status = saltern_EVP_KDF_derive_HKDF(
-                            context, key.baseAddress, key.count, salt.baseAddress, salt.count, info.baseAddress,
-                            info.count, output.baseAddress?.assumingMemoryBound(to: UInt8.self), output.count)
-                        requireSuccess(status, "derive a key with HKDF")
-                    }
+                    SecureBytes(count: byteCount) { derive($0, from: key, salt: salt, info: info) }
                 }
             }
         }

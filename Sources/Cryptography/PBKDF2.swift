@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// PBKDF2 with HMAC-SHA256 (RFC 8018 section 5.2): stretches a password into a key.
 public enum PBKDF2 {
     /// The fewest iterations that ``deriveKey(from:salt:iterations:byteCount:)`` accepts, and its default
@@ -10,14 +8,14 @@ public enum PBKDF2 {
     public enum Failure: Error, Hashable, Sendable {
         /// Fewer iterations than the safe entry point accepts, or fewer than one.
         case tooFewIterations(minimum: Int)
-        /// More iterations than OpenSSL can count.
+        /// More iterations than 2³¹ − 1.
         case tooManyIterations(maximum: Int)
-        /// RFC 8018 allows 1 to (2³² − 1) × 32 bytes; OpenSSL 2³¹ − 1.
+        /// RFC 8018 allows 1 to (2³² − 1) × 32 bytes; this 2³¹ − 1.
         case keyLengthOutOfRange
         /// A password or salt longer than 2³¹ − 1 bytes.
         case inputTooLong
-        /// OpenSSL failed.
-        case openSSL(OpenSSLError)
+        /// The platform's library failed.
+        case library(LibraryError)
     }
 
     /// Derives a key, and refuses iteration counts that are too low to protect a password.
@@ -45,34 +43,28 @@ public enum PBKDF2 {
         from password: some ByteSource, salt: some ByteSource, unsafeUncheckedIterations iterations: Int,
         byteCount: Int = 32
     ) throws(Failure) -> SecureBytes {
-        try deriveKey(from: password, salt: salt, FetchedAlgorithm.sha256, iterations, byteCount)
+        try deriveKey(from: password, salt: salt, .sha256, iterations, byteCount)
     }
 
     /// Derives a key with HMAC-SHA1, for reading formats that exist (RNCryptor v3); nothing new uses it.
     public static func deriveKeyWithSHA1(
         from password: some ByteSource, salt: some ByteSource, iterations: Int, byteCount: Int = 32
     ) throws(Failure) -> SecureBytes {
-        try deriveKey(from: password, salt: salt, FetchedAlgorithm.sha1, iterations, byteCount)
+        try deriveKey(from: password, salt: salt, .sha1, iterations, byteCount)
     }
 
     private static func deriveKey(
-        from password: some ByteSource, salt: some ByteSource, _ digest: FetchedAlgorithm.Digest, _ iterations: Int,
+        from password: some ByteSource, salt: some ByteSource, _ digest: HMACDigest, _ iterations: Int,
         _ byteCount: Int
     ) throws(Failure) -> SecureBytes {
         guard iterations >= 1 else { throw .tooFewIterations(minimum: 1) }
         guard let rounds = Int32(exactly: iterations) else { throw .tooManyIterations(maximum: Int(Int32.max)) }
-        guard byteCount >= 1, let keyLength = Int32(exactly: byteCount) else { throw .keyLengthOutOfRange }
+        guard byteCount >= 1, byteCount <= Int32.max else { throw .keyLengthOutOfRange }
         return try password.withContiguousBytes { password throws(Failure) in
             try salt.withContiguousBytes { salt throws(Failure) in
-                guard let passwordLength = Int32(exactly: password.count), let saltLength = Int32(exactly: salt.count)
-                else { throw .inputTooLong }
+                guard password.count <= Int32.max, salt.count <= Int32.max else { throw .inputTooLong }
                 return try SecureBytes(count: byteCount) { key throws(Failure) in
-                    let status = PKCS5_PBKDF2_HMAC(
-                        password.baseAddress?.assumingMemoryBound(to: CChar.self), passwordLength,
-                        salt.baseAddress?.assumingMemoryBound(to: UInt8.self), saltLength,
-                        rounds, digest.pointer,
-                        keyLength, key.baseAddress?.assumingMemoryBound(to: UInt8.self))
-                    guard status == 1 else { throw .openSSL(OpenSSLError(draining: "derive a key with PBKDF2")) }
+                    try derive(key, from: password, salt: salt, digest, rounds: rounds)
                 }
             }
         }

@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// The 32 bytes that SHA-256 returns, held inline: no allocation, cheap to copy and to keep in a table.
 ///
 /// Equality takes constant time. The description is redacted, because some digests (a password verifier, the

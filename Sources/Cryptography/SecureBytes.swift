@@ -1,5 +1,3 @@
-internal import COpenSSL
-
 /// Secret bytes: zeroed when the last reference to them goes, compared in constant time, never printed.
 ///
 /// The contents never change after initialisation, so copies share one allocation and the type is `Sendable`.
@@ -88,7 +86,7 @@ extension SecureBytes {
         }
 
         deinit {
-            OPENSSL_cleanse(memory.baseAddress, memory.count)
+            wipe(memory)
             release(memory)
         }
     }

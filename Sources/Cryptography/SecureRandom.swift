@@ -1,6 +1,4 @@
-internal import COpenSSL
-
-/// Bytes from OpenSSL's cryptographically secure generator.
+/// Bytes from the platform's cryptographically secure generator.
 ///
 /// A generator that cannot be seeded stops the process: a credential server that goes on without randomness
 /// would hand out guessable tokens, and no caller could do anything better about it.
@@ -8,8 +6,7 @@ public enum SecureRandom {
     /// Fills `buffer`.
     public static func fill(_ buffer: UnsafeMutableRawBufferPointer) {
         guard let base = buffer.baseAddress, !buffer.isEmpty else { return }
-        let filled = RAND_bytes_ex(nil, base.assumingMemoryBound(to: UInt8.self), buffer.count, 0)
-        precondition(filled == 1, "\(OpenSSLError(draining: "no secure randomness, refusing to go on"))")
+        draw(base.assumingMemoryBound(to: UInt8.self), buffer.count)
     }
 
     /// `count` random bytes, for values that are published or hashed, such as nonces and identifiers.
@@ -20,13 +17,12 @@ public enum SecureRandom {
         }
     }
 
-    /// `count` random bytes that stay secret: keys and tokens. They come from the generator that OpenSSL keeps
-    /// apart for private values, so that nothing published was drawn from the same state.
+    /// `count` random bytes that stay secret: keys and tokens. Where the platform has a generator of its own for these,
+    /// they come from it.
     public static func secureBytes(_ count: Int) -> SecureBytes {
         SecureBytes(count: count) { buffer in
             guard let base = buffer.baseAddress, !buffer.isEmpty else { return }
-            let filled = RAND_priv_bytes_ex(nil, base.assumingMemoryBound(to: UInt8.self), buffer.count, 0)
-            precondition(filled == 1, "\(OpenSSLError(draining: "no secure randomness, refusing to go on"))")
+            drawSecret(base.assumingMemoryBound(to: UInt8.self), buffer.count)
         }
     }
 }

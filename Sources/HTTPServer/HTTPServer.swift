@@ -13,7 +13,7 @@ public final class HTTPServer: Sendable {
     private let listeners: [LoopBound<HTTPListener>]
     private let quota: ConnectionQuota
 
-    /// Binds and begins to accept.
+    /// Binds, or takes over what is bound. Connections wait until ``startAccepting()``.
     /// - Parameters:
     ///   - address: Where to listen.
     ///   - context: The TLS context of new connections; nil speaks plain HTTP, which is for a loopback listener only.
@@ -37,20 +37,18 @@ public final class HTTPServer: Sendable {
                     let listener = HTTPListener(
                         loop: loop, responder: responder, configuration: configuration, quota: quota,
                         statistics: statistics, context: context)
-                    var port = target.port
-                    if let inherited {
-                        for raw in try inherited.copies(forLoop: index, of: loops.count) {
-                            let descriptor = try OwnedDescriptor(takingOwnershipOf: raw)
-                            let socket = try ListeningSocket(inheriting: descriptor, at: target)
-                            port = socket.port
-                            listener.start(socket)
-                        }
-                    } else {
-                        let socket = try ListeningSocket(binding: target, joining: index > 0)
-                        port = socket.port
-                        listener.start(socket)
+                    do {
+                        let port =
+                            if let inherited {
+                                try listener.take(inherited.copies(forLoop: index, of: loops.count), at: target)
+                            } else {
+                                try listener.take(ListeningSocket(binding: target, joining: index > 0))
+                            }
+                        return (LoopBound(listener, loop: loop), port)
+                    } catch {
+                        listener.closeAll()
+                        throw error
                     }
-                    return (LoopBound(listener, loop: loop), port)
                 }
                 listeners.append(listener)
                 bound = SocketAddress(host: address.host, port: port)
@@ -63,6 +61,11 @@ public final class HTTPServer: Sendable {
         self.statistics = statistics
         self.quota = quota
         self.listeners = listeners
+    }
+
+    /// Begins to accept connections.
+    public func startAccepting() async {
+        for listener in listeners { await listener.loop.run { listener.value.startAccepting() } }
     }
 
     /// Connections that are open now.

@@ -6,6 +6,9 @@ public struct HTTPServerConfiguration: Sendable {
     public var maximumConnections = 10_000
     /// Connections from one address; a further one is closed at once.
     public var maximumConnectionsPerAddress = 256
+    /// Whether a connection for which there is no room takes the place of the oldest one that has asked for nothing, of
+    /// its own address if that has all it may have. For servers of one loop.
+    public var replacesOldestIdle = false
     /// Whose connections belong to many clients, so that the limit of one address does not hold for them.
     public var trustedProxies = TrustedProxies()
     /// Requests of one loop that are being answered at the same time; a further one is told 503.
@@ -15,7 +18,7 @@ public struct HTTPServerConfiguration: Sendable {
     public var budgets = ServerBudgets()
     /// The longest body that is read without asking the responder who sends it, when it can tell.
     public var unidentifiedBodyLimit = 96 * 1_024
-    /// From the accepted connection to the end of the TLS handshake.
+    /// From the accepted connection to the end of the TLS handshake; when the server stops meanwhile, to its first request.
     public var handshakeDeadline: Duration = .seconds(10)
     /// From the first byte of a request to the end of its header block.
     public var headerDeadline: Duration = .seconds(10)
@@ -37,7 +40,8 @@ public struct HTTPServerConfiguration: Sendable {
     public var minimumWriteRate = 2 * 1_024
     /// How long a connection that is being closed waits for the client to hear why.
     public var lingerDeadline: Duration = .seconds(2)
-    /// How long a server that stops waits for requests of senders that it does not know to become complete.
+    /// How long a server that stops waits for first requests of new connections, and for requests of senders that it does
+    /// not know to become complete.
     public var drainGrace: Duration = .seconds(5)
     /// Seconds told in `Retry-After` when load is shed.
     public var retryAfterOverload = 1

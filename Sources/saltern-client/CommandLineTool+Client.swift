@@ -22,5 +22,5 @@ extension CommandLineTool {
             EndDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
         ],
-        reportsJSON: true, explain: { Explanation.explain($0) })
+        reportsJSON: true, lostOutputStatus: ExitStatus.store, explain: { Explanation.explain($0) })
 }

@@ -10,7 +10,7 @@ enum ExitStatus {
     static let unavailable: Int32 = 69
     /// Something would be written over.
     static let exists: Int32 = 73
-    /// The store on this device cannot be used, or the disk is full.
+    /// The store on this device cannot be used, the disk is full, or the output cannot be written.
     static let store: Int32 = 74
     /// Another process uses the account's store.
     static let busy: Int32 = 75
@@ -18,15 +18,16 @@ enum ExitStatus {
     static let untrustworthy: Int32 = 76
     /// Wrong password or code, or the session has ended.
     static let denied: Int32 = 77
-    /// Nobody is logged in here, or the server's address, pin or certificate is malformed.
+    /// Nobody is logged in here, the server's address, pin or certificate is malformed, or a folder is not to be synced.
     static let configuration: Int32 = 78
     /// Ended by a signal; nothing was lost.
     static let interrupted: Int32 = 130
 
     static let help = """
         Exit statuses: 0 done; 1 refused or failed; 2 done, and a person should look; 64 wrong words; 65 unreadable;
-        66 not found; 69 the server is away; 73 it would write over something; 74 the store cannot be used; 75 another
-        process uses it; 76 the server is not to be trusted; 77 wrong password or code, or the session has ended;
-        78 nobody is logged in here; 130 ended by a signal, and nothing was lost.
+        66 not found; 69 the server is away; 73 it would write over something; 74 the store cannot be used, or the output
+        cannot be written; 75 another process uses the store; 76 the server is not to be trusted; 77 wrong password or code,
+        or the session has ended; 78 nobody is logged in here, or the folder is not to be synced; 130 ended by a signal, and
+        nothing was lost.
         """
 }

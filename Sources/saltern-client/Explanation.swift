@@ -10,6 +10,21 @@ enum Explanation {
         case FolderError.vault(let error): failure(for: error)
         case FolderError.unusable:
             unreadable("the folder cannot be opened, or nothing can be written in it", "unusable_folder")
+        case FolderError.holdsStore:
+            CommandFailure(
+                "the folder holds this account's store, or is in it: sync another one",
+                status: ExitStatus.configuration,
+                code: "store_in_folder")
+        case FolderError.copy(let other):
+            CommandFailure(
+                "the folder is a copy of \(VisibleText.visible(other)), which is there still: remove .saltern/folder in "
+                    + "the copy to make it a folder of its own", status: ExitStatus.configuration, code: "copied_folder"
+            )
+        case FolderError.outdated:
+            CommandFailure(
+                "the folder is an older copy of one that was in sync since, or came out of a backup; with "
+                    + "--allow-deletions it begins as a new one: nothing is deleted, and what differs is kept twice",
+                status: ExitStatus.configuration, code: "outdated_folder")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))
         case let error as TransportError: failure(for: error)
@@ -39,7 +54,9 @@ enum Explanation {
                 status: 1,
                 code: "userid_not_canonical")
         case .keyringUnusable:
-            untrustworthy("the server has no keyring of this client, or an older one than is known", "keyring_unusable")
+            untrustworthy(
+                "the server has no keyring of this client, or an older one than is known; if its database was restored: "
+                    + "saltern-client login --restore-keyring", "keyring_unusable")
         case .malformedRecoveryCode: unreadable("the recovery code has a typing error", "malformed_recovery_code")
         case .otherAccount:
             CommandFailure(
@@ -72,7 +89,9 @@ enum Explanation {
         var message = problem.title
         if let detail = problem.detail { message += ": \(detail)" }
         if let wait = problem.retryAfter { message += "; again in \(wait.components.seconds) s" }
-        return CommandFailure(VisibleText.visible(message), status: status, code: problem.code.rawValue)
+        // As much as somebody reads, whoever the server is.
+        return CommandFailure(
+            VisibleText.visible(String(message.prefix(1_000))), status: status, code: problem.code.rawValue)
     }
 
     private static func failure(for error: TransportError) -> CommandFailure {

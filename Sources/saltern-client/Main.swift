@@ -14,6 +14,8 @@ struct Main {
         #else
             setrlimit(RLIMIT_CORE, &none)
         #endif
+        // What is opened first must not become what is printed to.
+        for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 { _ = open("/dev/null", O_RDONLY) }
         // A reader that has gone must not end the process in the middle of something.
         signal(SIGPIPE, SIG_IGN)
         Task.detached { exit(await run(words)) }
@@ -23,7 +25,7 @@ struct Main {
     /// Runs a command. The first Ctrl-C lets it stop where nothing is lost, the second ends the process.
     private static func run(_ words: [String]) async -> Int32 {
         let (signals, continuation) = AsyncStream.makeStream(of: Int.self)
-        let interruption = Interruption(signalsThatEnd) { count in
+        let interruption = Interruption { count in
             if count > 1 { _exit(ExitStatus.interrupted) }
             continuation.yield(count)
         }
@@ -35,14 +37,5 @@ struct Main {
         let status = await task.value
         withExtendedLifetime(interruption) {}
         return status
-    }
-
-    /// Whoever started this with `nohup` wants it to outlive the terminal.
-    private static var signalsThatEnd: [Int32] {
-        var action = sigaction()
-        sigaction(SIGHUP, nil, &action)
-        // The handler is the first member, and SIG_IGN is 1.
-        let isIgnored = withUnsafeBytes(of: action) { $0.load(as: Int.self) } == 1
-        return isIgnored ? [SIGINT, SIGTERM] : [SIGINT, SIGTERM, SIGHUP]
     }
 }

@@ -190,7 +190,12 @@ class Page:
 
     def paste(self):
         """What is in the clipboard, pasted as a person does."""
-        self.evaluate("document.body.append(document.createElement('textarea')); document.querySelector('textarea').focus()")
+        # Its name keeps the browser from an issue of its own about forms, which is not the page's.
+        self.evaluate("""{
+            const area = Object.assign(document.createElement("textarea"), { name: "pasted" });
+            document.body.append(area);
+            area.focus();
+        }""")
         self.call("Input.dispatchKeyEvent", type="rawKeyDown", key="v", code="KeyV", windowsVirtualKeyCode=86, modifiers=2,
                   commands=["paste"])
         self.wait("document.querySelector('textarea').value !== ''", "something to be pasted")

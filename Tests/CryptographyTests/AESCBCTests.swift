@@ -29,6 +29,23 @@ struct AESCBCTests {
         #expect(try AESCBC.decrypt(sealed, using: key, vector: vector) == plaintext)
     }
 
+    /// In the first block a bit of the vector is a bit of the plaintext.
+    @Test func `every byte of the padding counts`() throws {
+        let key = SecureRandom.secureBytes(32)
+        let vector = SecureRandom.bytes(16)
+        let sealed = try AESCBC.encrypt([7], using: key, vector: vector)
+        for position in 1..<16 {
+            var changed = vector
+            changed[position] ^= 1
+            #expect(throws: AESCBC.Failure.wrongPadding) { try AESCBC.decrypt(sealed, using: key, vector: changed) }
+        }
+        for padding: UInt8 in [0, 17, 255] {
+            var changed = vector
+            changed[15] ^= 15 ^ padding
+            #expect(throws: AESCBC.Failure.wrongPadding) { try AESCBC.decrypt(sealed, using: key, vector: changed) }
+        }
+    }
+
     @Test func `another key, vector or length is refused`() throws {
         let key = SecureRandom.secureBytes(32)
         let vector = SecureRandom.bytes(16)

@@ -24,6 +24,8 @@ refused() {
     grep --quiet -- "$what" "$work/refusal" || fail "'$what' in: $(<"$work/refusal")"
 }
 
+not_restoring() { [[ $(psql "$owner_url" --no-psqlrc -Atc "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0 ]]; }
+
 start_own_server
 
 scenario "a backup is made while the server runs, for its owner's eyes, and read back"
@@ -50,6 +52,31 @@ without_programs() (
 )
 refused 'package postgresql-client' without_programs backup "$work/backups/none"
 [[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"
+
+scenario "a file that comes under the name while a backup is made stays, and what a killed backup left is in nobody's way"
+printf 'killed' >"$work/backups/slow.unfinished"
+mkdir "$work/programs"
+cat >"$work/programs/pg_dump" <<PROGRAM
+#!/bin/sh
+printf 'precious' >"$work/backups/slow"
+PATH=\${PATH#*:} exec pg_dump "\$@"
+PROGRAM
+chmod 0755 "$work/programs/pg_dump"
+with_slow_dump() (
+    PATH=$work/programs:$PATH
+    saltern "$@"
+)
+refused 'slow is there already' with_slow_dump backup "$work/backups/slow"
+[[ $(<"$work/backups/slow") == precious ]] || fail "the other file, not $(head --bytes 20 "$work/backups/slow")"
+rm -- "$work/backups/slow"
+saltern backup "$work/backups/slow" >/dev/null 2>&1 || fail "a backup beside what a killed one left"
+rm -- "$work/backups/slow" "$work/backups/slow.unfinished"
+[[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"
+
+scenario "a backup of a newer version is made, to be refused"
+query "INSERT INTO saltern.schema_migrations (version, name, checksum, oldest_program) VALUES (99, 'later', sha256(''), 99)"
+saltern backup "$work/newer" >/dev/null 2>&1
+query 'DELETE FROM saltern.schema_migrations WHERE version = 99'
 
 scenario "a change after the backup is lost with the cluster"
 request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-Match: "1"'
@@ -82,6 +109,9 @@ refused "end of file" elsewhere restore "$work/half"
 
 scenario "the new cluster has no roles: restore makes them, with the passwords of the URLs, which no log learns"
 psql_as_superuser --command 'DROP DATABASE saltern; ' --command 'DROP ROLE saltern_app, saltern_owner' --command 'DROP ROLE saltern_server'
+refused 'migration 99 (later) is unknown' elsewhere restore "$work/newer"
+[[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_roles WHERE rolname ~ '^saltern_'") == 0 ]] ||
+    fail "not even roles after a backup of a newer version"
 said=$(elsewhere restore "$backup" 2>"$work/progress")
 unset SALTERN_SUPERUSER_DATABASE_URL
 [[ $said == *'nothing to do'*'revisions go on above '*'restored '*' tables; next: saltern doctor'* ]] || fail "all its steps: $said"
@@ -111,7 +141,67 @@ expect_status 200
 scenario "once it is out of the way, the owner alone restores, and ends what the backup brought back"
 stop_own_server
 psql "$owner_url" --no-psqlrc --quiet --command 'ALTER SCHEMA saltern RENAME TO saltern_before'
-[[ $(elsewhere restore "$backup" --end-sessions) == *'1 sessions have ended'* ]] || fail "the session to end"
+psql "$owner_url" --no-psqlrc --quiet >"$work/migrating" \
+    --command 'SELECT pg_advisory_lock(32476740758893166)' --command '\echo held' --command 'SELECT pg_sleep(600)' &
+migrating=$!
+wait_until 20 grep --quiet held "$work/migrating" || fail "somebody who migrates for long"
+# begin_restore: in the background, until all is back but what comes afterwards.
+begin_restore() {
+    (
+        # shellcheck source=/dev/null
+        source "$own_home/run.env"
+        unset "${!SALTERN_TEST_@}"
+        exec env SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url" \
+            "$executable" restore "$backup" --end-sessions
+    ) >"$work/said" 2>&1 </dev/null &
+    restoring=$!
+    wait_until 60 waits_to_migrate 1 || fail "everything to be back but what comes afterwards: $(<"$work/said")"
+}
+# waits_to_migrate COUNT: so many do.
+waits_to_migrate() { [[ $(psql "$owner_url" --no-psqlrc -Atc "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == "$1" ]]; }
+begin_restore
+
+scenario "while somebody restores nobody else does, nor finishes it"
+refused 'a restore of the database is under way (process [0-9]* of PostgreSQL)' elsewhere restore "$backup"
+refused 'a restore of the database is under way' elsewhere restored
+
+scenario "a restore that is ended half-way says how to go on, and doctor says it too"
+kill -TERM "$restoring"
+result=0
+wait "$restoring" || result=$?
+((result == 143)) || fail "exit status 143, not $result: $(<"$work/said")"
+grep --quiet 'finish it with .saltern migrate up.' "$work/said" || fail "what to do next: $(<"$work/said")"
+refused 'problem: a restore of the database is not finished' elsewhere doctor
+wait_until 20 waits_to_migrate 0 || fail "nothing to be left of it at the server"
+psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
+begin_restore
+
+scenario "a restore that is killed half-way brings no session back: no server uses the database until somebody finishes it"
+kill -KILL "$restoring"
+wait "$restoring" 2>/dev/null || true
+psql_as_superuser --output /dev/null \
+    --command "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+wait "$migrating" 2>/dev/null || true
+wait_until 20 not_restoring || fail "nobody to migrate any more"
+: >"$work/serving"
+other_port=$(free_port)
+(
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    unset "${!SALTERN_TEST_@}"
+    exec setpriv --pdeathsig TERM env SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$other_port" \
+        "$executable" serve
+) >"$work/serving" 2>&1 </dev/null &
+serving=$!
+wait_until 60 grep --quiet 'a restore of the database is not finished' "$work/serving" || fail "the log to say so: $(<"$work/serving")"
+! grep --quiet server_started "$work/serving" || fail "no server: $(<"$work/serving")"
+refused 'restore of the database is not finished' elsewhere restore "$backup"
+elsewhere migrate up >/dev/null
+[[ $(elsewhere restored --end-sessions) == *'1 sessions have ended'* ]] || fail "the session to end"
+started() { curl --silent --noproxy '*' --max-time 5 --output /dev/null --cacert "$certificate" "https://localhost:$other_port/v1/service"; }
+wait_until 60 started || fail "the server that waited to serve: $(<"$work/serving")"
+end_process "$serving" TERM 60
+wait "$serving" 2>/dev/null || true
 start_own_server SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url"
 request GET /v1/account
 expect_problem 401 unauthenticated

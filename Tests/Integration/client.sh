@@ -99,6 +99,11 @@ shopping=$(json .id)
 printf 'x\0\377y' >"$work/photo.bin"
 phone put "$work/photo.bin" --collection files --json
 photo=$(json .id)
+for words in put "sync $work"; do
+    # shellcheck disable=SC2086  # several words
+    phone $words --collection saltern-chunks --json
+    expect_error 64 usage
+done
 phone list --json
 expect_json '[.items[] | [.collection, .title, .bytes, .unsent]] | sort | tostring' \
     '[["files","photo.bin",4,true],["notes","shopping",10,true]]'
@@ -256,6 +261,13 @@ laptop sync
 phone sync --json
 expect_status 2
 expect_json '[.deletionsHeld, .notices[0].kind] | tostring' '[true,"massDeletion"]'
+# It was said already, and a person should look all the same.
+phone login --password-file "$work/password" --json
+expect_status 2
+expect_json '[.deletionsHeld, .notices] | tostring' '[true,[]]'
+phone devices --json
+phone devices end "$(json '.devices[] | select(.name == "phone" and (.current | not)) | .id')"
+expect_status 0
 phone list --collection many --json
 expect_json '.items | length' 12
 phone sync --allow-deletions
@@ -279,6 +291,20 @@ laptop open "$(<"$work/link")" --json
 expect_json .text Red.
 laptop open --link-file "$work/link" --json
 expect_error 66 not_found
+phone share wine --views 1 --json
+json .url >"$work/link"
+touch "$work/there"
+laptop open --link-file "$work/link" --output "$work/there" --json
+expect_error 73 file_exists
+laptop open --link-file "$work/link" --output "$work/nowhere/opened" --json
+expect_error 74 file_unusable
+# Neither has cost the view.
+laptop open --link-file "$work/link" --output "$work/opened"
+expect_status 0
+[[ $(<"$work/opened") == Red. ]] || fail "the content in the file"
+laptop open --link-file "$work/link" --output "$work/again" --json
+expect_error 66 not_found
+[[ ! -e $work/again ]] || fail "no file without content"
 phone share photo.bin --json
 share=$(json .id)
 laptop open "$(json .url)" --json
@@ -353,8 +379,17 @@ expect_status 0
 json .code >"$work/printed"
 phone rotate --password-file "$work/wrong" --json
 expect_error 77 wrong_credentials
-phone rotate --password-file "$work/password-2"
-expect_status 0
+device phone put --title cheese --json <<<'Cheese.'
+cheese=$(json .id)
+phone sync
+laptop sync
+device laptop put --item "$cheese" <<<'Brie.'
+laptop sync
+device phone put --item "$cheese" <<<'Feta.'
+# Also who does not only sync hears that both were kept.
+phone rotate --password-file "$work/password-2" --json
+expect_status 2
+expect_json '[.rotated, .notices[0].kind, .notices[0].item] | tostring' "[true,\"conflict\",\"$cheese\"]"
 laptop sync --json
 expect_error 77 session_ended
 sed 's/^./U/' "$work/printed" >"$work/misprinted"
@@ -366,6 +401,13 @@ device tablet recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/p
 expect_status 0
 device tablet get "$shopping"
 expect_output 'Buy salt, pepper and oil.'
+device tablet put --item "$cheese" <<<'Edam.'
+device tablet sync </dev/null
+device laptop put --item "$cheese" <<<'Gouda.'
+device laptop recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/printed" \
+    --new-password-file "$work/password" --json </dev/null
+expect_status 2
+expect_json '[.notices[] | select(.kind == "conflict") | .item] | tostring' "[\"$cheese\"]"
 for name in phone laptop; do
     device "$name" login --password-file "$work/password" </dev/null
     expect_status 0
@@ -518,6 +560,27 @@ kill "$holder"
 wait "$holder" 2>/dev/null || true
 phone list --account eve
 expect_status 0
+
+scenario "a log-in that finds a store of another process there leaves it alone"
+strange=$work/strange/.local/share/saltern-client/accounts/new
+mkdir --parents "$strange"
+setpriv --pdeathsig TERM "$repository/.venv/bin/python" - "$strange/store.sqlite" "$work/held-2" <<'PYTHON' &
+import pathlib, sqlite3, sys, time
+
+store = sqlite3.connect(sys.argv[1])
+store.execute("PRAGMA locking_mode = EXCLUSIVE")
+store.execute("BEGIN EXCLUSIVE")
+pathlib.Path(sys.argv[2]).touch()
+time.sleep(600)
+PYTHON
+holder=$!
+wait_until 60 test -e "$work/held-2" || fail "the store to be held"
+device strange login --account new "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json </dev/null
+expect_error 75 store_in_use
+[[ -e $strange/store.sqlite ]] || fail "the store to be there"
+[[ ! -e $work/strange/.config/saltern-client/accounts/new.json ]] || fail "no profile of an account that is not here"
+kill "$holder"
+wait "$holder" 2>/dev/null || true
 
 scenario "who leaves is asked, and leaves nothing"
 phone leave --account eve --password-file "$work/password"

@@ -2,13 +2,17 @@
 
 import base64
 import hashlib
+import hmac
 import json
 import pathlib
 import re
 import sys
 import uuid
 
+import rncryptor
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.padding import PKCS7
 
 from saltern_1 import BODY, FIRST, KEYRING, ZEROS, Keyring, derive, open_with_code, seal, stretch, unseal
 
@@ -63,6 +67,26 @@ def check_share(step, sealed):
     check(AESGCM(key).decrypt(sealed[:12], sealed[12:], None).decode() == step["content"], "what was shared")
 
 
+class FixedRNCryptor(rncryptor.RNCryptor):
+    """Password mode with the vectors' numbers in the place of random ones."""
+
+    encryption_salt, hmac_salt, iv = bytes(range(100, 108)), bytes(range(108, 116)), bytes(range(32, 48))
+
+
+def check_rncryptor(step):
+    """`rncryptor` has the password mode only; the key mode is by `cryptography`."""
+    message = bytes.fromhex(step["passwordMode"])
+    check(rncryptor.decrypt(message, step["password"]) == step["content"], "the content under the password")
+    check(FixedRNCryptor().encrypt(step["content"], step["password"]) == message, "the same bytes of rncryptor")
+    message, key = bytes.fromhex(step["keyMode"]), bytes.fromhex(step["encryptionKey"])
+    head, code = message[:-32], message[-32:]
+    check(hmac.digest(bytes.fromhex(step["authenticationKey"]), head, "sha256") == code, "the code of the key mode")
+    opening = Cipher(algorithms.AES(key), modes.CBC(head[2:18])).decryptor()
+    padding = PKCS7(128).unpadder()
+    content = padding.update(opening.update(head[18:]) + opening.finalize()) + padding.finalize()
+    check(head[:2] == b"\x03\x00" and content.decode() == step["content"], "the content under the keys")
+
+
 def check_device_token():
     """Opaque to clients; of the form that the documents show: version, account, slot, generation, code."""
     description = (ROOT / "openapi.yaml").read_text(encoding="utf-8")
@@ -80,6 +104,7 @@ def main():
     account = uuid.UUID(vectors["item"]["account"]).bytes
     check_recovery(bytes.fromhex(vectors["random"]["recoveryKeyring"]), unlock_key, account)
     check_share(vectors["share"], bytes.fromhex(vectors["random"]["share"]))
+    check_rncryptor(vectors["rncryptor"])
     check_device_token()
 
 

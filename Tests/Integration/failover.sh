@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A standby that has not everything yet is promoted: nobody has to tell the server, and no number is given out again. With
-# standbys that lose nothing, nothing expires.
+# standbys that lose nothing, nothing expires. And nothing that is acknowledged is written to a primary that was frozen while
+# its standby was promoted.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
@@ -12,10 +13,22 @@ chmod 0711 -- "$clusters"
 postgres_authentication=trust
 primary_pid=
 primary_sockets=
+standby_pid=
+
+# signal_cluster SIGNAL PROCESS: to a server and all its processes.
+signal_cluster() {
+    local processes
+    mapfile -t processes < <(pgrep --parent "$2")
+    kill "-$1" "$2" "${processes[@]}"
+}
 
 # shellcheck disable=SC2317  # the trap calls it
 end() {
     local result=$?
+    local stopped
+    for stopped in $standby_pid $primary_pid; do
+        is_gone "$stopped" || signal_cluster CONT "$stopped" || true
+    done
     stop_own_server || result=1
     postgres_stop
     postgres_pid=$primary_pid postgres_sockets=$primary_sockets
@@ -29,23 +42,24 @@ trap end EXIT
 make_primary() {
     postgres_open "$clusters/primary"
     postgres_start "$clusters/primary.log"
-    as_postgres_owner tee --append "$postgres_data/pg_hba.conf" >/dev/null <<<'local replication all trust'
-    psql_as_superuser --output /dev/null --command 'SELECT pg_reload_conf()'
     postgres_create_roles
-    primary_pid=$postgres_pid primary_sockets=$postgres_sockets
 }
 
-# From here on postgres_pid, postgres_sockets and psql_as_superuser are the standby's.
+# make_standby NAME: of the server that runs, which is the primary from here on; postgres_pid, postgres_sockets and
+# psql_as_superuser are the standby's.
 make_standby() {
-    mkdir --mode 0700 -- "$clusters/standby"
-    chown -- "$postgres_owner:$(id -g "$postgres_owner")" "$clusters/standby"
+    as_postgres_owner tee --append "$postgres_data/pg_hba.conf" >/dev/null <<<'local replication all trust'
+    psql_as_superuser --output /dev/null --command 'SELECT pg_reload_conf()'
+    primary_pid=$postgres_pid primary_sockets=$postgres_sockets
+    mkdir --mode 0700 -- "$clusters/$1"
+    chown -- "$postgres_owner:$(id -g "$postgres_owner")" "$clusters/$1"
     as_postgres_owner "$(postgres_tool pg_basebackup)" --host "$primary_sockets" --username postgres \
-        --pgdata "$clusters/standby" --write-recovery-conf --checkpoint fast --no-sync
-    postgres_data=$clusters/standby
+        --pgdata "$clusters/$1" --write-recovery-conf --checkpoint fast --no-sync
+    postgres_data=$clusters/$1
     # It came along, and names the primary's.
     as_postgres_owner rm -- "$postgres_data/saltern-sockets"
     postgres_sockets='' postgres_pid=''
-    postgres_start "$clusters/standby.log"
+    postgres_start "$clusters/$1.log"
 }
 
 on_primary() { psql --no-psqlrc --tuples-only --no-align --host "$primary_sockets" --username postgres --dbname saltern --command "$1"; }
@@ -71,7 +85,7 @@ put() {
 }
 
 make_primary
-make_standby
+make_standby standby
 start_own_server "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
 
 scenario "a phone has everything, and so has the standby"
@@ -113,6 +127,31 @@ expect_status 200
 request GET /v1/changes
 cursor=$(json .cursor)
 
+scenario "the old primary comes back, unfenced, and the new one is silent: nothing is written into the time that is lost"
+standby_pid=$postgres_pid standby_sockets=$postgres_sockets
+primary_pid='' postgres_pid='' postgres_data=$clusters/primary
+postgres_start "$clusters/primary.log"
+old_sockets=$postgres_sockets old_pid=$postgres_pid
+# Where the server's URL says that it is.
+ln --symbolic -- "$old_sockets" "$primary_sockets"
+[[ $(on_primary 'SELECT pg_is_in_recovery()') == f ]] || fail "the old primary to take writes"
+signal_cluster STOP "$standby_pid"
+# The server is silent to whoever asks it something.
+tells_of_old_primary() {
+    request GET "/v1/items/$id" '' --max-time 1 2>/dev/null || true
+    grep --quiet 'is on an earlier timeline' "$own_home/run.log"
+}
+wait_until 90 tells_of_old_primary || fail "the log to tell of the old primary"
+put '"1"'
+[[ $status == 503 ]] || fail "a write to find no database"
+signal_cluster CONT "$standby_pid"
+wait_until 60 answered || fail "the item to be read from the new primary"
+[[ $(on_primary 'SELECT max(revision) FROM saltern.items') == 2 ]] || fail "nothing new in the old primary"
+end_process "$old_pid" INT 60
+wait "$old_pid" 2>/dev/null || true
+rm -rf -- "$primary_sockets" "$old_sockets"
+postgres_pid=$standby_pid postgres_sockets=$standby_sockets postgres_data=$clusters/standby
+
 scenario "with SALTERN_FAILOVER=synchronous a new timeline expires nothing"
 stop_own_server
 postgres_sockets_before=$postgres_sockets
@@ -129,3 +168,37 @@ wait_until 30 grep --quiet '"event":"failover_without_loss"' "$own_home/run.log"
 request GET "/v1/changes?since=$cursor"
 expect_status 200
 expect_json '.changes | length' 0
+
+scenario "a primary is frozen, and let go on when its standby was promoted: loops without requests do not write there either"
+stop_own_server
+# What it gets from its primary, which is gone.
+psql_as_superuser --command "ALTER SYSTEM RESET primary_conninfo"
+standby_pid=
+make_standby second
+start_own_server SALTERN_LOOPS=4 SALTERN_READ_CONNECTIONS=1 SALTERN_COMMIT_CONNECTIONS=1 \
+    "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
+all_are_connected() { (($(on_primary "SELECT count(*) FROM pg_stat_activity WHERE usename = 'saltern_app'") >= 8)); }
+wait_until 30 all_are_connected || fail "all loops to be connected"
+answered || fail "the item to be read"
+position=$(on_primary 'SELECT pg_current_wal_lsn()')
+wait_until 30 standby_has_all || fail "the standby to have $position"
+before=$(on_primary 'SELECT count(*) FROM saltern.items')
+signal_cluster STOP "$primary_pid"
+promote
+promoted() { [[ $(psql_as_superuser --tuples-only --no-align --command 'SELECT pg_is_in_recovery()') == f ]]; }
+wait_until 30 promoted || fail "the standby to be promoted"
+wait_until 60 answered || fail "the item to be read from the new primary"
+signal_cluster CONT "$primary_pid"
+acknowledged=()
+write_some() {
+    local new
+    new=$(uuid)
+    request PUT "/v1/items/$new" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" --header 'If-None-Match: *'
+    if [[ $status == 201 ]]; then acknowledged+=("'$new'"); fi
+    ((${#acknowledged[@]} >= 40))
+}
+wait_until 60 write_some || fail "40 items to be written"
+[[ $(on_primary 'SELECT count(*) FROM saltern.items') == "$before" ]] || fail "nothing new in the old primary"
+found=$(psql --no-psqlrc --tuples-only --no-align --host "$postgres_sockets" --username postgres --dbname saltern --command \
+    "SELECT count(*) FROM saltern.items WHERE item_id IN ($(IFS=, && printf '%s' "${acknowledged[*]}"))")
+[[ $found == "${#acknowledged[@]}" ]] || fail "all of ${#acknowledged[@]} in the new primary, not $found"

@@ -1,10 +1,21 @@
 #!/usr/bin/env bash
-# Types every block of commands of docs/admins.md, in its order, on a throw-away PostgreSQL; what cannot be typed here is
-# listed with the reason.
+# Types every command of docs/admins.md, those of the blocks in their order and then those of the text, on a throw-away
+# PostgreSQL with servers of its own (start_own_server); tries its other blocks; and says where the rest is typed. What nobody
+# types, or tries, fails.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
 source "$repository/scripts/lib/postgres.sh"
+# shellcheck source=scripts/lib/packages.sh
+source "$repository/scripts/lib/packages.sh"
+# shellcheck source=scripts/lib/toolchain.sh
+source "$repository/scripts/lib/toolchain.sh"
+# shellcheck source=scripts/lib/handbook.sh
+source "$repository/scripts/lib/handbook.sh"
+# shellcheck source=Tests/Integration/handbook/machine.sh
+source "$repository/Tests/Integration/handbook/machine.sh"
+# shellcheck source=Tests/Integration/handbook/blocks.sh
+source "$repository/Tests/Integration/handbook/blocks.sh"
 
 folder=$(mktemp --directory /tmp/saltern-handbook-XXXXXX)
 # PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
@@ -15,7 +26,6 @@ PATH=$(dirname -- "$executable"):$PATH
 for name in "${!SALTERN_TEST_@}"; do
     export -n "${name?}"
 done
-backup='' types_settings=''
 
 # shellcheck disable=SC2317  # the trap calls it
 end() {
@@ -23,177 +33,99 @@ end() {
     stop_own_server || result=1
     postgres_stop
     rm -rf -- "$folder"
-    (exit "$result")
+    (exit "$result") || finish
     finish
 }
 trap end EXIT
 
-# Blocks by section and number that are typed somewhere else, or nowhere.
+# Blocks that are typed, or tried, by another script, which has their names in it.
 declare -A elsewhere=(
-    ['With Docker Compose 1']='needs Docker; scripts/test has docker-compose check the file'
-    ['A standby with Docker Compose 1']='needs Docker; scripts/test has docker-compose check the files'
-    ['A standby with Docker Compose 2']='needs Docker; standby.sh does it without'
-    ['The Debian package 1']='scripts/package --test types it in a fresh Debian'
-    ['From source 1']='changes the machine; scripts/package builds so, and installs in a fresh Debian'
-    ['To any moment 1']='changes the machine; scripts/pitr installs it'
-    ['To any moment 2']='scripts/pitr types it'
-    ['To any moment 3']='scripts/pitr types it'
-    ['On a cluster 1']='scripts/citus types it on a cluster'
+    ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
+    ['Shares nginx 1']=Tests/Integration/proxies.sh
+    ['To any moment 1']=scripts/pitr
+    ['To any moment ini 1']=scripts/pitr
+    ['To any moment text 1']=scripts/pitr
+    ['To any moment 2']=scripts/pitr
+    ['To any moment 3']=scripts/pitr
+    ['On a cluster sql 1']=scripts/lib/cluster.sh
+    ['On a cluster 1']=scripts/citus
+    ['Backups of a cluster sql 1']=scripts/citus
 )
 
-# What a machine has that there is not here.
-systemctl() {
-    case $* in
-        'reload saltern')
-            local reloads
-            reloads=$(grep --count _reloaded "$own_home/run.log") || true
-            kill -HUP "$(own_server_process)"
-            # The certificate and the master key.
-            wait_until 10 has_reloaded $((reloads + 2)) || fail "the server to reload: $(tail -n 3 "$own_home/run.log")"
-            ;;
-        'restart saltern') stop_own_server && serve ;;
-        'stop saltern')
-            stop_own_server
-            # The machine that a backup is restored on is a new one.
-            [[ -z $backup ]] || psql_as_superuser --command 'DROP DATABASE saltern'
-            ;;
-        'start saltern') serve ;;
-        *) fail "a word of systemctl that the handbook may say, not: $*" ;;
-    esac
-}
-
-has_reloaded() { (($(grep --count _reloaded "$own_home/run.log") >= $1)); }
-
-# sudo -u USER COMMAND…: a server is given some time to be ready, and ended.
-sudo() {
-    shift 2
-    [[ ${*: -1} == serve ]] || { "$@" && return; }
-    "$@" 2>"$work/served" &
-    local pid=$!
-    wait_until 60 grep --quiet server_started "$work/served" || fail "the server to start: $(<"$work/served")"
-    end_process "$pid" TERM 40
-}
-
-# With the server's settings, unless the block has them.
-saltern() {
-    local result=0
-    (
-        [[ -n ${types_settings:-} ]] || source_environment
-        unset "${!SALTERN_TEST_@}"
-        exec "$executable" "$@"
-    ) </dev/null >>"$work/said" 2>&1 || result=$?
-    ((result == 0)) || fail "saltern $* to succeed: $(tail -n 5 "$work/said")"
-}
-
-source_environment() {
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-}
-
-curl() {
-    command curl --silent --show-error --noproxy '*' --max-time 30 --cacert "$certificate" "$@"
-}
-
-serve() {
-    start_own_server "SALTERN_DATABASE_URL=$(postgres_url saltern_app saltern)" \
-        "SALTERN_OWNER_DATABASE_URL=$(postgres_url saltern_owner saltern)" "SALTERN_SALT_PREFIX=org.example.notes:" \
-        "SALTERN_MASTER_KEY_FILE=$folder/lib/master.key" "SALTERN_TLS_DIRECTORY=$folder/lib/tls" \
-        SALTERN_APPLE_APP_IDS=A1B2C3D4E5.org.example.notes
-    certificate=$folder/lib/tls/certificate.pem
-}
-
-# here: the handbook's words, made those of this machine.
-here() {
-    sed --regexp-extended "
-        s|postgresql://postgres@%2Frun%2Fpostgresql/postgres|$(postgres_url postgres postgres)|
-        s|postgresql://(saltern_[a-z]*):…@localhost/saltern|postgresql://\1@${postgres_sockets//\//%2F}/saltern|
-        s|/var/backups|$folder/backups|g; s|saltern-20261123T070000Z.backup|${backup:-}|
-        s|/var/lib/saltern|$folder/lib|g; s|'\[::\]:8443'|127.0.0.1:$(free_port)|; s|api.example.org|localhost|
-        s|https://HOST/|${SALTERN_TEST_URL:-}/|; s|\.saltern/run.env|${own_home:-}/run.env|
-        s|saltern account delete ada@example.org|& --yes|"
-}
-
-# before NAME: what the text around a block says that there is.
-before() {
-    types_settings=
-    case $1 in
-        'Try it 1') start_own_server ;;
-        'From source 2')
-            types_settings=yes
-            # shellcheck disable=SC2016  # the backticks are Markdown's
-            sed -n '/^### From source/,/^### /{/^```sql/,/^```$/{/^```/d;p}}' "$repository/docs/admins.md" | psql_as_superuser
-            install --directory --mode 0700 "$folder/lib" "$folder/backups/saltern"
-            ;;
-        'The master key 1') export SALTERN_MASTER_KEY_FILE=$folder/another.key types_settings=yes ;;
-        'When it is lost 1') query "INSERT INTO saltern.second_factors (account_id, sealed_secret, created_at)
-            SELECT account_id, 'x', now() FROM saltern.logins WHERE userid = 'ada@example.org'" ;;
-        'Backups 2') backup=$(basename -- "$folder"/backups/saltern/*.backup) ;;
-    esac
-}
-
-# after NAME
-after() {
-    local name
-    case $1 in
-        'Try it 1')
-            remove_own_server
-            own_home=
-            ;;
-        'From source 2')
-            grep --quiet server_started "$work/served" || fail "it to have served"
-            serve
-            person
-            ;;
-        'Looking after accounts 1')
-            [[ $(query "SELECT count(*) FROM saltern.logins WHERE userid = 'ada@example.org'") == 0 ]] || fail "no Ada"
-            person
-            ;;
-        'Backups 1') [[ -n $(ls "$folder/backups/saltern") ]] || fail "a backup" ;;
-        'Backups 2')
-            backup=
-            [[ $(query 'SELECT userid FROM saltern.logins') == ada@example.org ]] || fail "Ada to be there again"
-            ;;
-        'Shares 2')
-            grep --quiet --ignore-case '^content-type: application/json' "$work/said" || fail "JSON: $(<"$work/said")"
-            ;;
-    esac
-    for name in "${!SALTERN_@}"; do
-        [[ $name == SALTERN_TEST_* ]] || unset "$name"
-    done
-}
-
-# person: Ada, as an app has registered her.
-person() {
-    token=
-    request POST /v1/accounts "{\"userid\":\"ada@example.org\",\"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":600000}}"
-    expect_status 201
-}
-
-# Every block is a file; the list has section and number.
-awk -v folder="$work" '
-    /^#/ && !inside { section = $0; sub(/^#+ /, "", section); count = 0 }
-    /^```/ { if (inside) { inside = 0; close(file) } else { inside = 1; types = ($0 == "```sh" || $0 == "```bash")
-            if (types) { file = folder "/block-" ++number; print section " " ++count > (folder "/blocks") } }; next }
-    inside && types { print > file }' "$repository/docs/admins.md"
-
+handbook_blocks "$work"
+install --directory --mode 0755 "$folder/bin" "$folder/etc" "$folder/place/scripts"
+cd -- "$folder/place"
 postgres_open "$folder/postgres"
 postgres_start "$folder/postgres.log"
+: >"$work/typed"
 
+number=0
 while read -r name <&3; do
-    number=$((${number:-0} + 1))
+    number=$((number + 1))
     [[ -z ${elsewhere[$name]:-} ]] || continue
     scenario "$name"
     before "$name"
-    here <"$work/block-$number" >"$work/typed"
     : >"$work/said"
-    # shellcheck source=/dev/null
-    source "$work/typed" >>"$work/said"
+    if [[ -z $(sed -n "${number}p" "$work/kinds") ]]; then
+        type_in <"$work/block-$number"
+    else
+        try "$name" <"$work/block-$number"
+    fi
     after "$name"
 done 3<"$work/blocks"
-((number >= 25)) || fail "to find the handbook's blocks, not $number"
+((number >= 38)) || fail "to find the handbook's blocks, not $number"
+
+scenario "what the text says without a block"
+types_settings=
+: >"$work/said"
+type_in <"$repository/Tests/Integration/handbook/text.sh"
+
+scenario "every command of the text was typed"
+# is_typed WORDS: on one line, but for what stands for something else: NAME, [--json], …
+is_typed() {
+    local words pattern='' word
+    read -ra words <<<"$1"
+    for word in "${words[@]}"; do
+        [[ $word == *…* || $word =~ ^[][A-Z:|]+$ ]] || pattern+="(?=.*(?<![\\w-])\\Q${word//[][]/}\\E(?![\\w-]))"
+    done
+    grep --quiet --perl-regexp -- "^$pattern" "$work/typed"
+}
+
+# What has a space, or is an option, and is no command; commands with the script that has them, and its words.
+declare -A spoken=(
+    ['"allowed": 10']='' ['"limit": "items"']='' ['head SEQUENCE:HASH']='' ['package=SHA-256 of the signing certificate']=''
+    ['--reuse-key']='' ['--executable']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
+    ['libevent-core-2.1-7 libpq5 libssl3 libstdc++6']=''
+    ['ca_file: certificate.pem']='Tests/Integration/metrics.sh scrape --cacert'
+    ['log_error_verbosity = terse']='scripts/lib/postgres.sh log_error_verbosity=terse'
+    ['max_prepared_statements = 500']='Tests/Integration/pooler.sh max_prepared_statements = 500'
+    ['http-request set-log-level silent if { path_beg /s/ /v1/shares }']='Tests/Integration/proxies.sh http-request set-log-level'
+    ["shared_preload_libraries = 'citus'"]='scripts/lib/cluster.sh cluster_tools'
+    ["citus.node_connection_timeout = '3s'"]="scripts/lib/cluster.sh citus.node_connection_timeout = '3s'"
+    ['CREATE DATABASE saltern']='scripts/lib/cluster.sh cluster_tools' ['CREATE EXTENSION citus']='scripts/lib/cluster.sh cluster_tools'
+    ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
+    ['man saltern']='scripts/package man --warnings' ['man saltern-admin']='scripts/package saltern-admin.8'
+    ['systemctl show --property LimitNOFILE saltern']=''
+    ['--type=name --target=saltern-20261123T0700 --target-action=promote']=''
+    ['systemd-analyze security saltern']='scripts/package systemd-analyze security'
+)
+handbook_commands | sort --unique >"$work/commands"
+(($(wc --lines <"$work/commands") >= 40)) || fail "to find the table of commands"
+while read -r span; do
+    if is_typed "$span"; then continue; fi
+    case $span in
+        'GET /'* | 'POST /'* | 'HEAD /'*) continue ;;
+        scripts/*) is_said_by_script "$span" && continue ;;
+    esac
+    # A row of the table says the first words once.
+    if grep --quiet " $(printf '%s' "$span" | sed 's/[][\.*^$]/\\&/g')$" "$work/commands"; then continue; fi
+    [[ -v spoken[$span] ]] || fail "somebody to type what docs/admins.md says: $span"
+    [[ -z ${spoken[$span]} ]] ||
+        grep --quiet --fixed-strings -- "${spoken[$span]#* }" "$repository/${spoken[$span]%% *}" || fail "${spoken[$span]}"
+done < <(handbook_spans | grep --extended-regexp ' |^--' && cat "$work/commands")
 
 scenario "nothing is listed as typed elsewhere that is not there"
 for name in "${!elsewhere[@]}"; do
     grep --quiet --line-regexp --fixed-strings -- "$name" "$work/blocks" || fail "a block $name in docs/admins.md"
-    printf '   %s: %s\n' "$name" "${elsewhere[$name]}"
+    grep --quiet --fixed-strings -- "$name" "$repository/${elsewhere[$name]}" || fail "$name in ${elsewhere[$name]}"
 done

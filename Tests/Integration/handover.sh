@@ -8,10 +8,11 @@ start_own_server SALTERN_RATE_LIMITS=off
 port=$(free_port)
 handover=$own_home/handover
 
-# next_server LOG [NAME=VALUE…]: starts another server with the settings of the first, and waits until it serves.
-next_server() {
+# begin_next_server LOG [NAME=VALUE…]: starts another server with the settings of the first.
+begin_next_server() {
     local log=$1
     shift
+    : >"$log"
     (
         # shellcheck source=/dev/null
         source "$own_home/run.env"
@@ -20,6 +21,12 @@ next_server() {
             SALTERN_RATE_LIMITS=off "$@" "$executable" serve
     ) >"$log" 2>&1 </dev/null &
     next=$!
+}
+
+# next_server LOG [NAME=VALUE…]: starts one, and waits until it serves.
+next_server() {
+    begin_next_server "$@"
+    local log=$1
     next_has_started() { is_gone "$next" || grep -q server_started "$log"; }
     wait_until 60 next_has_started || fail "the next server to start: $(cat "$log")"
     grep -q server_started "$log" || fail "the next server to start: $(cat "$log")"
@@ -28,13 +35,13 @@ next_server() {
 scenario "a server that is started beside another takes over, and no request of 2,000 fails"
 register ada
 servers=()
-next_server "$work/server-2" SALTERN_LOOPS=2
+next_server "$work/server-first" SALTERN_LOOPS=2
 servers+=("$next")
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/handover.py" \
     --port "$port" --certificate "$certificate" --token "$token" --requests 2000 --go "$work/go" >"$work/client" 2>&1 &
 client=$!
 wait_until 60 test -e "$work/go" || fail "the clients to begin"
-for loops in 1 3; do
+for loops in 1 3 2 4; do
     next_server "$work/server-$loops" SALTERN_LOOPS=$loops
     servers+=("$next")
 done
@@ -43,12 +50,42 @@ wait "$client" || fail "every request to be answered: $(cat "$work/client")"
 tail -n 1 "$work/client" >&2
 
 scenario "those that were taken over from end by themselves"
-for gone in "${servers[@]:0:2}"; do
+for gone in "${servers[@]:0:${#servers[@]}-1}"; do
     wait_until 60 is_gone "$gone" || fail "server $gone to end"
     wait "$gone" || fail "server $gone to end with 0"
 done
-grep -q '"event":"server_taken_over"' "$work/server-2" || fail "the server to say so"
+grep -q '"event":"server_taken_over"' "$work/server-first" || fail "the server to say so"
 is_gone "$next" && fail "the last one to go on"
+
+is_answered() { curl --silent --fail --noproxy '*' --max-time 10 --cacert "$certificate" "https://localhost:$port/v1/service" >/dev/null; }
+
+scenario "a server that is killed while it takes over, whenever that is, is no harm to the next one"
+serving=$next serving_log=$work/server-$loops
+for pause in 0.02 0.1 0.2 0.3 0.4 0.6; do
+    begin_next_server "$work/killed"
+    sleep "$pause"
+    kill -KILL "$next" 2>/dev/null || true
+    wait "$next" 2>/dev/null || true
+    # Killed after it was as far as to serve, it leaves nobody: the next one serves all the same.
+    grep -q '"event":"server_taken_over"' "$serving_log" || is_answered || fail "an answer, $pause s after the start"
+done
+next_server "$work/served-next"
+wait_until 60 is_gone "$serving" || fail "the server to be taken over from"
+is_answered || fail "an answer"
+
+scenario "a server that is killed while another one asks it is taken over from all the same"
+serving=$next
+kill -STOP "$serving"
+begin_next_server "$work/heir"
+sleep 1
+kill -KILL "$serving"
+wait "$serving" 2>/dev/null || true
+heir_has_started() { is_gone "$next" || grep -q server_started "$work/heir"; }
+wait_until 60 heir_has_started
+is_answered || fail "the heir to serve: $(cat "$work/heir")"
+serving=$next
+next_server "$work/served-last"
+wait_until 60 is_gone "$serving" || fail "the heir to be taken over from"
 
 scenario "the last one ends as ever, and nobody is at the path"
 kill -TERM "$next"

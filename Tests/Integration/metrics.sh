@@ -27,12 +27,16 @@ sed -n '/^| Metric | Is |/,/^$/p' "$documents/admins.md" | grep --only-matching 
 sort -u - "$work/served" <<'NAMES' >"$work/all"
 saltern_clock_difference_seconds
 saltern_database_failure
-saltern_purge_last_success_timestamp_seconds
 NAMES
 diff "$work/documented" "$work/all" >"$work/difference" || fail "the same names: $(cat "$work/difference")"
 
 scenario "the dashboard and the alerts ask for nothing else"
 promtool check rules "$documents/observability/alerts.yml" >"$work/check" 2>&1 || fail "good rules: $(cat "$work/check")"
+sed "s|RULES|$documents/observability/alerts.yml|" "$repository/Tests/Integration/alerts.yml" >"$work/alerts.yml"
+promtool test rules "$work/alerts.yml" >"$work/check" 2>&1 || fail "alerts when they are due: $(cat "$work/check")"
+while read -r alert; do
+    grep --quiet "^| \`$alert\` |" "$documents/admins.md" || fail "$alert in the handbook"
+done < <(sed -n 's/.*alert: //p' "$documents/observability/alerts.yml")
 {
     jq --raw-output '.panels[].targets[].expr' "$documents/observability/dashboard.json"
     sed -n '/expr:/,/labels:/p' "$documents/observability/alerts.yml"
@@ -48,6 +52,26 @@ for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'salter
 done
 newest=$(query 'SELECT max(version) FROM saltern.schema_migrations')
 grep --quiet --line-regexp "saltern_database_schema_version $newest" "$work/metrics" || fail "the schema's version"
+
+scenario "a PostgreSQL that is frozen is not up, and is again when it goes on"
+postmaster=$(head -n 1 "$own_home/postgres/postmaster.pid")
+mapfile -t frozen < <(echo "$postmaster" && pgrep --parent "$postmaster")
+up() { scrape --max-time 10 "http://$metrics/metrics" && grep --quiet --line-regexp "saltern_database_up $1" "$work/metrics"; }
+kill -STOP "${frozen[@]}"
+up 0 && is_down=yes || is_down=
+kill -CONT "${frozen[@]}"
+[[ -n $is_down ]] || fail "a database that is not up"
+wait_until 60 up 1 || fail "a database that is up"
+
+scenario "600 connections that ask for nothing do not keep Prometheus out"
+/usr/bin/python3 - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"
+import http.client, socket, sys
+port = int(sys.argv[1])
+idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(600)]
+asking = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+asking.request("GET", "/metrics")
+assert asking.getresponse().status == 200
+PYTHON
 
 scenario "an address that others can reach is served with TLS"
 stop_own_server

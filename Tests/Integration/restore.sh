@@ -109,3 +109,17 @@ request GET /v1/account
 expect_problem 401 unauthenticated
 log_in
 answered || fail "the item to be there"
+
+scenario "a server that runs does not use a database that is being restored, and goes on by itself when it has come back"
+mark() { psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --command "$1 SCHEMA saltern_restoring" "$(superuser_url saltern)"; }
+away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
+mark CREATE
+wait_until 30 away || fail "the server not to be ready"
+expect_problem 503 database_unavailable
+for _ in {1..5}; do
+    request GET "/v1/items/$id"
+    expect_problem 503 database_unavailable
+done
+grep --quiet 'a restore of the database is not finished' "$own_home/run.log" || fail "the log to say why"
+mark DROP
+wait_until 30 answered || fail "the item to be there"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What docker-compose.standby.yml does, without Docker: the same files make a synchronous standby, and when the primary is gone
-# and it is promoted, everything that was answered is there and no device lists everything again.
+# What docker-compose.standby.yml does, without Docker: the same files make a synchronous standby; while it is gone writes are
+# refused and reads go on; and when the primary is gone and it is promoted, everything that was answered is there and no device
+# lists everything again.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
@@ -10,6 +11,7 @@ folder=$(mktemp --directory /tmp/saltern-standby-XXXXXX)
 # PostgreSQL's system user has to pass through it.
 chmod 0711 -- "$folder"
 standby_pid=
+standby_port=
 
 # shellcheck disable=SC2317  # the trap calls it
 end() {
@@ -48,7 +50,7 @@ start_primary() {
 
 start_standby() {
     install --directory --mode 0700 --owner "$postgres_owner" -- "$folder/data" "$folder/sockets"
-    standby_port=$(free_port)
+    standby_port=${standby_port:-$(free_port)}
     as_postgres_owner env PGDATA="$folder/data" PRIMARY_HOST=127.0.0.1 PRIMARY_PORT="$PGPORT" HBA_FILE="$folder/pg_hba.conf" \
         STANDBY_PASSWORD_FILE="$folder/password" PATH="$(dirname -- "$(postgres_tool postgres)"):$PATH" \
         setpriv --pdeathsig INT bash "$folder/start-standby" -c port="$standby_port" -c listen_addresses=127.0.0.1 \
@@ -68,6 +70,17 @@ url() {
         "$1" "$PGPORT" "$standby_port"
 }
 
+# write_new: a new item; what it is told is left in status.
+write_new() { request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'; }
+# write_new_apart FILE: beside others' requests; the file has what it was told.
+write_new_apart() {
+    local told=$1 work
+    work=$(mktemp --directory --tmpdir="$folder") && write_new && echo "$status" >"$told"
+}
+is_written() { write_new && [[ $status == 201 ]]; }
+
+milliseconds() { echo $(($(date +%s%N) / 1000000)); }
+
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 
 scenario "a standby copies the primary, and is waited for"
@@ -83,6 +96,34 @@ request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --he
 expect_status 201
 request GET /v1/changes
 cursor=$(json .cursor)
+
+scenario "the standby is gone: from a second later on writes are refused at once, and reads go on"
+pg_ctl_standby stop --mode immediate
+wait_until 30 is_gone "$standby_pid" || fail "the standby to be gone"
+# Nobody knows yet that its commit will not end. It waits, and is told no success.
+write_new_apart "$work/first" &
+first_pid=$!
+sleep 1.5
+for _ in {1..3}; do
+    started=$(milliseconds)
+    write_new
+    took=$(($(milliseconds) - started))
+    expect_problem 503 database_unavailable
+    [[ -n $(header retry-after) ]] || fail "a time to try again"
+    ((took < 1000)) || fail "a write to be refused within a second, not after $took ms"
+    request GET "/v1/items/$id"
+    expect_status 200
+    request GET /v1/account
+    expect_status 200
+done
+grep --quiet database_commits_stalled "$own_home/run.log" || fail "the log to say so"
+
+scenario "the standby is back: writes go on by themselves"
+start_standby
+wait_until 30 is_written || fail "a write to be taken again"
+wait "$first_pid"
+[[ $(<"$work/first") == @(201|503) ]] || fail "the write that waited to be told 201 or 503, not $(<"$work/first")"
+wait_until 30 grep --quiet database_commits_resumed "$own_home/run.log" || fail "the log to say so"
 
 scenario "the primary is gone and the standby is promoted: all is there, and the cursor still counts"
 postgres_stop

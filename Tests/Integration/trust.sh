@@ -55,8 +55,3 @@ result=0
 curl --silent --noproxy '*' --max-time 10 --output /dev/null --cacert "$certificate" \
     --connect-to "elsewhere.example:$port:127.0.0.1:$port" "https://elsewhere.example:$port/v1/service" || result=$?
 expect "$result" 60 "curl's status"
-
-scenario "what docs/clients.md puts before a bare P-256 point is what a SubjectPublicKeyInfo begins with"
-header=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | head --bytes 26 | hex)
-documented=$(sed -n '/p256Header = Data/,/])/p' "$repository/docs/clients.md" | grep --only-matching '0x[0-9a-f]*' | sed 's/0x//' | tr -d '\n')
-expect "$documented" "$header" "the header in docs/clients.md"

@@ -105,6 +105,45 @@ import Testing
         }
     }
 
+    @Test func `a request on a lease that waits for a lock stalls nothing, and one whose commit does not end does`()
+        async throws
+    {
+        let recorder = EventRecorder()
+        let key = RequestKey(.account, UUID(high: 0, low: 1))
+        let other = RequestKey(.account, UUID(high: 0, low: 2))
+        try await Self.with(recorder) { client, run in
+            let holder = Task {
+                try await run("BEGIN; LOCK TABLE public.notes IN EXCLUSIVE MODE; SELECT pg_sleep(1.5); COMMIT")
+            }
+            // It meets the lock, so that from then on requests of its key are on leases.
+            var id: Int32 = 0
+            let begun = ContinuousClock.now
+            while ContinuousClock.now - begun < .seconds(1) {
+                id += 1
+                _ = try await client.execute(AddNote(id: id), key: key)
+            }
+            try await holder.value
+            #expect(recorder.events.isEmpty)
+
+            try await run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+            try await run("SELECT pg_reload_conf()")
+            let waiting = Task(executorPreference: client.loop) { [id] in
+                for next: Int32 in 1...1_000 { _ = try await client.execute(AddNote(id: id + next), key: key) }
+            }
+            // Long before the server has been silent for so long that the connection is given up.
+            try await eventually { !recorder.events.isEmpty }
+            #expect(recorder.events == [.commitsStalled])
+            #expect(await Self.isUnavailable(client, 10_000))
+            await #expect {
+                _ = try await client.execute(AddNote(id: 10_001), key: other)
+            } throws: { if case PostgresError.unavailable = $0 { true } else { false } }
+            try await run("ALTER SYSTEM RESET synchronous_standby_names")
+            try await run("SELECT pg_reload_conf()")
+            _ = await waiting.result
+            try await eventually { await !Self.isUnavailable(client, 20_000) }
+        }
+    }
+
     @Test func `a commit that was cancelled while it waited for a standby is in doubt`() async throws {
         try await Self.with(EventRecorder(), { $0.commitPatience = .seconds(100) }) { client, run in
             _ = try await client.execute(AddNote(id: 1))

@@ -1,14 +1,16 @@
 import Foundation
 import Synchronization
 
-/// Stands between clients and PostgreSQL's socket, and cuts a connection after so many bytes of either direction.
+/// Stands between clients and PostgreSQL's socket, and cuts a connection after so many bytes of either direction, or takes
+/// its time.
 final class CuttingProxy: Sendable {
     enum Direction: Sendable, CaseIterable {
         case toServer, toClient
     }
 
-    private let directory: String
+    let directory: String
     private let target: String
+    private let delay: Duration
     private let listener: CInt
     private let cut = Mutex<(direction: Direction, bytesLeft: Int)?>(nil)
 
@@ -17,8 +19,11 @@ final class CuttingProxy: Sendable {
         let code = errno
     }
 
-    /// - Parameter target: The path of PostgreSQL's socket.
-    init(to target: String) throws {
+    /// - Parameters:
+    ///   - target: The path of PostgreSQL's socket.
+    ///   - delay: How long what the server says is on its way.
+    init(to target: String, delay: Duration = .zero) throws {
+        self.delay = delay
         var template = Array("/tmp/saltern-proxy-XXXXXX".utf8CString)
         guard let path = mkdtemp(&template) else { throw Failure(call: "mkdtemp") }
         directory = String(cString: path)
@@ -81,6 +86,7 @@ final class CuttingProxy: Sendable {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while case let count = read(source, &buffer, buffer.count), count > 0 {
             let passed = bytesToPass(count, direction)
+            if direction == .toClient, delay > .zero { Thread.sleep(forTimeInterval: delay / .seconds(1)) }
             var sent = 0
             while sent < passed {
                 let written = buffer[sent..<passed].withUnsafeBytes {

@@ -98,13 +98,17 @@ import Testing
         #expect(sizes.count < 16 && sizes.values.allSatisfy { $0 <= 16 }, "\(sizes)")
     }
 
-    @Test func `what a trigger warns of for one member is no word about the others`() async throws {
+    /// What plpgsql says, and what a function of the server's does, as an extension would.
+    @Test(arguments: ["RAISE WARNING 'the counter moves'", "PERFORM pg_cancel_backend(2147483647)"])
+    func `what a trigger warns of is no word about a commit, also while it commits`(_ act: String) async throws {
         let warning = """
             ;
             CREATE FUNCTION public.warn() RETURNS trigger LANGUAGE plpgsql
-                AS $$ BEGIN RAISE WARNING 'the counter moves'; RETURN NEW; END $$;
+                AS $$ BEGIN \(act); RETURN NEW; END $$;
             CREATE TRIGGER warn BEFORE UPDATE ON public.counters FOR EACH ROW WHEN (NEW.id = 5)
-                EXECUTE FUNCTION public.warn()
+                EXECUTE FUNCTION public.warn();
+            CREATE CONSTRAINT TRIGGER warn_later AFTER UPDATE ON public.counters DEFERRABLE INITIALLY DEFERRED
+                FOR EACH ROW WHEN (NEW.id > 40) EXECUTE FUNCTION public.warn()
             """
         let values = try await withDatabase(Self.schema + warning, Self.commits(1)) { client in
             for result in await Self.increment(client, (0..<64).map { Increment(id: $0) }) { _ = try result.get() }

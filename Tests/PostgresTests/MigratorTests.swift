@@ -1,7 +1,8 @@
 import EventLoop
-import Postgres
 import SalternTesting
 import Testing
+
+@testable import Postgres
 
 @Suite(.timeLimit(.minutes(10))) struct MigratorTests {
     private static let notes = Migration(
@@ -18,6 +19,13 @@ import Testing
     private struct NoteCount: Statement {
         typealias Row = Int64
         static let sql: SQL<Self> = "SELECT count(*) FROM saltern.notes"
+    }
+
+    private struct SleeperCount: Statement {
+        typealias Row = Int64
+        static let sql: SQL<Self> = """
+            SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'
+            """
     }
 
     /// Runs `body` with a database without migrations and a loop for migrators.
@@ -75,6 +83,23 @@ import Testing
         }
     }
 
+    @Test func `who is cancelled stops, and leaves nothing behind at the server`() async throws {
+        try await withEmptyDatabase { database, loop in
+            let slow = Migration(
+                version: 2, name: "slow", sql: "INSERT INTO saltern.notes VALUES (1); SELECT pg_sleep(600)")
+            let migrator = try migrator(database.ownerURL, [Self.notes, slow], loop)
+            let migration = Task { try await migrator.up() }
+            try await withClient(url: database.ownerURL) { client in
+                while try await client.execute(SleeperCount()) == [0] { try await Task.sleep(for: .milliseconds(10)) }
+                migration.cancel()
+                await #expect(throws: MigrationError.self) { try await migration.value }
+                while try await client.execute(SleeperCount()) != [0] { try await Task.sleep(for: .milliseconds(10)) }
+                #expect(try await client.execute(NoteCount()) == [0])
+            }
+            #expect(try await migrator.verify() == [.notApplied(version: 2, name: "slow")])
+        }
+    }
+
     @Test func `a migration that fails changes nothing, and those before it stay`() async throws {
         try await withEmptyDatabase { database, loop in
             let broken = Migration(
@@ -89,6 +114,60 @@ import Testing
             #expect(try await migrator.verify() == [.notApplied(version: 2, name: "broken")])
             let count = try await withClient(url: database.ownerURL) { try await $0.execute(NoteCount()) }
             #expect(count == [0])
+        }
+    }
+
+    private struct ReadMigrationCount: Statement {
+        typealias Row = Int64
+        static let sql: SQL<Self> = "SELECT count(*) FROM saltern.schema_migrations"
+    }
+
+    /// Reads the history in a transaction that stays open, as a backup does, while `body` runs.
+    private func withReader<Result: Sendable>(
+        _ database: TemporaryDatabase, _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        try await withClient(url: database.ownerURL) { client in
+            try await client.withTransaction { transaction in
+                _ = try await transaction.execute(ReadMigrationCount())
+                return try await body()
+            }
+        }
+    }
+
+    @Test func `somebody who reads the history keeps no migration waiting`() async throws {
+        try await withEmptyDatabase { database, loop in
+            try await migrator(database.ownerURL, [Self.notes], loop).up()
+            let both = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
+            let applied = try await withReader(database) { try await both.up().map(\.version) }
+            #expect(applied == [2])
+        }
+    }
+
+    @Test func `a history that has to be widened waits for who reads it, and lets others read meanwhile`() async throws
+    {
+        try await withEmptyDatabase { database, loop in
+            try await migrator(database.ownerURL, [Self.notes], loop).up()
+            try await PostgresScript.run(
+                ["ALTER TABLE saltern.schema_migrations DROP COLUMN oldest_program"],
+                configuration: .patient(database.ownerURL), loop: loop)
+            var migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
+            migrator.historyPatience = .seconds(2)
+            try await withReader(database) { [migrator] in
+                let migration = Task { try await migrator.up() }
+                // Each stands behind the migrator for as long as that waits in the queue, at worst.
+                for _ in 0..<10 {
+                    let started = ContinuousClock.now
+                    #expect(try await migrator.status().count == 2)
+                    #expect(ContinuousClock.now - started < .seconds(1))
+                    try await Task.sleep(for: .milliseconds(50))
+                }
+                let error = await #expect(throws: MigrationError.self) { try await migration.value }
+                guard case .historyIsHeld = error else {
+                    Issue.record("\(String(describing: error))")
+                    return
+                }
+            }
+            #expect(try await migrator.up().map(\.version) == [2])
         }
     }
 

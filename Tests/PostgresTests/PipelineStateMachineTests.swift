@@ -80,6 +80,22 @@ import Testing
         #expect(!machine.isAborted)
     }
 
+    @Test(arguments: [(Machine.Failure.lock, "fail b 0", "failed"), (.ordinary, "none", "again")])
+    private func `of a transaction that several share, only who meets a lock hears it, and the rest is sent again`(
+        _ failure: Machine.Failure, _ action: String, _ verdict: String
+    ) {
+        var machine = Machine()
+        machine.sentBegin()
+        for request in ["a", "b", "c"] { send(request, to: &machine) }
+        machine.sentCommit()
+        machine.sentSync()
+        #expect(
+            answers(&machine, [.success, .success, .failure(failure), .aborted, .aborted, .sync]) == [
+                "none", "keep a", action, "none", "none", "settle a again, b \(verdict), c again",
+            ])
+        #expect(machine.owesRollBack)
+    }
+
     @Test func `in a shared batch those before an error succeed and those behind it are sent again`() {
         var machine = Machine()
         send("a", 2, to: &machine)
@@ -147,6 +163,21 @@ import Testing
         let verdicts = machine.end().map { "\($0.request) \($0.verdict)" }
         #expect(verdicts == ["done lost", "failed failed", "behind lost", "whole lost", "incomplete again"])
         #expect(machine.isIdle)
+    }
+
+    @Test(arguments: [Machine.Answer.success, .failure(.ordinary), .aborted])
+    private func `after a transaction that several share has ended, what had no sync is sent again`(
+        _ commit: Machine.Answer
+    ) {
+        var machine = Machine()
+        machine.sentBegin()
+        send("a", to: &machine)
+        machine.sentCommit()
+        machine.sentSync()
+        let failure: [Machine.Answer] = if case .aborted = commit { [.failure(.ordinary)] } else { [.success] }
+        _ = answers(&machine, [.success] + failure + [commit, .sync])
+        send("b", to: &machine)
+        #expect(machine.end().map { "\($0.request) \($0.verdict)" } == ["b again"])
     }
 
     @Test func `an answer that nobody asked for is a violation`() {

@@ -79,6 +79,56 @@ import Testing
         #expect(groups(pool.releaseShared(id(1))) == [[2], [5]])
     }
 
+    @Test func `who goes alone and came first is not overtaken by a group`() {
+        var pool = makePool()
+        _ = pool.acquireAlone()
+        _ = pool.waitForShared(1, .commits, until: start + .seconds(2))
+        for request in 2...3 { wait(&pool, request) }
+        #expect(groups(pool.releaseShared(id(1))) == [[1]])
+        #expect(groups(pool.releaseShared(id(1))) == [[2, 3]])
+    }
+
+    @Test func `those who go alone and keep coming do not keep a group waiting`() {
+        var pool = makePool(2)
+        // Each connection has somebody who goes alone at any time; whoever has gone comes again at once.
+        var underWay = (0..<4).compactMap { _ in pool.acquireShared(.commits) }
+        wait(&pool, 1, key: nil)
+        wait(&pool, 2)
+        var granted: [[Int]] = []
+        for turn in 0..<20 where granted.isEmpty {
+            if let next = pool.acquireShared(.commits) {
+                underWay.append(next)
+            } else {
+                _ = pool.waitForShared(100 + turn, .commits, until: start + .seconds(2))
+            }
+            granted = groups(pool.releaseShared(underWay.removeFirst()))
+        }
+        #expect(granted == [[1, 2]])
+    }
+
+    @Test func `who goes alone waits for no group of another connection`() {
+        var pool = makePool(2)
+        #expect(pool.acquireAlone() == id(1) && pool.acquireAlone() == id(2))
+        wait(&pool, 1, key: 0)
+        #expect(pool.acquireShared(.commits) == id(2))
+        #expect(pool.acquireShared(.commits) == id(2))
+    }
+
+    @Test func `who comes within the same turn does not overtake who is gathered`() {
+        var pool = makePool()
+        wait(&pool, 1, key: nil)
+        #expect(pool.acquireAlone() == nil)
+        #expect(groups(pool.serveIdleCommits()) == [[1]])
+    }
+
+    @Test func `who waits for a connection that is lost goes with another one`() {
+        var pool = makePool(2)
+        #expect(pool.acquireAlone() == id(1) && pool.acquireAlone() == id(2))
+        for request in 1...2 { wait(&pool, request, key: 1) }
+        _ = pool.ended(id(2), now: start, jitter: 0)
+        #expect(groups(pool.releaseShared(id(1))) == [[1, 2]])
+    }
+
     /// Requests of some keys, connections that come and go, in random order.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func `in whatever order things happen, nobody is forgotten and nothing goes behind a group`(seed: UInt64) {

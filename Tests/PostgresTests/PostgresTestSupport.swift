@@ -7,7 +7,7 @@ import Testing
 /// Runs `body` on a loop with a client of the test server's own database `postgres`.
 func withClient<Result: Sendable>(
     _ configure: @Sendable (inout PostgresConfiguration) -> Void = { _ in },
-    url: String? = nil, keys: RequestKeys = RequestKeys(),
+    url: String? = nil, keys: RequestKeys = RequestKeys(), epoch: DatabaseEpoch = DatabaseEpoch(),
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let url = try url ?? TestEnvironment.administratorURL()
@@ -19,7 +19,7 @@ func withClient<Result: Sendable>(
     try loop.start()
     defer { loop.stop() }
     return try await loop.run {
-        let client = PostgresClient(configuration: settled, loop: loop, keys: keys)
+        let client = PostgresClient(configuration: settled, loop: loop, keys: keys, epoch: epoch)
         do {
             let result = try await body(client)
             await client.shutdown()
@@ -35,11 +35,12 @@ func withClient<Result: Sendable>(
 func withDatabase<Result: Sendable>(
     _ script: String = "",
     _ configure: @escaping @Sendable (inout PostgresConfiguration) -> Void = { _ in },
+    epoch: DatabaseEpoch = DatabaseEpoch(),
     _ body: @escaping @Sendable (PostgresClient) async throws -> Result
 ) async throws -> Result {
     let migrations = script.isEmpty ? [] : [Migration(version: 1, name: "test", sql: script)]
     return try await TemporaryDatabase.with(migrations: migrations) { database in
-        try await withClient(configure, url: database.administratorURL, body)
+        try await withClient(configure, url: database.administratorURL, epoch: epoch, body)
     }
 }
 

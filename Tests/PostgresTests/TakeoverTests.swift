@@ -76,6 +76,67 @@ import Testing
         #expect(!events.events.contains(.takenOver))
     }
 
+    @Test func `a server that takes longer to be reached than it may be silent is found, and is not silent`()
+        async throws
+    {
+        let events = EventRecorder()
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { second in
+                // Each answer is on its way for less than a client's patience, and all of them for more.
+                let slowFirst = try CuttingProxy(to: first.directory + "/.s.PGSQL.5432", delay: .seconds(1))
+                defer { slowFirst.stop() }
+                let slowSecond = try CuttingProxy(to: second.directory + "/.s.PGSQL.5432", delay: .seconds(1))
+                defer { slowSecond.stop() }
+                let hosts = [slowFirst, slowSecond].map { $0.directory.replacing("/", with: "%2F") }
+                try await withClient(
+                    {
+                        Self.configure(&$0)
+                        $0.takeoverPatience = .milliseconds(2_500)
+                        $0.observer = { events.record($0) }
+                        $0.onConnected = { _ = try await $0.execute(ServerStart()) }
+                    }, url: "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"
+                ) { client in
+                    let before = try await client.execute(ServerStart())
+                    #expect(try await client.withConnection { try await $0.execute(ServerStart()) } == before)
+                    #expect(!events.events.contains(.takenOver))
+                    try await first.freeze()
+                    await #expect(throws: PostgresError.self) { try await client.execute(ServerStart()) }
+                    #expect(try await client.execute(ServerStart()) != before)
+                    try await first.thaw()
+                }
+            }
+        }
+        #expect(events.events.filter { $0 == .takenOver } == [.takenOver])
+    }
+
+    @Test func `a server that was looked at and is silent too is not waited for as long as a connection may take`()
+        async throws
+    {
+        let silent = try SilentServer()
+        defer { silent.stop() }
+        let middle = silent.directory.replacing("/", with: "%2F")
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { last in
+                let url = "postgresql://postgres@\(Self.host(first)),\(middle),\(Self.host(last))/postgres"
+                try await withClient(
+                    {
+                        Self.configure(&$0)
+                        $0.connectTimeout = .seconds(120)
+                        $0.silenceTimeout = .seconds(120)
+                    }, url: url
+                ) { client in
+                    let before = try await client.execute(ServerStart())
+                    try await first.freeze()
+                    let began = ContinuousClock.now
+                    await #expect(throws: PostgresError.self) { try await client.execute(ServerStart()) }
+                    #expect(began.duration(to: .now) < .seconds(60))
+                    #expect(try await client.execute(ServerStart()) != before)
+                    try await first.thaw()
+                }
+            }
+        }
+    }
+
     @Test func `openings that hang on the first server are begun again at the one that answers`() async throws {
         try await TemporaryCluster.with { first in
             try await TemporaryCluster.with { second in
@@ -138,5 +199,8 @@ struct ServerStart: Statement {
         for slot in 0..<2 { _ = pool.ended(ConnectionID(slot: slot, generation: 0), now: start, jitter: 1) }
         #expect(text(pool.hurry()) == ["connect 0.1", "connect 1.1"])
         #expect(pool.hurry().isEmpty)
+        // And comes back as soon as after a first failure.
+        for slot in 0..<2 { _ = pool.ended(ConnectionID(slot: slot, generation: 1), now: start, jitter: 1) }
+        #expect(text(pool.advance(to: start + .milliseconds(100))) == ["connect 0.2", "connect 1.2"])
     }
 }

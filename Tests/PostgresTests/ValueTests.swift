@@ -1,5 +1,6 @@
-import Postgres
 import Testing
+
+@testable import Postgres
 
 @Suite struct ValueTests {
     @Test func `a UUID is read and printed in canonical form`() throws {
@@ -57,9 +58,19 @@ import Testing
         #expect(!SQLState.queryCanceled.endsSession)
     }
 
+    @Test func `a node that a cluster has lost is tried again, and another internal error is not`() {
+        let lost = ServerError(
+            state: .internalError, unredactedMessage: "failure on connection marked as essential: 127.0.0.1:5432")
+        #expect(PostgresError.server(lost).isTransient)
+        #expect(!PostgresError.server(ServerError(state: .internalError, unredactedMessage: "a bug")).isTransient)
+    }
+
     @Test func `a connection string is read, refused without being quoted, and never printed`() throws {
         let configuration = try PostgresConfiguration("postgresql://ada:canary@localhost/x?connect_timeout=3")
         #expect(configuration.connectTimeout == .seconds(3))
+        let program = configuration.programConnection
+        #expect(program.string.contains("connect_timeout='3'") && !program.string.contains("canary"))
+        #expect(try PostgresConfiguration("host=x").programConnection.string == "host='x' connect_timeout='5'")
         #expect(!"\(configuration)".contains("canary"))
         #expect(!String(reflecting: configuration).contains("canary"))
         var dumped = ""

@@ -68,6 +68,18 @@ import Testing
         #expect(try await run("export", "file", "--sealed", "--collection", "notes").status == 64)
     }
 
+    @Test func `output that cannot be written is an error, also as an object`() async throws {
+        for words in [["--help"], ["list", "--help"], ["second-factor", "--help"]] {
+            let error = Pipe()
+            let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+            let console = Console(environment: [:], output: full, error: error.fileHandleForWriting)
+            #expect(await CommandLineTool.client.run(words, console: console) == 74, "\(words)")
+            try error.fileHandleForWriting.close()
+            let text = String(decoding: error.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            #expect(text.hasSuffix("the output cannot be written\n") && text.hasPrefix("saltern-client"))
+        }
+    }
+
     @Test func `where nobody is logged in every command says so`() async throws {
         for words in [["list"], ["sync"], ["status"], ["logout"], ["devices"], ["get", "x"], ["rotate"]] {
             let outcome = await CommandLineTool.client.run(

@@ -8,12 +8,14 @@ import Testing
 @testable import saltern_client
 
 @Suite struct EditingTests {
+    private let account = URL(filePath: "/nonexistent/\(UUID())")
+
     private func contents(_ path: String) -> String? {
         FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
     }
 
     private func withFile(_ body: (PrivateFolder, String) async throws -> Void) async throws {
-        let folder = try PrivateFolder([:])
+        let folder = try PrivateFolder([:], of: account)
         defer { folder.wipe() }
         let file = try Array("Buy salt.\n".utf8).withUnsafeBytes { bytes throws(CommandFailure) in
             try folder.write("item.txt", bytes)
@@ -35,6 +37,17 @@ import Testing
         }
     }
 
+    @Test func `where there is no file system in memory nothing is written`() throws {
+        let disk = try TemporaryDirectory()
+        #expect {
+            try PrivateFolder(["XDG_RUNTIME_DIR": disk.path], of: account, shared: disk.path)
+        } throws: { ($0 as? CommandFailure)?.code == "no_memory_file_system" }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path).isEmpty)
+        let folder = try PrivateFolder(["XDG_RUNTIME_DIR": disk.path], of: account)
+        defer { folder.wipe() }
+        #expect(folder.path.hasPrefix("/dev/shm/"))
+    }
+
     @Test func `an editor that fails, and none, are errors`() async throws {
         try await withFile { folder, file in
             await #expect(throws: CommandFailure.self) { try await Editor(["EDITOR": "false"]).edit(file, in: folder) }
@@ -51,7 +64,7 @@ import Testing
     }
 
     @Test func `what was in the folder is overwritten, also what an editor has left`() throws {
-        let folder = try PrivateFolder([:])
+        let folder = try PrivateFolder([:], of: account)
         // Another name for the same bytes shows what became of them.
         let witness = "/dev/shm/saltern-witness-\(UUID())"
         defer { unlink(witness) }
@@ -62,9 +75,21 @@ import Testing
         #expect(FileManager.default.contents(atPath: witness) == Data(count: 11))
     }
 
+    @Test func `what a process has left that was killed is found, by its account and nobody else`() throws {
+        var folder: PrivateFolder? = try PrivateFolder([:], of: account)
+        let path = try #require(folder?.path)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        #expect(PrivateFolder.abandoned([:], of: account).isEmpty)
+        folder = nil
+        #expect(PrivateFolder.abandoned([:], of: account) == [path])
+        #expect(PrivateFolder.abandoned([:], of: account.deletingLastPathComponent()).isEmpty)
+        // It is left as it is.
+        #expect(FileManager.default.fileExists(atPath: path + "/.saltern-edit"))
+    }
+
     @Test func `a folder on a disk is not used`() throws {
         let directory = try TemporaryDirectory()
-        let folder = try PrivateFolder(["XDG_RUNTIME_DIR": directory.path])
+        let folder = try PrivateFolder(["XDG_RUNTIME_DIR": directory.path], of: account)
         defer { folder.wipe() }
         #expect(!folder.path.hasPrefix(directory.path))
     }

@@ -76,9 +76,20 @@ import TransportSecurity
             #expect(found.status == 0, "\(found.text)")
             for subject in [
                 "configuration", "tls_expiry", "tls_verification", "descriptors", "database", "database_version",
-                "database_role", "database_connections", "clock", "salt_prefix", "master_key", "schema",
+                "restore", "database_role", "database_connections", "clock", "salt_prefix", "master_key", "schema",
             ] { #expect(found.severities[subject] == ["fine"], "\(subject): \(found.text)") }
             try await patient.administer("DO $$ BEGIN ASSERT (SELECT count(*) FROM saltern.installation) = 0; END $$")
+        }
+    }
+
+    @Test func `a restore that has not come to its end is a problem, and what finishes it is said`() async throws {
+        try await withPatient { patient in
+            try await patient.administer("CREATE SCHEMA saltern_restoring")
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["restore"] == ["problem"])
+            #expect(found.text.contains("saltern restored --end-sessions"))
+            #expect(found.severities["schema"] == ["fine"])
         }
     }
 
@@ -145,6 +156,32 @@ import TransportSecurity
             let found = try await patient.examine()
             #expect(found.status == 1)
             #expect(found.severities["failover"] == ["problem"])
+            try await patient.administer(
+                "ALTER DATABASE \(patient.database.name) SET synchronous_commit = 'local'")
+            #expect(try await patient.examine().text.contains("synchronous_commit is local"))
+        }
+    }
+
+    @Test func `a disk that the server's role may not find is said, and one that it may is looked at`() async throws {
+        try await withPatient { patient in
+            let found = try await patient.examine()
+            #expect(found.status == 0)
+            #expect(found.severities["database_disk"] == ["warning"], "\(found.text)")
+            #expect(found.text.contains("pg_read_all_settings"))
+            // As the handbook says, but for this database's role alone: the tests share it.
+            patient.environment["SALTERN_DATABASE_URL"] = patient.database.administratorURL
+            let seen = try await patient.examine()
+            #expect(!seen.text.contains("pg_read_all_settings"))
+            #expect(seen.text.contains("the database's disk has"), "\(seen.text)")
+        }
+    }
+
+    @Test func `connections for two servers are counted where one takes over from the other`() async throws {
+        try await withPatient { patient in
+            try await patient.administer("ALTER DATABASE \(patient.database.name) CONNECTION LIMIT 24")
+            #expect(try await patient.examine().severities["database_connections"] == ["fine"])
+            patient.environment["SALTERN_HANDOVER_SOCKET"] = patient.folder + "/handover"
+            #expect(try await patient.examine().severities["database_connections"] == ["problem"])
         }
     }
 

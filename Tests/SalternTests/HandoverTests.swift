@@ -40,22 +40,23 @@ import Testing
     }
 
     private func withOffer(
-        _ sockets: ListeningSockets,
+        _ sockets: ListeningSockets, at path: String? = nil, patience: Duration = .seconds(300),
         _ body: (_ path: String, _ isTaken: @escaping @Sendable () -> Bool) async throws -> Void
     ) async throws {
         let directory = try TemporaryDirectory()
-        let path = directory.path + "/handover"
+        let path = path ?? directory.path + "/handover"
         let loop = try EventLoop(name: "handover")
         try loop.start()
         defer { loop.stop() }
         let isTaken = SharedFlag()
         let offer = try await loop.run {
             let none = ListeningSockets(takingOwnershipOf: [])
-            let offer = try HandoverOffer(at: path, loop: loop) {
+            let offer = try HandoverOffer(at: path, loop: loop, patience: patience) {
                 (sockets, none)
             } completion: {
                 isTaken.set()
             }
+            try offer.open()
             return LoopBound(offer, loop: loop)
         }
         do {
@@ -73,6 +74,67 @@ import Testing
         func set() { value.store(true, ordering: .releasing) }
     }
 
+    /// An offer that is open, and its loop.
+    private func openOffer(at path: String, _ loop: EventLoop) async throws -> LoopBound<HandoverOffer> {
+        try await loop.run {
+            let none = ListeningSockets(takingOwnershipOf: [])
+            let offer = try HandoverOffer(at: path, loop: loop) {
+                (none, none)
+            } completion: {
+            }
+            try offer.open()
+            return LoopBound(offer, loop: loop)
+        }
+    }
+
+    @Test func `the path is left to the heir, also when the server has ended before it is taken`() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/handover"
+        try await withOffer(try makeSockets(1), at: path) { path, isTaken in
+            try #require(try await Inheritance.claim(from: path)).takePlace()
+            while !isTaken() { try await Task.sleep(for: .milliseconds(5)) }
+        }
+        #expect(FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `a server that ends listens no longer when its heir looks, whoever still refers to it`() async throws {
+        let directory = try TemporaryDirectory()
+        let (path, left) = (directory.path + "/handover", directory.path + "/left")
+        let loop = try EventLoop(name: "handover")
+        try loop.start()
+        defer { loop.stop() }
+        let offer = try await openOffer(at: path, loop)
+        try FileManager.default.linkItem(atPath: path, toPath: left)
+        let heir = try #require(try await Inheritance.claim(from: left))
+        await loop.run { offer.value.end() }
+        try heir.takePlace()
+        await loop.run { withExtendedLifetime(offer.value) {} }
+    }
+
+    @Test func `of two that get ready at the same time the one that was pushed aside does not take the path`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/handover"
+        let loop = try EventLoop(name: "handover")
+        try loop.start()
+        defer { loop.stop() }
+        try await loop.run {
+            let none = ListeningSockets(takingOwnershipOf: [])
+            let offers = try (0..<2).map { _ in
+                try HandoverOffer(at: path, loop: loop) {
+                    (none, none)
+                } completion: {
+                }
+            }
+            #expect(throws: HandoverFailure.self) { try offers[0].open() }
+            offers[0].end()
+            try offers[1].open()
+            #expect(FileManager.default.fileExists(atPath: path))
+            offers[1].end()
+        }
+    }
+
     @Test func `what is handed over are the sockets, and the offer ends when the heir serves`() async throws {
         let sockets = try makeSockets(3)
         try await withOffer(sockets) { path, isTaken in
@@ -85,10 +147,94 @@ import Testing
             #expect(inheritance.api.ifListening(at: other) == nil)
             #expect(inheritance.metrics.ifListening(at: any) == nil)
             #expect(!isTaken())
-            inheritance.confirm()
+            try inheritance.takePlace()
             while !isTaken() { try await Task.sleep(for: .milliseconds(5)) }
             #expect(FileManager.default.fileExists(atPath: path), "the path is the heir's")
         }
+    }
+
+    @Test func `an heir that hangs holds up the next one for a while, and does not serve when it goes on`() async throws
+    {
+        try await withOffer(try makeSockets(1), patience: .milliseconds(300)) { path, isTaken in
+            let hanging = try #require(try await Inheritance.claim(from: path))
+            let next = try #require(try await Inheritance.claim(from: path))
+            #expect(throws: HandoverFailure.self) { try hanging.takePlace() }
+            #expect(!isTaken())
+            _ = next
+        }
+    }
+
+    @Test func `an heir that cannot be told has not taken over`() async throws {
+        try await withOffer(try makeSockets(1)) { path, isTaken in
+            let channel = try UnixSocket.open(path, nonBlocking: false)
+            UnixSocket.setPatience(60, of: channel.rawValue)
+            try #require(UnixSocket.withAddress(path) { connect(channel.rawValue, $0, $1) } == 0)
+            var bytes = [UInt8](repeating: 0, count: 64)
+            #expect(recv(channel.rawValue, &bytes, bytes.count, 0) > 0)
+            shutdown(channel.rawValue, CInt(SHUT_RD))
+            #expect(UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue))
+            // Whoever comes is served when that one has been heard.
+            let heir = try #require(try await Inheritance.claim(from: path))
+            #expect(!isTaken())
+            try heir.takePlace()
+        }
+    }
+
+    @Test func `what a server left that died while it handed over is the heir's`() async throws {
+        let directory = try TemporaryDirectory()
+        let left = directory.path + "/left"
+        var heir: Inheritance?
+        try await withOffer(try makeSockets(1)) { path, _ in
+            // Nobody removes what a process that was killed had in the file system.
+            try FileManager.default.linkItem(atPath: path, toPath: left)
+            heir = try await Inheritance.claim(from: left)
+        }
+        try #require(heir).takePlace()
+    }
+
+    @Test func `a server that ends leaves alone what is another one's`() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/handover"
+        let loop = try EventLoop(name: "handover")
+        try loop.start()
+        defer { loop.stop() }
+        let none = ListeningSockets(takingOwnershipOf: [])
+        let offers = try await loop.run {
+            let offers = try (0..<3).map { _ in
+                let offer = try HandoverOffer(at: path, loop: loop) {
+                    (none, none)
+                } completion: {
+                }
+                try offer.open()
+                return offer
+            }
+            return LoopBound(offers, loop: loop)
+        }
+        // The last one is at the path; the others end in the order in which they came.
+        for index in 0..<2 {
+            await loop.run { offers.value[index].end() }
+            #expect(try await Inheritance.claim(from: path) != nil)
+        }
+        await loop.run { offers.value[2].end() }
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test func `a server that only gets ready is not found, and leaves nothing behind`() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/handover"
+        let loop = try EventLoop(name: "handover")
+        try loop.start()
+        defer { loop.stop() }
+        try await loop.run {
+            let none = ListeningSockets(takingOwnershipOf: [])
+            let offer = try HandoverOffer(at: path, loop: loop) {
+                (none, none)
+            } completion: {
+            }
+            #expect(!FileManager.default.fileExists(atPath: path))
+            offer.end()
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
     }
 
     @Test func `an heir that goes before it serves changes nothing, and the next one is served`() async throws {

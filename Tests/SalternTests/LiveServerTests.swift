@@ -76,6 +76,65 @@ import TransportSecurity
         }
     }
 
+    @Test func `a failover that is to lose nothing needs commits that wait for a standby`() async throws {
+        let local = { (database: TemporaryDatabase) in
+            let loop = try EventLoop(name: "administrator")
+            try loop.start()
+            defer { loop.stop() }
+            try await PostgresScript.run(
+                ["ALTER DATABASE \(database.name) SET synchronous_commit = 'remote_write'"],
+                configuration: .patient(database.administratorURL), loop: loop)
+        }
+        try await withServer(prepare: local) { live in
+            #expect(!live.log.lines.contains { $0.contains("synchronous_commit") })
+        }
+        let changes = ["SALTERN_FAILOVER": "synchronous", "SALTERN_ALLOW_UNSAFE_DATABASE": "off"]
+        let refusal = await #expect(throws: UnsafeDatabase.self) {
+            try await withServer(changes, prepare: local) { _ in }
+        }
+        #expect("\(try #require(refusal))".contains("synchronous_commit is remote_write"))
+        try await withServer(["SALTERN_FAILOVER": "synchronous"]) { live in
+            #expect(live.log.lines.contains { $0.contains("failover_not_synchronous") })
+        }
+    }
+
+    @Test func `a server whose loops want more connections than there are says so`() async throws {
+        let few = { (database: TemporaryDatabase) in
+            let loop = try EventLoop(name: "administrator")
+            try loop.start()
+            defer { loop.stop() }
+            try await PostgresScript.run(
+                ["ALTER DATABASE \(database.name) CONNECTION LIMIT 23"],
+                configuration: .patient(database.administratorURL), loop: loop)
+        }
+        try await withServer(prepare: few) { live in
+            let line = live.log.lines.first { $0.contains("database_connections_short") }
+            #expect(line?.contains(#""limit":23,"needed":24"#) == true)
+        }
+        try await withServer { live in
+            #expect(!live.log.lines.contains { $0.contains("database_connections_short") })
+        }
+    }
+
+    @Test func `a purge that nobody dares counts as one that failed`() async throws {
+        try await withServer { live in
+            let facts = MetricsFacts(live.configuration.tls)
+            let loop = try EventLoop(name: "purge")
+            try loop.start()
+            defer { loop.stop() }
+            await loop.run { [configuration = live.configuration, log = live.log] in
+                let database = PostgresClient(configuration: configuration.database, loop: loop)
+                let purge = RegularPurge(
+                    database: database, configuration: configuration.service, clock: DatabaseClock(), facts: facts,
+                    log: Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) })
+                await purge.run()
+                await database.shutdown()
+            }
+            #expect(facts.purge.failures == 1)
+            #expect(live.log.lines.contains { $0.contains("not_purged_because_of_clock") })
+        }
+    }
+
     @Test func `a server that starts before its database waits for it`() async throws {
         let directory = try TemporaryDirectory()
         let certificates = CertificateDirectory(path: directory.path + "/tls")

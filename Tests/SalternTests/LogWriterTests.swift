@@ -62,6 +62,14 @@ import Testing
 }
 
 @Suite struct SignalStateMachineTests {
+    @Test func `a server that is taken over from before it has started stops all the same, once`() {
+        var machine = SignalStateMachine()
+        #expect(machine.takenOver() == .tell(.stop))
+        machine.started()
+        #expect(machine.takenOver() == SignalStateMachine.Action.none)
+        #expect(machine.received(.stop) == .die)
+    }
+
     @Test func `a signal to stop ends a server that has not begun, and lets one that serves finish`() {
         var starting = SignalStateMachine()
         #expect(starting.received(.reload) == .tell(.reload))

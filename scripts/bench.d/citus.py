@@ -1,6 +1,7 @@
-"""The same load on one PostgreSQL and on a cluster of three nodes on this machine, in turns: what the detour costs.
+"""The same load on one PostgreSQL and on a cluster of three nodes on this machine, through its coordinator and through a worker
+that has half of the accounts, in turns: what the detour costs.
 
-Called by scripts/bench --only citus, which starts both servers and their databases.
+Called by scripts/bench --only citus, which starts the servers and their databases.
 """
 
 import argparse
@@ -17,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = ["read", "write", "login"]
 ACCOUNTS = 200
 CONNECTIONS = 8
+FIGURES = {"p50": "p50Milliseconds", "p99": "p99Milliseconds", "cpu_per_1000": "cpuSecondsPer1000"}
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Side:
                 self.nodes.append(int(file.readline()))
         self.list = os.path.join(work, f"{name}.tsv")
         certificate = os.path.join(home, "tls", "certificate.pem")
-        write_list(make_accounts(int(url.rpartition(":")[2]), certificate, ACCOUNTS), self.list)
+        write_list(make_accounts(int(url.rpartition(":")[2]), certificate, ACCOUNTS, name), self.list)
         self.runs = 0
 
     def cpu(self):
@@ -52,34 +54,31 @@ class Side:
         return Sample(outcome.p50, outcome.p99, (self.cpu() - before) / outcome.done * 1000)
 
 
-def measure(one, many, seconds, rounds):
+def measure(sides, seconds, rounds):
+    """The middle of each side, by row and figure; ratios are to the first side."""
     results = {}
     for row in ROWS:
-        pairs = []
-        one.sample(row, 1)
-        many.sample(row, 1)
+        for side in sides.values():
+            side.sample(row, 1)
+        samples = {name: [] for name in sides}
         for _ in range(rounds):
-            pairs.append((one.sample(row, seconds), many.sample(row, seconds)))
-
-        def median(side, member):
-            return statistics.median(getattr(pair[side], member) for pair in pairs)
-
+            for name, side in sides.items():
+                samples[name].append(side.sample(row, seconds))
         results[row] = {}
-        for member, name in [("p50", "p50Milliseconds"), ("p99", "p99Milliseconds"), ("cpu_per_1000", "cpuSecondsPer1000")]:
-            alone, spread = median(0, member), median(1, member)
-            results[row][name] = {"one": round(alone, 3), "cluster": round(spread, 3), "ratio": round(spread / alone, 2)}
+        for member, figure in FIGURES.items():
+            middle = {name: statistics.median(getattr(sample, member) for sample in samples[name]) for name in sides}
+            results[row][figure] = {
+                name: {"value": round(value, 3), "ratio": round(value / middle["one"], 2)} for name, value in middle.items()
+            }
     return results
 
 
 def print_table(results):
-    print(f"{CONNECTIONS} connections; one PostgreSQL, and a coordinator with two workers; server and database on this machine")
-    print(f"{'':8}{'p50 ms':>20}{'p99 ms':>20}{'CPU s/1000':>20}   ratio of p50, CPU")
+    print(f"{CONNECTIONS} connections; one PostgreSQL, and three nodes through the coordinator and through a worker")
     for row, result in results.items():
-        cells = "".join(
-            f"{result[name]['one']:>10.3f}{result[name]['cluster']:>10.3f}"
-            for name in ["p50Milliseconds", "p99Milliseconds", "cpuSecondsPer1000"]
-        )
-        print(f"{row:8}{cells}   {result['p50Milliseconds']['ratio']:.2f}, {result['cpuSecondsPer1000']['ratio']:.2f}")
+        for figure, sides in result.items():
+            cells = "".join(f"{name:>14} {side['value']:>8.3f} ({side['ratio']:.2f})" for name, side in sides.items())
+            print(f"{row:8}{figure:20}{cells}")
 
 
 def main():
@@ -87,15 +86,19 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    for name in ["one-url", "one-home", "cluster-url", "cluster-home", "cluster-directory", "work"]:
+    for name in ["one-url", "one-home", "cluster-url", "cluster-home", "worker-url", "worker-home", "cluster-directory", "work"]:
         parser.add_argument(f"--{name}", required=True)
     options, _ = parser.parse_known_args()
     one = Side(
         options.one_url, options.one_home, [os.path.join(options.one_home, "postgres", "postmaster.pid")], options.work, "one"
     )
     nodes = [os.path.join(options.cluster_directory, str(number), "postmaster.pid") for number in range(3)]
-    many = Side(options.cluster_url, options.cluster_home, nodes, options.work, "cluster")
-    results = measure(one, many, options.seconds, options.rounds)
+    sides = {
+        "one": one,
+        "coordinator": Side(options.cluster_url, options.cluster_home, nodes, options.work, "coordinator"),
+        "worker": Side(options.worker_url, options.worker_home, nodes, options.work, "worker"),
+    }
+    results = measure(sides, options.seconds, options.rounds)
     if options.json:
         print(json.dumps({"citus": results}))
     else:

@@ -75,28 +75,37 @@ class KillInCommit(Breakage):
     def happen(self, world: World, dice: random.Random) -> None:
         for _ in range(3):
             starts = world.server.starts
-            # Commits wait for a standby that there is not: what is on this disk already is told to nobody.
-            self.wait_for_standby(world, "nobody")
-            try:
-                wait_until(10, lambda: self.commits(world) > 0, "a commit that waits")
-                world.server.send(signal.SIGKILL)
-            finally:
-                self.wait_for_standby(world, "")
+            wait_until(30, lambda: self.kill_in_commit(world), "a group whose commit waits")
             world.server.wait_for_start(starts)
             time.sleep(dice.uniform(1, 2))
 
     def tidy(self, world: World) -> None:
         world.server.restart({})
 
+    def kill_in_commit(self, world: World) -> bool:
+        """Whether there was a group: when the first that waits is a request that went alone, none is sent behind it."""
+        # Commits wait for a standby that there is not: what is on this disk already is told to nobody.
+        self.wait_for_standby(world, "nobody")
+        try:
+            wait_until(10, lambda: self.waiting(world) > 0, "a commit that waits")
+            is_group = self.waiting(world, "query = 'COMMIT'") > 0
+            if is_group:
+                world.server.send(signal.SIGKILL)
+        finally:
+            self.wait_for_standby(world, "")
+        if not is_group:
+            wait_until(10, lambda: self.waiting(world) == 0, "the commit that waited to end")
+        return is_group
+
     def wait_for_standby(self, world: World, name: str) -> None:
         world.superuser.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
         world.superuser.run("SELECT pg_reload_conf()")
 
-    def commits(self, world: World) -> int:
-        """Transactions of several statements; a request that went alone has no COMMIT of its own."""
+    def waiting(self, world: World, condition: str = "true") -> int:
+        """Commits that wait; a request that went alone has no COMMIT of its own."""
         return world.superuser.number(
             "SELECT count(*) FROM pg_stat_activity"
-            " WHERE usename = 'saltern_app' AND wait_event = 'SyncRep' AND query = 'COMMIT'"
+            f" WHERE usename = 'saltern_app' AND wait_event = 'SyncRep' AND {condition}"
         )
 
 

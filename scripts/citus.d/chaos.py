@@ -156,6 +156,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def say_events(log: str) -> None:
+    """What the server has said of late, but for requests that went well."""
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = [line for line in file if '"event":"request"' not in line or '"level":"error"' in line]
+    for line in lines[-20:]:
+        say(f"  {line.rstrip()}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=4, help="of each breakage one after another")
@@ -181,6 +189,8 @@ def main() -> None:
             say(f"{name}: {written} writes acknowledged, {len(complaints)} complaints, seed {options.seed + number}")
             for complaint in complaints[:20]:
                 say(f"error: {complaint}")
+            if complaints:
+                say_events(options.log)
             failed += bool(complaints)
     finally:
         chaos.server.end(signal.SIGTERM)

@@ -11,14 +11,15 @@ import sys
 
 # What operators and the hourly purge ask, of all accounts: one step, on every shard.
 EVERYWHERE = {
-    "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts", "FindNeverUsedAccounts",
+    "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "FindNeverUsedAccounts",
     "FindAccountsWithSessions", "CountSealedSecrets", "FindOutdatedSecrets", "SumUpAccounts", "CountLiveSessions",
     "CountTheRest", "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindExpiredRotations",
-    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "RedrawDecoys", "AskEveryNode",
+    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "SampleIterations", "AskEveryNode",
 }  # fmt: skip
-# Of many streams at once: one step, one query a shard.
-BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "RemoveOldAttempts", "FindShareHeaders",
-            "RemoveEndedShares", "SuspendShares"}  # fmt: skip
+# Of many streams or shares at once, wherever these are: one step, one query a shard.
+BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "FindShareHeaders", "SuspendShares"}
+# Rows that are locked are found on one shard only: a cluster is told one key at a time.
+ONE_KEY = {"RemoveOldAttempts", "RemoveEndedShares"}
 # Two keys, and so two shards, by their nature: what one says is asked first.
 TWO_KEYS = {"InsertShare"}
 # The chain of the audit log is on the coordinator; a table lock has no plan.
@@ -32,12 +33,14 @@ VALUES = {
 }  # fmt: skip
 
 
-def value(kind: str) -> str:
+def value(kind: str, several: bool) -> str:
     if kind.endswith("[]"):
         element = kind[:-2]
         items = [VALUES[element]]
-        if element == "uuid":
+        if several and element == "uuid":
             items.append("'22222222-2222-2222-2222-222222222222'::uuid")
+        if several and element == "bytea":
+            items += [f"'\\x{digit * 64}'::bytea" for digit in "123456789cde"]
         return f"(ARRAY[{', '.join(items)}]::{kind})"
     return f"({VALUES[kind]})"
 
@@ -77,7 +80,7 @@ def judge(name: str, plan: str) -> str | None:
     if extra:
         return f"takes {extra + 1} steps"
     if name in BY_SHARD:
-        return None if len(tasks) == 1 else f"takes {len(tasks)} steps"
+        return None if len(tasks) == 1 and tasks[0] > 1 else f"asks {tasks} shards, and not several in one step"
     return None if all(count <= 1 for count in tasks) else f"asks {tasks} shards"
 
 
@@ -90,10 +93,13 @@ def main() -> None:
     statements = [json.loads(line) for line in listed.splitlines()]
     script = "SET search_path = saltern, pg_temp;\n"
     for statement, types in zip(statements, kinds(options.database, statements), strict=True):
-        sql = re.sub(r"\$(\d+)", lambda found: value(types[int(found.group(1)) - 1]) if types else found.group(0),
+        name = statement["name"]
+        sql = re.sub(r"\$(\d+)", lambda found: value(types[int(found.group(1)) - 1], name not in ONE_KEY) if types else found.group(0),
                      statement["sql"])  # fmt: skip
         script += f"\\echo ==next==\nBEGIN;\nEXPLAIN (COSTS OFF) {sql};\nROLLBACK;\n"
-    complaints = []
+    names = {statement["name"] for statement in statements}
+    listed_names = EVERYWHERE | BY_SHARD | ONE_KEY | TWO_KEYS | ELSEWHERE
+    complaints = [f"{name} is listed here and is no statement" for name in sorted(listed_names - names)]
     for statement, plan in zip(statements, psql(options.database, script), strict=True):
         if complaint := judge(statement["name"], plan):
             complaints.append(f"{statement['name']} {complaint}")

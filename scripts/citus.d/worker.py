@@ -1,24 +1,28 @@
 """Kills a worker of the cluster, and looks what becomes of the accounts on it and of all others. Called by scripts/citus.
 
-While it is gone: accounts on other nodes read and write as ever, those on it are told 503, and the service says that it is
-degraded. When it is back, everything is well without anybody's help.
+While it is gone: accounts on other nodes read and write as ever and their streams hear of it, those on it are told 503, and
+the service says that it is degraded. Log-ins and shares lie by keys of their own: nobody logs in whose log-in is on it, and
+no share is opened that is on it; all else is answered or 503. When it is back, everything is well without anybody's help.
 """
 
 import argparse
 import os
 import shlex
 import signal
+import string
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from traffic.blocking import BlockingConnection
 from traffic.database import Database
-from traffic.people import ITERATIONS, fresh_id, item, password_key
+from traffic.people import ITERATIONS, fresh_id, item, password_key, share
 from traffic.wire import Target, request
 
 PEOPLE = 16
+DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
 def wait_until(seconds: float, condition: Callable[[], bool], what: str) -> None:
@@ -37,6 +41,39 @@ class Person:
         reply = self.connection.exchange(request("POST", "/v1/accounts", body))
         assert reply.status == 201, (reply.status, reply.body)
         self.id, self.token = reply.json["accountId"], reply.json["session"]["token"]
+        self.share = self.connection.exchange(request("POST", "/v1/shares", share(64), self.token)).json["id"]
+        self.stream = BlockingConnection(target)
+        assert self.stream.exchange(request("GET", "/v1/changes/stream", token=self.token), has_body=False).status == 200
+        self.stream.until(b"event: change")
+
+    @property
+    def share_key(self) -> str:
+        """As the table has it."""
+        number = 0
+        for character in self.share:
+            number = number * 62 + DIGITS.index(character)
+        return f"{number:032x}"
+
+    def hears(self) -> bool:
+        """Whether its stream tells of a change within a few seconds."""
+        assert self.stream.tls
+        self.stream.tls.settimeout(10)
+        try:
+            self.stream.until(b"event: change")
+            return True
+        except TimeoutError:
+            return False
+
+    def log_in(self) -> int:
+        return self.connection.exchange(
+            request("POST", "/v1/sessions", {"userid": self.userid, "passwordKey": self.key})
+        ).status
+
+    def open_share(self) -> int:
+        return self.connection.exchange(request("GET", f"/v1/shares/{self.share}")).status
+
+    def make_share(self) -> int:
+        return self.connection.exchange(request("POST", "/v1/shares", share(64), self.token)).status
 
     def write(self) -> int:
         data = request("PUT", f"/v1/items/{fresh_id()}", item(64), self.token, {"If-None-Match": "*"})
@@ -44,6 +81,37 @@ class Person:
 
     def read(self) -> int:
         return self.connection.exchange(request("GET", "/v1/account", token=self.token)).status
+
+
+def on_node(database: Database, node: int, table: str, keys: list[str]) -> set[str]:
+    """Those keys of the table, as SQL writes them, that are there."""
+    listed = ", ".join(f"('{key}')" for key in keys)
+    kind = {"accounts": "uuid", "logins": "text", "shares": "bytea"}[table]
+    cast = "('\\x' || k)::bytea" if kind == "bytea" else f"k::{kind}"
+    return set(
+        database.run(
+            f"SELECT k FROM (VALUES {listed}) keys (k) JOIN pg_dist_placement p"
+            f" ON p.shardid = get_shard_id_for_distribution_column('saltern.{table}', {cast})"
+            f" JOIN pg_dist_node n ON n.groupid = p.groupid WHERE n.nodeport = {node}"
+        ).split()
+    )
+
+
+def look_elsewhere(others: list[Person], logins: set[str], shares: set[str]) -> None:
+    """Log-ins and shares of accounts that have their node, of which some are on the one that is gone."""
+    told: dict[str, Counter[int]] = {what: Counter() for what in ["log-ins", "shares opened", "shares made"]}
+    for person in others:
+        login, opened = person.log_in(), person.open_share()
+        # Its failures are counted by yet another key, which nobody but the server can tell.
+        assert login == 503 or (login == 201 and person.userid not in logins), f"a log-in is told {login}"
+        expected = 503 if person.share_key in shares else 200
+        assert opened == expected, f"a share that is told {opened} instead of {expected}"
+        told["log-ins"][login] += 1
+        told["shares opened"][opened] += 1
+        told["shares made"][person.make_share()] += 1
+    for what, counts in told.items():
+        assert set(counts) <= {200, 201, 503}, f"{what} are told {counts}"
+        print(f"{what} of others: " + ", ".join(f"{count} are told {code}" for code, count in sorted(counts.items())))
 
 
 def status(connection: BlockingConnection) -> str:
@@ -67,16 +135,11 @@ def main() -> None:
         lines = file.read().splitlines()
     process, node = int(lines[0]), int(lines[3])
     people = [Person(target) for _ in range(PEOPLE)]
-    on_node = set(
-        database.run(
-            "SELECT a.account_id FROM (SELECT account_id FROM saltern.accounts OFFSET 0) a"
-            " JOIN pg_dist_placement p"
-            " ON p.shardid = get_shard_id_for_distribution_column('saltern.accounts', a.account_id)"
-            f" JOIN pg_dist_node n ON n.groupid = p.groupid WHERE n.nodeport = {node}"
-        ).split()
-    )
-    gone = [person for person in people if person.id in on_node]
-    others = [person for person in people if person.id not in on_node]
+    accounts = on_node(database, node, "accounts", [person.id for person in people])
+    logins = on_node(database, node, "logins", [person.userid for person in people])
+    shares = on_node(database, node, "shares", [person.share_key for person in people])
+    gone = [person for person in people if person.id in accounts]
+    others = [person for person in people if person.id not in accounts]
     assert gone and others, (len(gone), len(others))
     wait_until(30, lambda: status(asking) == "ready", "the service to be ready")
     os.kill(process, signal.SIGKILL)
@@ -85,6 +148,9 @@ def main() -> None:
         for _ in range(3):
             wrong = {(person.read(), person.write()) for person in others} - {(200, 201)}
             assert not wrong, f"accounts on other nodes are told {wrong}"
+        deaf = sum(not person.hears() for person in others)
+        assert not deaf, f"the streams of {deaf} of {len(others)} accounts on other nodes hear of nothing"
+        look_elsewhere(others, logins, shares)
         refused = {(person.read(), person.write()) for person in gone}
         assert refused == {(503, 503)}, f"accounts on the node that is gone are told {refused}"
     finally:
@@ -93,6 +159,10 @@ def main() -> None:
     started = time.monotonic()
     wait_until(60, lambda: status(asking) == "ready", "the service to be ready again")
     wait_until(60, lambda: all(p.read() == 200 and p.write() == 201 for p in people), "everybody to be served again")
+    # Those who had no node hear of what they have just written.
+    deaf = sum(not person.hears() for person in gone)
+    assert not deaf, f"the streams of {deaf} of {len(gone)} accounts that have their node again hear of nothing"
+    assert all(person.log_in() == 201 and person.open_share() == 200 for person in people)
     print(f"{len(gone)} of {PEOPLE} accounts were without their node; healed {time.monotonic() - started:.1f} s after it was back")
 
 

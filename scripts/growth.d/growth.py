@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from traffic.wire import Connection, Target, request
 FOLDER = Path(__file__).parent
 LIMIT = 10.0
 LEAST_PURGED = 3_000
+BAR = re.compile(r"\[[#.]+\] \d+ of \d+")
 
 COMMANDS = [
     ["stats"],
@@ -75,12 +77,33 @@ class Commands:
         pairs = [entry.split("=", 1) for entry in said.decode().split("\0") if "=" in entry]
         self.environment = {name: value for name, value in pairs if not name.startswith("SALTERN_TEST_")}
 
-    def run(self, words: list[str]) -> tuple[float, str]:
+    def run(self, words: list[str]) -> tuple[float, str, bool]:
+        """How long it takes, what it prints, and whether somebody at a terminal sees how far it is."""
         begun = time.monotonic()
-        done = subprocess.run(["saltern", *words], env=self.environment, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"growth: saltern {' '.join(words)}: {done.stderr or done.stdout}")
-        return time.monotonic() - begun, done.stdout
+        terminal, inner = os.openpty()
+        with subprocess.Popen(
+            ["saltern", *words], env=self.environment, stdout=subprocess.PIPE, stderr=inner, text=True
+        ) as process:
+            os.close(inner)
+            shown: list[bytes] = []
+            reader = threading.Thread(target=read_all, args=(terminal, shown))
+            reader.start()
+            said = process.communicate()[0]
+            reader.join()
+        told = b"".join(shown).decode(errors="replace")
+        if process.returncode != 0:
+            raise SystemExit(f"growth: saltern {' '.join(words)}: {told or said}")
+        return time.monotonic() - begun, said, BAR.search(told) is not None
+
+
+def read_all(terminal: int, shown: list[bytes]) -> None:
+    with os.fdopen(terminal, "rb", buffering=0) as file:
+        try:
+            while chunk := file.read(65_536):
+                shown.append(chunk)
+        except OSError:
+            # So the end of a terminal is told on Linux.
+            pass
 
 
 def fill(database: Database, url: str, accounts: int) -> None:
@@ -150,7 +173,7 @@ async def purge(target: Target, commands: Commands) -> dict[str, Any]:
         return result, neighbour.taken()
 
     _, before = await meanwhile(asyncio.sleep(10))
-    (seconds, said), during = await meanwhile(asyncio.to_thread(commands.run, ["purge", "--json"]))
+    (seconds, said, _), during = await meanwhile(asyncio.to_thread(commands.run, ["purge", "--json"]))
     counts = json.loads(said)
     skipped = counts.pop("skippedAccounts")
     rows = sum(counts.values())
@@ -222,10 +245,10 @@ def difference(before: list[int], after: list[int]) -> dict[str, float]:
 def time_commands(commands: Commands, complaints: list[str]) -> dict[str, float]:
     taken = {}
     for words in COMMANDS:
-        seconds, _ = commands.run(words)
+        seconds, _, has_bar = commands.run(words)
         taken[" ".join(words)] = seconds
-        say(f"{seconds:7.2f} s  saltern {' '.join(words)}")
-        if seconds > LIMIT:
+        say(f"{seconds:7.2f} s  saltern {' '.join(words)}{'  (shows its progress)' if has_bar else ''}")
+        if seconds > LIMIT and not has_bar:
             complaints.append(f"saltern {' '.join(words)} took {seconds:.0f} s")
     return taken
 

@@ -1,5 +1,8 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # A cluster of PostgreSQL with Citus for tests: a coordinator and two workers.
+
+# shellcheck source=scripts/lib/handbook.sh
+source "$repository/scripts/lib/handbook.sh"
 
 cluster_directory=
 cluster_port=
@@ -41,12 +44,16 @@ cluster_start() {
         "$cluster_tools/cluster" stop "$cluster_directory/$attempt" || true
         ((attempt < 3)) || die "the cluster did not start"
     done
-    cluster_psql <<'SQL'
-CREATE ROLE saltern_server NOLOGIN;
-CREATE ROLE saltern_owner LOGIN;
-CREATE ROLE saltern_app LOGIN IN ROLE saltern_server;
-ALTER DATABASE saltern OWNER TO saltern_owner;
-SQL
+    cluster_set_up | cluster_psql
+}
+
+# The handbook's words for a cluster, of these nodes, with the roles of "From source" where it says so.
+cluster_set_up() {
+    handbook_block 'From source sql 1' | grep '^CREATE ROLE' >"$cluster_directory.roles"
+    handbook_block 'On a cluster sql 1' | sed "s/'10\.0\.0\.\([123]\)', 5432/'127.0.0.1', $((cluster_port - 1)) + \1/
+        /^-- Here the three roles/r $cluster_directory.roles"
+    # For this session alone: on a busy machine a node may need longer to let another one in.
+    echo "SET citus.node_connection_timeout = '3s';"
 }
 
 # cluster_start_words NUMBER: what starts a node that was killed, for a shell to split.

@@ -5,7 +5,7 @@ build_packages=(libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite
 run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
 browser_packages=(chromium fonts-liberation)
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" postgresql-contrib shellcheck docker-compose python3
-    python3-venv jq faketime nodejs iproute2 iptables prometheus pgbouncer)
+    python3-venv jq faketime nodejs iproute2 iptables prometheus pgbouncer nginx-light haproxy systemd)
 bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 jq)
 suite_packages=("${run_packages[@]}" python3 faketime iproute2 iptables)
 package_packages=("${build_packages[@]}" dpkg-dev lintian man-db binutils systemd python3)

@@ -4,6 +4,8 @@
 steps_passed=0
 step_logs=
 step_pid=
+early_pid=
+early_started=0
 
 # begin_steps FOLDER: where the logs go.
 begin_steps() {
@@ -15,7 +17,7 @@ begin_steps() {
 # step NAME COMMAND…: runs it, or ends the script with the tail of its log. A function runs in a subshell of its own, so
 # that it stops at its first failure; and everything it starts is one process group, so that end_step can end it all.
 step() {
-    local name=$1 started=$SECONDS status=0 log
+    local name=$1 started=$SECONDS log
     shift
     log=$step_logs/$((steps_passed + 1))-${name//[^A-Za-z0-9]/-}.log
     printf '%-44s' "$name"
@@ -23,6 +25,31 @@ step() {
     "$@" </dev/null >"$log" 2>&1 &
     step_pid=$!
     set +m
+    await_step "$name" "$started" "$log"
+}
+
+# begin_early COMMAND…: begins what step_early waits for. It has only what the steps in between leave of the processors.
+begin_early() {
+    early_started=$SECONDS
+    set -m
+    (renice --priority 19 --pid "$BASHPID" >/dev/null && "$@") </dev/null >"$step_logs/early.log" 2>&1 &
+    early_pid=$!
+    set +m
+}
+
+# step_early NAME: the step that was begun early.
+step_early() {
+    local log=$step_logs/$((steps_passed + 1))-${1//[^A-Za-z0-9]/-}.log
+    printf '%-44s' "$1"
+    mv -- "$step_logs/early.log" "$log"
+    step_pid=$early_pid
+    early_pid=
+    await_step "$1" "$early_started" "$log"
+}
+
+# await_step NAME STARTED LOG: the end of the step that is under way.
+await_step() {
+    local name=$1 started=$2 log=$3 status=0
     wait "$step_pid" || status=$?
     step_pid=
     if ((status != 0)); then
@@ -40,9 +67,12 @@ step() {
     grep -E '(Test run with|^[0-9]+ (passed|scenarios)|tests? passed)' "$log" | tail -n 3 | sed 's/^/    /' || true
 }
 
-# Ends the step that is under way, if any: for the trap of the script.
+# Ends the steps that are under way, if any: for the trap of the script.
 end_step() {
-    [[ -z $step_pid ]] || kill -s TERM -- "-$step_pid" 2>/dev/null || true
+    local pid
+    for pid in $step_pid $early_pid; do
+        kill -s TERM -- "-$pid" 2>/dev/null || true
+    done
 }
 
 end_steps() { printf '\n%d steps passed, 0 failed\n' "$steps_passed"; }

@@ -72,10 +72,23 @@ start_server
     fail "to register: $(</tmp/reply)"
 log_in
 saltern-admin doctor >/tmp/doctor || fail "nothing to mend: $(</tmp/doctor)"
-stop_server
 
-say "it is upgraded: settings, keys and accounts stay"
-dpkg --install /packages/saltern.deb </dev/null >/tmp/dpkg.log 2>&1 || fail "it to be upgraded: $(</tmp/dpkg.log)"
+say "it is upgraded: the server goes on until somebody restarts it; settings, keys and accounts stay"
+# As if systemd ran here: what is asked of it is noted.
+mkdir --parents /run/systemd/system /tmp/noted
+for name in systemctl deb-systemd-invoke; do
+    # shellcheck disable=SC2016  # for the stand-in
+    printf '#!/bin/sh\necho "$0 $*" >>/tmp/noted/calls\n' >"/tmp/noted/$name"
+    chmod 0755 "/tmp/noted/$name"
+done
+PATH=/tmp/noted:$PATH dpkg --install /packages/saltern.deb </dev/null >/tmp/dpkg.log 2>&1 ||
+    fail "it to be upgraded: $(</tmp/dpkg.log)"
+rmdir /run/systemd/system
+! grep --quiet 'restart\|stop' /tmp/noted/calls || fail "nothing to be restarted before the schema is: $(</tmp/noted/calls)"
+grep --quiet 'saltern-admin migrate up' /tmp/dpkg.log || fail "it to say what to type: $(</tmp/dpkg.log)"
+kill -0 "$server" || fail "the server to go on"
+log_in
+stop_server
 grep --quiet '^SALTERN_SALT_PREFIX=example.notes:' /etc/saltern/saltern.conf || fail "the settings to stay"
 saltern-admin migrate up >/dev/null
 start_server

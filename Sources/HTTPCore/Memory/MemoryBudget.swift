@@ -9,6 +9,7 @@ internal import Synchronization
 /// - Beyond its part it may have one body at a time that is the only one it has, for otherwise the largest items could
 ///   not be stored at all. Such bodies have memory of their own: it is lent to them, and what the others have is whole.
 ///   Who comes when it is lent out may wait for it, and whoever has it gives it back in time (``MemoryCharge/borrow``).
+/// - What has not arrived can be held until others need it (``MemoryCharge/hold``).
 public final class MemoryBudget: Sendable {
     /// Who is charged.
     public enum Party: Hashable, Sendable {
@@ -22,6 +23,7 @@ public final class MemoryBudget: Sendable {
         var used = 0
         /// By bodies beyond their party's part.
         var lent: LentMemory
+        var recallable: RecallableMemory
         var parties: [Party: Int] = [:]
     }
 
@@ -33,11 +35,13 @@ public final class MemoryBudget: Sendable {
     public let loan: Int
     private let state: Mutex<State>
 
-    public init(total: Int, loan: Int) {
+    /// - Parameter moment: How long who holds something (``MemoryCharge/hold``) loses nothing.
+    public init(total: Int, loan: Int, moment: Duration = .seconds(1)) {
         self.total = total
         self.loan = loan
         part = total / 8
-        state = Mutex(State(lent: LentMemory(total: loan)))
+        state = Mutex(
+            State(lent: LentMemory(total: loan), recallable: RecallableMemory(total: total, moment: moment)))
     }
 
     /// Bytes that are charged now.
@@ -53,31 +57,47 @@ public final class MemoryBudget: Sendable {
     public func open(for party: Party) -> MemoryCharge { MemoryCharge(self, party) }
 
     /// Exchanges a charge for another one; a smaller one of the same party is always granted.
-    /// - Parameter borrower: Who waits when what would have to be lent is not there; nil for nobody.
+    /// - Parameters:
+    ///   - borrower: Who waits when what would have to be lent is not there; nil for nobody.
+    ///   - holder: When, and who is told when others need it; nil when it is not held but kept.
     fileprivate func exchange(
         _ old: Int, of payer: Party, for new: Int, of party: Party, by charge: MemoryCharge,
-        borrower: LentMemory.Borrower? = nil
+        borrower: LentMemory.Borrower? = nil, holder: (now: ContinuousClock.Instant, wake: @Sendable () -> Void)? = nil
     ) -> Borrowing {
+        let id = ObjectIdentifier(charge)
+        var recalls: [@Sendable () -> Void] = []
         let (answer, wakes) = state.withLock { state -> (Borrowing, [LentMemory.Borrower]) in
             let rest = (state.parties[party] ?? 0) - (payer == party ? old : 0)
             let (oldLoan, newLoan) = (old > part ? old : 0, new > part ? new : 0)
             let used = state.used + (new - newLoan) - (old - oldLoan)
             var wakes: [LentMemory.Borrower] = []
             if new > old || payer != party {
-                guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else { return (.refused, []) }
+                guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else {
+                    if let holder, rest + new <= part {
+                        recalls = state.recallable.recall(used: used, at: holder.now)
+                    }
+                    return (.refused, [])
+                }
                 if newLoan > oldLoan {
                     let (answer, others) = state.lent.lend(newLoan - oldLoan, to: borrower)
                     guard answer == .granted else { return (answer, others) }
                     wakes = others
                 }
             }
-            if newLoan < oldLoan { wakes = state.lent.giveBack(oldLoan - newLoan, by: ObjectIdentifier(charge)) }
+            if newLoan < oldLoan { wakes = state.lent.giveBack(oldLoan - newLoan, by: id) }
             if payer != party { state.parties[payer] = Self.remaining((state.parties[payer] ?? 0) - old) }
             state.parties[party] = Self.remaining(rest + new)
             state.used = used
+            if let holder {
+                state.recallable.hold(new, by: id, at: holder.now, wake: holder.wake)
+                recalls = state.recallable.recall(used: used, at: holder.now)
+            } else {
+                state.recallable.resize(to: new, by: id)
+            }
             return (.granted, wakes)
         }
         for borrower in wakes { borrower.wake() }
+        for recall in recalls { recall() }
         return answer
     }
 
@@ -86,6 +106,10 @@ public final class MemoryBudget: Sendable {
         let (hasWaited, next) = state.withLock { ($0.lent.remove(id), $0.lent.next) }
         if hasWaited != nil { next?.wake() }
     }
+
+    fileprivate func keep(_ id: ObjectIdentifier) { state.withLock { $0.recallable.keep(id) } }
+
+    fileprivate func isRecalled(_ id: ObjectIdentifier) -> Bool { state.withLock { $0.recallable.isRecalled(id) } }
 
     fileprivate func isSlow(_ network: UInt64) -> Bool { state.withLock { $0.lent.isSlow(network) } }
 
@@ -135,6 +159,23 @@ public final class MemoryCharge: Sendable {
         }
     }
 
+    /// Makes the charge so many bytes, within its party's part, which it loses when others need them.
+    /// - Parameters:
+    ///   - now: What time it is.
+    ///   - wake: Called from any thread when the charge is recalled: it is to be made nothing.
+    /// - Returns: Whether there is room; if not, nothing has changed.
+    public func hold(_ count: Int, at now: ContinuousClock.Instant, wake: @escaping @Sendable () -> Void) -> Bool {
+        state.withLock { state in
+            let answer = budget.exchange(
+                state.count, of: state.party, for: count, of: state.party, by: self, holder: (now, wake))
+            if answer == .granted { state.count = count }
+            return answer == .granted
+        }
+    }
+
+    /// Whether others need what it holds.
+    public var isRecalled: Bool { budget.isRecalled(ObjectIdentifier(self)) }
+
     /// Makes the charge so many bytes, more than its party's part, or waits for them in a queue until the charge goes.
     /// - Parameters:
     ///   - network: From where the body comes.
@@ -161,8 +202,9 @@ public final class MemoryCharge: Sendable {
         if let network = state.withLock({ $0.network }) { budget.noteRecall(from: network) }
     }
 
-    /// The body has arrived whole.
+    /// The body has arrived whole: what it holds it keeps.
     public func noteArrival() {
+        budget.keep(ObjectIdentifier(self))
         if let network = state.withLock({ $0.network }) { budget.noteArrival(from: network) }
     }
 

@@ -44,18 +44,27 @@ public struct WipedBytes: @unchecked Sendable {
 
         var memory: UnsafeMutablePointer<UInt8> { withUnsafeMutablePointerToElements { $0 } }
 
-        deinit { explicit_bzero(memory, header.count) }
+        /// The header in place: through `header` each byte that is added would be checked for exclusive access at run time.
+        var extent: UnsafeMutablePointer<Extent> { withUnsafeMutablePointerToHeader { $0 } }
+
+        /// How many bytes are used.
+        var count: Int {
+            get { extent.pointee.count }
+            set { extent.pointee.count = newValue }
+        }
+
+        deinit { explicit_bzero(memory, count) }
     }
 
     /// How many bytes fit without moving.
-    public var capacity: Int { storage.header.capacity }
+    public var capacity: Int { storage.extent.pointee.capacity }
 
     /// Calls `body` with the bytes, without a copy.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { extendLifetime(storage) }
-        return try body(UnsafeRawBufferPointer(start: storage.memory, count: storage.header.count))
+        return try body(UnsafeRawBufferPointer(start: storage.memory, count: storage.count))
     }
 
     /// Calls `body` with the bytes, which it may change.
@@ -64,24 +73,24 @@ public struct WipedBytes: @unchecked Sendable {
     ) throws(Failure) -> Result {
         prepareToChange(capacity: count)
         defer { extendLifetime(storage) }
-        return try body(UnsafeMutableRawBufferPointer(start: storage.memory, count: storage.header.count))
+        return try body(UnsafeMutableRawBufferPointer(start: storage.memory, count: storage.count))
     }
 
     /// Adds a byte.
     @inline(__always)
     public mutating func append(_ byte: UInt8) {
         makeRoom(for: 1)
-        storage.memory[storage.header.count] = byte
-        storage.header.count += 1
+        storage.memory[storage.count] = byte
+        storage.count += 1
     }
 
     /// Adds bytes.
     public mutating func append(_ bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, !bytes.isEmpty else { return }
         makeRoom(for: bytes.count)
-        UnsafeMutableRawPointer(storage.memory + storage.header.count).copyMemory(
+        UnsafeMutableRawPointer(storage.memory + storage.count).copyMemory(
             from: source, byteCount: bytes.count)
-        storage.header.count += bytes.count
+        storage.count += bytes.count
     }
 
     /// Adds bytes.
@@ -94,11 +103,11 @@ public struct WipedBytes: @unchecked Sendable {
     /// Adds at most `capacity` bytes that `fill` puts in place; it returns how many these are.
     public mutating func append(capacity: Int, filledBy fill: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
         makeRoom(for: capacity)
-        let free = UnsafeMutableBufferPointer(start: storage.memory + storage.header.count, count: capacity)
+        let free = UnsafeMutableBufferPointer(start: storage.memory + storage.count, count: capacity)
         free.initialize(repeating: 0)
         let count = fill(free)
         precondition((0...capacity).contains(count), "no more is filled in than there is room for")
-        storage.header.count += count
+        storage.count += count
     }
 
     /// Makes room for so many bytes in all.
@@ -107,8 +116,8 @@ public struct WipedBytes: @unchecked Sendable {
     /// Forgets the bytes and zeroes their memory.
     public mutating func removeAll(keepingCapacity keepsCapacity: Bool = false) {
         guard keepsCapacity, isKnownUniquelyReferenced(&storage) else { return storage = .empty }
-        explicit_bzero(storage.memory, storage.header.count)
-        storage.header.count = 0
+        explicit_bzero(storage.memory, storage.count)
+        storage.count = 0
     }
 
     /// Forgets the first bytes; the others move to the front.
@@ -118,13 +127,13 @@ public struct WipedBytes: @unchecked Sendable {
             bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[dropped...]))
             UnsafeMutableRawBufferPointer(rebasing: bytes[(bytes.count - dropped)...]).wipe()
         }
-        storage.header.count -= dropped
+        storage.count -= dropped
     }
 
     @inline(__always)
     private mutating func makeRoom(for more: Int) {
-        let needed = storage.header.count + more
-        if needed <= storage.header.capacity, isKnownUniquelyReferenced(&storage) { return }
+        let needed = storage.count + more
+        if needed <= storage.extent.pointee.capacity, isKnownUniquelyReferenced(&storage) { return }
         prepareToChange(capacity: needed <= capacity ? needed : Swift.max(needed, capacity * 2))
     }
 
@@ -132,16 +141,16 @@ public struct WipedBytes: @unchecked Sendable {
     private mutating func prepareToChange(capacity: Int) {
         if capacity <= self.capacity, isKnownUniquelyReferenced(&storage) { return }
         let old = storage
-        let grown = Storage.make(capacity: Swift.max(capacity, old.header.count))
-        grown.memory.initialize(from: old.memory, count: old.header.count)
-        grown.header.count = old.header.count
+        let grown = Storage.make(capacity: Swift.max(capacity, old.count))
+        grown.memory.initialize(from: old.memory, count: old.count)
+        grown.count = old.count
         storage = grown
     }
 }
 
 extension WipedBytes: RandomAccessCollection {
     public var startIndex: Int { 0 }
-    public var endIndex: Int { storage.header.count }
+    public var endIndex: Int { storage.count }
 
     public subscript(position: Int) -> UInt8 {
         precondition(position >= 0 && position < endIndex, "the byte is one of these")
@@ -152,7 +161,7 @@ extension WipedBytes: RandomAccessCollection {
         _ body: (UnsafeBufferPointer<UInt8>) throws -> Result
     ) rethrows -> Result? {
         defer { extendLifetime(storage) }
-        return try body(UnsafeBufferPointer(start: storage.memory, count: storage.header.count))
+        return try body(UnsafeBufferPointer(start: storage.memory, count: storage.count))
     }
 }
 

@@ -34,6 +34,22 @@ final class ConnectionQuota: Sendable {
     /// Connections that are open now.
     var total: Int { counts.withLock { $0.total } }
 
+    /// Of whose connections one has to go before another one from there can be served.
+    enum Shortage {
+        case none
+        case ofAddress
+        case ofAll
+    }
+
+    /// What a new connection would lack.
+    func shortage(for client: ClientAddress) -> Shortage {
+        let isProxy = proxies.contains(client.ip)
+        return counts.withLock { counts in
+            if !isProxy, counts.byAddress[client.ip.network, default: 0] >= maximumPerAddress { return .ofAddress }
+            return counts.total >= maximum ? .ofAll : .none
+        }
+    }
+
     /// Counts a new connection, unless it is dropped.
     func open(from client: ClientAddress) -> Decision {
         let isProxy = proxies.contains(client.ip)

@@ -58,6 +58,8 @@ struct ConnectionStateMachine {
         case none
         /// Look for the next request.
         case readOn
+        /// Wait for the first request for as long as the connection is new.
+        case awaitFirst
         /// Say that nothing more will be sent, and wait for the client to close.
         case linger
         /// Close and say so first, as far as the client can be told.
@@ -116,6 +118,14 @@ struct ConnectionStateMachine {
         guard number == self.number, case .admitting(var exchange) = state else { return false }
         exchange.isIdentified = isIdentified
         state = .readingBody(exchange)
+        return true
+    }
+
+    /// The rest of the body may not be read before it is known who sends it.
+    /// - Returns: Whether it is being read.
+    mutating func asksWhoSends() -> Bool {
+        guard case .readingBody(let exchange) = state else { return false }
+        state = .admitting(exchange)
         return true
     }
 
@@ -180,19 +190,21 @@ struct ConnectionStateMachine {
 
     // MARK: The end
 
-    /// The server goes away: what is under way is finished, nothing is begun.
-    mutating func drain() -> Action {
+    /// The server goes away: what is under way is finished, and nothing is begun but the first request of a connection
+    /// that is new: its client could not know, and has nothing to tell a closed connection from a failed request.
+    /// - Parameter isNew: Whether the connection was accepted so recently that its first request may be on its way.
+    mutating func drain(isNew: Bool) -> Action {
         isDraining = true
         switch state {
-        case .idle: return .farewell
-        case .handshaking: return .close
+        case .idle: return isNew && number == 0 ? .awaitFirst : .farewell
+        case .handshaking: return isNew ? .awaitFirst : .close
         case .streaming(isOpenEnded: true, _): return .endStream
         case .readingHead, .admitting, .readingBody, .responding, .streaming, .writing, .lingering, .closed:
             return .none
         }
     }
 
-    /// The server has waited long enough for requests of nobody it knows.
+    /// The server has waited long enough for first requests, and for those of nobody it knows.
     mutating func drainGracePassed() -> Action {
         switch state {
         case .idle: .farewell
@@ -239,6 +251,14 @@ struct ConnectionStateMachine {
         switch state {
         case .idle, .readingHead, .admitting, .readingBody, .responding, .streaming, .writing(closes: false): true
         case .handshaking, .writing(closes: true), .lingering, .closed: false
+        }
+    }
+
+    /// Whether a request is under way, as far as the server knows.
+    var hasRequest: Bool {
+        switch state {
+        case .handshaking, .idle, .readingHead, .lingering, .closed: false
+        case .admitting, .readingBody, .responding, .streaming, .writing: true
         }
     }
 

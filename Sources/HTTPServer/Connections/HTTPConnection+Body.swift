@@ -2,14 +2,6 @@ internal import EventLoop
 internal import HTTPCore
 
 extension HTTPConnection {
-    /// Whether a body is small enough to be read from somebody of whom only the address is known, and the address has
-    /// room for it.
-    func mayReadUnidentified(_ request: IncomingRequest) -> Bool {
-        guard request.longest <= listener.configuration.unidentifiedBodyLimit else { return false }
-        var trial = request
-        return trial.reserve(request.longest, in: listener.configuration.budgets) == .granted
-    }
-
     /// Waits for the body of an admitted request.
     func awaitBody(_ request: IncomingRequest) {
         guard machine.admitted(machine.number, isIdentified: request.party != nil) else { return }
@@ -67,10 +59,11 @@ extension HTTPConnection {
     /// Adds bytes to a body, unless its sender holds as much as it may, or has to wait. Returns whether the request goes
     /// on now.
     private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
-        let needed = request.body.capacity(adding: bytes.count, atMost: request.longest)
+        let needed = request.body.capacity(
+            adding: bytes.count, atMost: request.longest, isIdentified: request.party != nil)
         let connection = LoopBound(self, loop: listener.loop)
         let wake: @Sendable () -> Void = { connection.loop.schedule { connection.value.memoryIsAskedFor() } }
-        switch request.reserve(needed, in: listener.configuration.budgets, wake: wake) {
+        switch request.reserve(needed, in: listener.configuration.budgets, at: listener.loop.now, wake: wake) {
         case .granted:
             if request.lentSince == nil, request.charge?.isLent == true {
                 request.lentSince = listener.loop.now
@@ -85,13 +78,40 @@ extension HTTPConnection {
             setDeadline(after: listener.configuration.loanPatience)
             return false
         case .refused:
-            refuse(listener.overload)
+            request.heldBack = WipedBytes(copying: bytes)
+            incoming = request
+            identifyLate()
             return false
         }
     }
 
+    /// Has a body that has come in part counted for its sender, or refuses it when nobody can tell who that is.
+    private func identifyLate() {
+        guard let identify = incoming?.plan.identify, incoming?.party == nil, machine.asksWhoSends() else {
+            return refuse(listener.overload)
+        }
+        pauseReading()
+        self.identify(identify)
+    }
+
+    /// Goes on with a body whose sender has become known.
+    func continueBody() {
+        guard var request = incoming.take() else { return }
+        // What has come of it is counted anew, for its sender.
+        request.charge = nil
+        let heldBack = request.heldBack.take() ?? WipedBytes()
+        guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else { return }
+        incoming = request
+        beginBodyWindow(at: request.body.bytes.count)
+    }
+
     /// There may be memory for a body that waits; or somebody waits for what this one has.
     private func memoryIsAskedFor() {
+        guard machine.isReadingBody else { return }
+        if incoming?.charge?.isRecalled ?? false {
+            incoming?.heldBack = WipedBytes()
+            return identifyLate()
+        }
         guard isBodyWaiting else { return comeToBodyEnd() }
         guard var request = incoming.take(), let heldBack = request.heldBack.take() else { return }
         let patience = deadline

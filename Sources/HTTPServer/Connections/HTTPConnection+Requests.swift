@@ -13,33 +13,44 @@ extension HTTPConnection {
             parser.bodyLimit = plan.bodyLimit
             let request = IncomingRequest(head: head, plan: plan, network: (plan.client ?? client).ip.network)
             guard listener.places.hasRoom(for: request.network) else { return refuseForNow(head) }
-            guard let identify = plan.identify, !mayReadUnidentified(request) else { return awaitBody(request) }
-            self.identify(request, identify)
+            guard let identify = plan.identify, request.longest > listener.configuration.unidentifiedBodyLimit else {
+                return awaitBody(request)
+            }
+            incoming = request
+            self.identify(identify)
         }
     }
 
-    /// Finds out who sends a request before its body is read.
-    private func identify(_ request: IncomingRequest, _ identify: @escaping @Sendable () async -> Identification) {
-        guard takePlace(for: request.network) else { return refuseForNow(request.head) }
+    /// Finds out who sends the request that comes in, before its body is read, or when there is no room for what has come
+    /// of it as that of somebody of whom only the address is known.
+    func identify(_ identify: @escaping @Sendable () async -> Identification) {
+        guard let request = incoming else { return }
+        guard takePlace(for: request.network) else {
+            incoming = nil
+            return refuseForNow(request.head)
+        }
         setDeadline(after: request.plan.handlerDeadline)
         let number = machine.number
         let connection = LoopBound(self, loop: listener.loop)
         task = Task(executorPreference: listener.loop) {
-            let identification = await identify()
-            connection.value.identified(number, request, identification)
+            connection.value.identified(number, await identify())
         }
     }
 
-    private func identified(_ number: Int, _ request: IncomingRequest, _ identification: Identification) {
-        guard number == machine.number else { return }
+    private func identified(_ number: Int, _ identification: Identification) {
+        guard number == machine.number, var request = incoming.take() else { return }
         task = nil
         releasePlace()
         switch identification {
         case .refuse(let response): handOver(response, to: request.head, number, network: request.network)
         case .party(let party):
-            var request = request
             request.party = party
-            awaitBody(request)
+            if request.heldBack == nil {
+                awaitBody(request)
+            } else if machine.admitted(number, isIdentified: true) {
+                incoming = request
+                continueBody()
+            }
             resumeReading()
         }
         processInput()
@@ -48,7 +59,7 @@ extension HTTPConnection {
     /// Answers a complete request.
     func run(_ request: IncomingRequest) {
         machine.bodyRead()
-        if request.lentSince != nil { request.charge?.noteArrival() }
+        if request.lentSince != nil || request.party == nil { request.charge?.noteArrival() }
         guard takePlace(for: request.network) else { return refuseForNow(request.head) }
         setDeadline(after: request.plan.handlerDeadline)
         let number = machine.number

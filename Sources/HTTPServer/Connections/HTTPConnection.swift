@@ -38,6 +38,8 @@ final class HTTPConnection {
     var writtenInTurn = 0
     var bodyMeter = ProgressMeter()
 
+    let acceptTime: ContinuousClock.Instant
+
     var watch: DescriptorWatch?
     var isReadingPaused = false
     /// Whether the loop has been asked for the end of this turn.
@@ -50,6 +52,7 @@ final class HTTPConnection {
         self.transport = transport
         self.client = client
         self.listener = listener
+        acceptTime = listener.loop.now
         machine = ConnectionStateMachine(isOverLimit: isOverLimit)
     }
 
@@ -67,8 +70,11 @@ final class HTTPConnection {
         if !transport.needsHandshake { handshakeFinished() }
     }
 
-    /// Closes after the current reply, at once when there is none.
-    func drain() { perform(machine.drain()) }
+    /// Closes after the current reply; when there is none at once, or a little later if none has been asked for yet.
+    func drain() { perform(machine.drain(isNew: listener.loop.now < endOfNewness)) }
+
+    /// Until when a client may be about to send its first request.
+    private var endOfNewness: ContinuousClock.Instant { acceptTime + listener.configuration.handshakeDeadline }
 
     /// Lets go of what nobody known has finished since ``drain()``.
     func drainGracePassed() { perform(machine.drainGracePassed()) }
@@ -96,6 +102,7 @@ final class HTTPConnection {
         switch action {
         case .none: break
         case .readOn: setDeadline(after: listener.configuration.idleDeadline)
+        case .awaitFirst: setDeadline(at: endOfNewness)
         case .linger: linger()
         case .farewell:
             transport.sayGoodbye()
@@ -145,7 +152,8 @@ final class HTTPConnection {
 
     private func handshakeFinished() {
         machine.handshakeFinished()
-        setDeadline(after: listener.configuration.idleDeadline)
+        // While the server goes away the time that it gives a new connection goes on.
+        if !machine.isDraining { setDeadline(after: listener.configuration.idleDeadline) }
     }
 
     // MARK: Deadlines

@@ -48,9 +48,34 @@ final class HTTPListener {
 
     deinit { readBuffer.deallocate() }
 
-    func start(_ socket: consuming ListeningSocket) {
-        let acceptor = Acceptor(socket, loop: loop) { [unowned self] in acceptWaiting($0) }
-        acceptors.append(acceptor)
+    /// Takes a socket, from which nothing is accepted before ``startAccepting()``. Returns its port.
+    func take(_ socket: consuming ListeningSocket) -> UInt16 {
+        let port = socket.port
+        acceptors.append(Acceptor(socket, loop: loop) { [unowned self] in acceptWaiting($0) })
+        return port
+    }
+
+    /// Takes sockets that listen at `address` already, and the ownership of them. Returns their port.
+    func take(_ descriptors: [CInt], at address: SocketAddress) throws -> UInt16 {
+        var port = address.port
+        // Every one is owned before another one can fail.
+        var failure: ListenError?
+        for descriptor in descriptors {
+            let owned = try OwnedDescriptor(takingOwnershipOf: descriptor)
+            do throws(ListenError) {
+                port = take(try ListeningSocket(inheriting: owned, at: address))
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return port
+    }
+
+    /// Accepts from the sockets that it has. Harmless when repeated, and when it has been told to stop.
+    func startAccepting() {
+        if acceptors.isEmpty { return }
+        for acceptor in acceptors { acceptor.resume() }
         if retryTimer != nil { return }
         retryTimer = LoopTimer(loop: loop) { [unowned self] in for acceptor in acceptors { acceptor.resume() } }
     }
@@ -122,6 +147,7 @@ final class HTTPListener {
     }
 
     private func open(_ descriptor: consuming OwnedDescriptor, _ client: ClientAddress) {
+        if configuration.replacesOldestIdle { makeRoom(for: client) }
         let decision = quota.open(from: client)
         guard decision != .drop else {
             statistics.droppedConnections.add(1, ordering: .relaxed)
@@ -136,5 +162,17 @@ final class HTTPListener {
             transport: transport, client: client, listener: self, isOverLimit: decision == .refusePolitely)
         connections[ObjectIdentifier(connection)] = connection
         connection.start()
+    }
+
+    /// Closes the oldest connection on which nothing is under way, if one has to go.
+    private func makeRoom(for client: ClientAddress) {
+        let shortage = quota.shortage(for: client)
+        if shortage == .none { return }
+        let candidates = connections.values.filter {
+            !$0.machine.hasRequest && (shortage == .ofAll || $0.client.ip.network == client.ip.network)
+        }
+        guard let oldest = candidates.min(by: { $0.acceptTime < $1.acceptTime }) else { return }
+        statistics.droppedConnections.add(1, ordering: .relaxed)
+        oldest.close()
     }
 }

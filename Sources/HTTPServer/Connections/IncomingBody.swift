@@ -2,8 +2,9 @@ internal import HTTPCore
 
 /// The bytes of a body so far.
 ///
-/// Room is made for four times as much whenever it is full, and never for more than was announced or may come: a body is moved a few
-/// times at most, and who announces much and sends little holds little.
+/// Room is made for four times as much whenever it is full, for twice as much while only the address is known, and never for
+/// more than was announced or may come: a body is moved a few times at most. Who announces much and sends little has little
+/// memory here.
 struct IncomingBody {
     private(set) var bytes = WipedBytes()
 
@@ -20,14 +21,14 @@ struct IncomingBody {
     }
 
     /// How much room there has to be so that `count` more bytes fit, of `longest` that there can be.
-    func capacity(adding count: Int, atMost longest: Int) -> Int {
+    func capacity(adding count: Int, atMost longest: Int, isIdentified: Bool) -> Int {
         let needed = bytes.count + count
         if needed <= bytes.capacity { return bytes.capacity }
-        return max(needed, min(longest, max(bytes.capacity * 4, Self.smallestCapacity)))
+        return max(needed, min(longest, max(bytes.capacity * (isIdentified ? 4 : 2), Self.smallestCapacity)))
     }
 
     /// Adds bytes.
-    /// - Parameter capacity: What ``capacity(adding:atMost:)`` said.
+    /// - Parameter capacity: What ``capacity(adding:atMost:isIdentified:)`` said.
     mutating func append(_ more: UnsafeRawBufferPointer, capacity: Int) {
         if capacity > bytes.capacity { bytes.reserveCapacity(capacity) }
         bytes.append(more)

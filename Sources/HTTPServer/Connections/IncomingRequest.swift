@@ -35,10 +35,11 @@ struct IncomingRequest: Sendable {
     /// Counts the memory that a body of such a capacity takes at its peak.
     ///
     /// What is beyond the sender's part is asked for once and for the longest that the body can become, so nobody has
-    /// some of it and waits for more.
-    /// - Parameter wake: Called from any thread when a body that waits may ask again; nil for one that does not wait.
+    /// some of it and waits for more. What belongs to an address alone is held until others need it.
+    /// - Parameter wake: Called from any thread when a body that waits may ask again, and when others need what this one has.
     mutating func reserve(
-        _ capacity: Int, in budgets: ServerBudgets, wake: (@Sendable () -> Void)? = nil
+        _ capacity: Int, in budgets: ServerBudgets, at now: ContinuousClock.Instant,
+        wake: @escaping @Sendable () -> Void
     ) -> Borrowing {
         guard capacity > (party == nil ? IncomingBody.freeUnidentifiedBytes : IncomingBody.freeBytes) else {
             return .granted
@@ -48,7 +49,8 @@ struct IncomingRequest: Sendable {
         self.charge = charge
         let peak = plan.memory.peak(of: capacity)
         if peak <= charge.count { return .granted }
-        guard peak > budget.part, let wake else { return charge.resize(to: peak) ? .granted : .refused }
+        if party == nil { return charge.hold(peak, at: now, wake: wake) ? .granted : .refused }
+        guard peak > budget.part else { return charge.resize(to: peak) ? .granted : .refused }
         return charge.borrow(plan.memory.peak(of: longest), from: network, wake: wake)
     }
 }

@@ -5,6 +5,7 @@ final class Acceptor {
     let socket: ListeningSocket
     private let watch: DescriptorWatch
 
+    /// Makes one that does not accept before ``resume()``.
     /// - Parameter accept: Called when connections wait.
     init(_ socket: consuming ListeningSocket, loop: EventLoop, accept: @escaping (Acceptor) -> Void) {
         final class Place {
@@ -16,7 +17,6 @@ final class Acceptor {
         }
         self.socket = socket
         place.acceptor = self
-        watch.setReading(true)
     }
 
     func pause() { watch.setReading(false) }

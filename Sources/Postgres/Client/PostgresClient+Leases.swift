@@ -48,6 +48,7 @@ extension PostgresClient {
     /// A connection for the caller alone, and what it holds besides, until both are released or given back.
     func lease(key: RequestKey?, _ use: LeaseUse) async throws(PostgresError) -> (PostgresLease, HeldKeys) {
         loop.preconditionInLoop()
+        followEpoch()
         let deadline = loop.now + configuration.acquireTimeout
         let held = try await hold(key, use, until: deadline)
         let execution = makeExecution()
@@ -109,6 +110,7 @@ extension PostgresClient {
     ) async throws(PostgresError) -> Execution? {
         loop.preconditionInLoop()
         guard connection.isOpen else { throw .connectionLost }
+        if connection.isOutdated { throw unavailable() }
         let execution = makeExecution()
         connection.beginRequest(isReadOnly: false, isTransaction: isTransaction)
         send(execution)

@@ -34,6 +34,9 @@ extension PostgresClient {
         _ kind: RequestKind, key: RequestKey?, send: (PostgresConnection, Execution) -> Void
     ) async throws(PostgresError) -> Execution {
         loop.preconditionInLoop()
+        followEpoch()
+        // Nobody waits for the turn of a key whose request does not end.
+        try checkCommits(kind)
         let deadline = loop.now + configuration.acquireTimeout
         var route = KeyTable<KeyWaiter>.Route.shared
         let joinsGroup = kind.bytesInGroup != nil && key != nil
@@ -68,7 +71,7 @@ extension PostgresClient {
             }
             execution.key = key
         }
-        return try await performLeased(execution, until: deadline, send)
+        return try await performLeased(execution, kind, until: deadline, send)
     }
 
     private func letGo(_ execution: Execution) {
@@ -113,13 +116,15 @@ extension PostgresClient {
         while true {
             guard let waiter = pool.waitForShared(execution, lane, until: deadline) else { throw unavailable() }
             if let connection = try await granted(waiter, to: execution) { return connection }
+            // It has ended since it was granted, and the others may all be idle: then nobody's end would wake this one.
+            if let id = pool.acquireShared(lane), let ready = self.connection(id) { return ready }
         }
     }
 
     /// Sends the request as a transaction of its own on a connection of its own, all in one flush. The request's key
     /// goes with it.
     private func performLeased(
-        _ execution: Execution, until deadline: ContinuousClock.Instant,
+        _ execution: Execution, _ kind: RequestKind, until deadline: ContinuousClock.Instant,
         _ send: (PostgresConnection, Execution) -> Void
     ) async throws(PostgresError) -> Execution {
         let key = execution.key
@@ -127,19 +132,30 @@ extension PostgresClient {
         let held = HeldKeys(key: key)
         let connection: PostgresConnection
         do throws(PostgresError) {
+            try checkCommits(kind)
             connection = try await lease(.short, for: execution, until: deadline)
         } catch {
             letGo(held)
             recycle(execution)
             throw error
         }
+        do throws(PostgresError) { try checkCommits(kind) } catch {
+            release(connection, reusable: true)
+            letGo(held)
+            recycle(execution)
+            throw error
+        }
         for _ in 0..<Self.attemptLimit {
             connection.beginRequest(isReadOnly: false)
-            execution.commits = true
+            execution.commits = !kind.isReadOnly
             execution.firstResult = TransactionIsolation.readCommitted.begin(
                 on: connection, for: execution, configuration)
             send(connection, execution)
-            connection.send(Commit(), for: execution)
+            if kind.isReadOnly {
+                connection.send(Commit(), for: execution)
+            } else {
+                connection.sendCommit(of: execution)
+            }
             switch await outcome(of: execution) {
             case .succeeded:
                 release(connection, reusable: true)
@@ -157,6 +173,11 @@ extension PostgresClient {
         giveBack(connection, held)
         recycle(execution)
         throw .unavailable(retryAfter: .seconds(1))
+    }
+
+    /// - Throws: ``PostgresError/unavailable(retryAfter:)`` for what writes while no commit ends.
+    private func checkCommits(_ kind: RequestKind) throws(PostgresError) {
+        if !kind.isReadOnly && pool.commitsAreClosed { throw unavailable() }
     }
 }
 

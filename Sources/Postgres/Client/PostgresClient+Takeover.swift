@@ -16,23 +16,23 @@ extension PostgresClient {
     /// The server after the one that was looked at last.
     func nextScoutedServer() -> Int {
         defer { scoutedDistance += 1 }
-        return preferredServer + scoutedDistance
+        return epoch.preferredServer + scoutedDistance
     }
 
     /// A server has answered. When it is a primary, and another one than that which is silent, it has taken over.
     func scoutArrived(_ scout: PostgresConnection) {
         let now = loop.now
         if let found = scout.serverEnd, !found.isStandby {
+            epoch.prefer(scout.rotation)
+            scoutedDistance = 1
             let others = connections.compactMap { $0 }.filter {
                 $0.lane != .scout && $0.isElsewhere(than: found)
             }
             if others.contains(where: { $0.isSilent(now) }) {
-                preferredServer = scout.rotation
-                scoutedDistance = 1
                 report(.takenOver)
                 for connection in others { connection.supersede(now: now) }
-                perform(pool.hurry())
             }
+            perform(pool.hurry())
         }
         perform(pool.connected(scout.id, now: now))
     }

@@ -13,6 +13,7 @@ public final class PostgresClient: @unchecked Sendable {
     public let loop: EventLoop
     let configuration: PostgresConfiguration
     let keys: RequestKeys
+    let epoch: DatabaseEpoch
 
     var catalog = StatementCatalog()
     var parameters = Parameters()
@@ -27,9 +28,7 @@ public final class PostgresClient: @unchecked Sendable {
     private var timer: LoopTimer?
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
-    /// Which of several servers is tried first.
-    var preferredServer = 0
-    /// How far from that one the next look for a server that has taken over goes.
+    /// How far from the preferred one the next look for a server that has taken over goes.
     var scoutedDistance = 1
     /// Why the last connection could not be opened; `nil` after one was.
     private(set) var failure: ConnectionFailure?
@@ -38,15 +37,22 @@ public final class PostgresClient: @unchecked Sendable {
     static let attemptLimit = 4
 
     /// Makes a client and starts to connect. Statements wait for the first connection.
-    /// - Parameter keys: What the clients of a process share, so that a key is under way on one connection at a time.
-    public init(configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys()) {
+    /// - Parameters:
+    ///   - keys: What the clients of a process share, so that a key is under way on one connection at a time.
+    ///   - epoch: What they share, so that all of them leave a server that one has found to be of no use.
+    public init(
+        configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys(),
+        epoch: DatabaseEpoch = DatabaseEpoch()
+    ) {
         loop.preconditionInLoop()
         self.loop = loop
         self.keys = keys
+        self.epoch = epoch
         self.configuration = configuration
         pool = PoolStateMachine(settings: configuration.poolSettings)
         connections = Array(repeating: nil, count: pool.slots.count)
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
+        epoch.join(self) { [weak self] news in loop.schedule { [weak self] in self?.hear(news) } }
         perform(pool.start())
     }
 
@@ -153,9 +159,9 @@ public final class PostgresClient: @unchecked Sendable {
     // MARK: Told by connections
 
     func connectionOpened(_ connection: PostgresConnection) {
-        if connection.lane == .scout { return scoutArrived(connection) }
-        pool.isDistributed = connection.isDistributed
-        guard let onConnected = configuration.onConnected else { return isIntroduced(connection) }
+        if connection.lane == .scout, connection.serverEnd?.isStandby ?? true { return scoutArrived(connection) }
+        if connection.lane != .scout { pool.isDistributed = connection.isDistributed }
+        guard let onConnected = configuration.onConnected else { return isIntroduced(connection, in: epoch.current) }
         let bound = LoopBound(connection, loop: loop)
         Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }
     }
@@ -170,23 +176,31 @@ public final class PostgresClient: @unchecked Sendable {
         connection.extendTimeouts()
         do {
             try await body(lease)
-            if keepsSessions { _ = try await lease.execute(SetUpSession(configuration: configuration)) }
+            if keepsSessions, connection.lane != .scout {
+                _ = try await lease.execute(SetUpSession(configuration: configuration))
+            }
         } catch {
+            if connection.lane == .scout { return connection.end(.lost) }
             // When the connection itself has ended, that says why.
             if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }
             isOfNoUse(connection.rotation)
             return connection.end(.lost)
         }
-        if connection.isOpen { isIntroduced(connection) }
+        if connection.isOpen { isIntroduced(connection, in: lease.epoch) }
     }
 
-    private func isIntroduced(_ connection: PostgresConnection) {
-        if failure != nil {
-            failure = nil
-            report(.connected)
+    private func isIntroduced(_ connection: PostgresConnection, in number: Int) {
+        if connection.lane == .scout { return scoutArrived(connection) }
+        followEpoch()
+        connection.epoch = number
+        if !connection.isOutdated {
+            if failure != nil {
+                failure = nil
+                report(.connected)
+            }
+            recorder.opened(connection.lane.rawValue)
         }
-        recorder.opened(connection.lane.rawValue)
-        perform(pool.connected(connection.id, now: loop.now))
+        perform(pool.connected(connection.id, of: number, now: loop.now))
     }
 
     func connectionFailed(_ reason: ConnectionFailure) {
@@ -205,6 +219,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     func connectionStalled(_ connection: PostgresConnection) {
         changingCommits { perform(pool.stalled(connection.id, now: loop.now)) }
+        if pool.commitsAreClosed, !connection.isOutdated { epoch.stall(self, epoch: pool.epoch) }
     }
 
     func connectionWasHeard(_ connection: PostgresConnection) {
@@ -219,11 +234,8 @@ public final class PostgresClient: @unchecked Sendable {
 
     func report(_ event: PostgresEvent) { configuration.observer?(event) }
 
-    /// A server that does not answer at all would keep libpq from the next one: another is tried first. Those that were
-    /// opened together and failed together say so once.
-    func isOfNoUse(_ rotation: Int) {
-        if rotation == preferredServer { preferredServer += 1 }
-    }
+    /// A server that does not answer at all would keep libpq from the next one: another is tried first.
+    func isOfNoUse(_ rotation: Int) { epoch.avoid(rotation) }
 
     func connectionIsRetiring(_ connection: PostgresConnection) {
         if let action = pool.retire(connection.id) { perform([action]) }
@@ -258,7 +270,7 @@ public final class PostgresClient: @unchecked Sendable {
     private func connect(_ id: ConnectionID) {
         givenUp[id.slot] = nil
         let lane = pool.slots[id.slot].lane
-        let rotation = lane == .scout ? nextScoutedServer() : preferredServer
+        let rotation = lane == .scout ? nextScoutedServer() : epoch.preferredServer
         let connection = PostgresConnection(id: id, lane: lane, rotation: rotation, client: self)
         connections[id.slot] = connection
         connection.open()
@@ -317,6 +329,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     private func finish() {
         hasFinished = true
+        epoch.leave(self)
         timer?.cancel()
         for continuation in shutdownContinuations { continuation.resume() }
         shutdownContinuations.removeAll()

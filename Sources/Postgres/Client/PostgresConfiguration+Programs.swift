@@ -10,7 +10,10 @@ extension PostgresConfiguration {
 
     /// The connection for PostgreSQL's own programs.
     public var programConnection: ProgramConnection {
-        let shown = options.filter { $0.keyword != "password" }
+        // Without a limit they wait for an address that swallows what is sent to it as long as the kernel does.
+        let shown =
+            options.filter { $0.keyword != "password" && $0.keyword != "connect_timeout" }
+            + [(keyword: "connect_timeout", value: String(connectTimeout.components.seconds))]
         let words = shown.map { option in "\(option.keyword)='\(Self.quoted(option.value))'" }
         return ProgramConnection(string: words.joined(separator: " "), password: value(of: "password"))
     }

@@ -33,7 +33,8 @@ public struct PostgresConfiguration: Sendable {
     /// How long a connection may commit without a word before further writes are refused.
     public var commitPatience = Duration.seconds(1)
     /// How long a server may be silent, while it opens a connection or has something to answer, before the client looks
-    /// whether another one has taken over; and how long that look waits for each server.
+    /// whether another one has taken over; and how long that look waits for each answer of each server, within
+    /// ``connectTimeout`` in all.
     public var takeoverPatience = Duration.seconds(1)
     /// How long a connection that served a transaction is kept for the next one.
     public var leasedIdleTimeout = Duration.seconds(60)

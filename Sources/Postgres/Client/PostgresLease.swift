@@ -4,12 +4,19 @@ internal import EventLoop
 public final class PostgresLease {
     let client: PostgresClient
     let connection: PostgresConnection
+    /// Of a new connection, in ``PostgresConfiguration/onConnected``: the epoch in which it was found to be good, or else
+    /// began to be looked at.
+    public var epoch: Int
     private var isValid = true
 
     init(client: PostgresClient, connection: PostgresConnection) {
         self.client = client
         self.connection = connection
+        epoch = client.epoch.current
     }
+
+    /// Whether the connection only looks whether its server is to be used, and is closed then.
+    public var isScout: Bool { connection.lane == .scout }
 
     /// Whether the server is one node of a cluster.
     public var isDistributed: Bool { connection.isDistributed }

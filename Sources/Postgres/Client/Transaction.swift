@@ -11,6 +11,9 @@ public final class Transaction {
     /// What is sent ahead of the next statements.
     private var waiting: [(PostgresConnection, Execution) -> Void] = []
 
+    /// Whether tables are spread over nodes.
+    public var isDistributed: Bool { lease.isDistributed }
+
     init(client: PostgresClient, lease: PostgresLease, isolation: TransactionIsolation) {
         self.client = client
         self.lease = lease
@@ -92,7 +95,8 @@ public final class Transaction {
         }
         let execution = try await lease.perform { execution in
             sendWaiting(for: execution)
-            lease.connection.expectCommit(execution)
+            execution.commits = true
+            lease.connection.awaitCommit(execution)
             lease.connection.send(Commit(), for: execution)
         }
         // The COMMIT itself was not known: nothing has been committed.

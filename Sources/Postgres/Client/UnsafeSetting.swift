@@ -6,26 +6,35 @@ public struct UnsafeSetting: Sendable, Hashable, CustomStringConvertible {
     public let value: String
 
     public var description: String {
-        name == "default_transaction_isolation"
-            ? "\(name) is '\(value)' and has to be 'read committed'"
-            : "\(name) is \(value): what was committed can be lost"
+        switch name {
+        case "default_transaction_isolation": "\(name) is '\(value)' and has to be 'read committed'"
+        case "synchronous_commit" where value != "off":
+            "\(name) is \(value): what was committed is lost with the primary"
+        case "client_min_messages": "\(name) is \(value): a commit that no standby has is not noticed"
+        default: "\(name) is \(value): what was committed can be lost"
+        }
     }
 }
 
 extension PostgresClient {
     /// The settings that let the server lose what it has said to be committed, or that change what a statement sees, as
     /// they are for this client's role.
-    public func unsafeSettings() async throws(PostgresError) -> [UnsafeSetting] {
-        try await execute(FindUnsafeSettings())
+    /// - Parameter outlivingPrimary: Whether what is committed has to outlive the primary as well.
+    public func unsafeSettings(outlivingPrimary: Bool = false) async throws(PostgresError) -> [UnsafeSetting] {
+        try await execute(FindUnsafeSettings(isOutlivingPrimary: outlivingPrimary))
     }
 }
 
 private struct FindUnsafeSettings: Statement {
+    let isOutlivingPrimary: Bool
+
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT name, setting FROM pg_settings
         WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'
+            OR name = 'synchronous_commit' AND setting IN ('local', 'remote_write') AND \(\.isOutlivingPrimary)
             OR name = 'default_transaction_isolation' AND setting <> 'read committed'
+            OR name = 'client_min_messages' AND setting IN ('error', 'fatal', 'panic')
         ORDER BY name
         """
 

@@ -9,7 +9,7 @@ final class ConnectionHandle {
 
     /// What the server remarked without being asked.
     private final class Notices {
-        var hasWarned = false
+        var warnings = ServerWarnings()
     }
 
     /// Starts to connect with these libpq keywords; the caller polls.
@@ -37,20 +37,15 @@ final class ConnectionHandle {
                 guard let severity = PQresultErrorField(result, CInt(UInt8(ascii: "V"))),
                     strcmp(severity, "WARNING") == 0
                 else { return }
-                // What a trigger of an admin's says is no word about the commit.
-                if let source = PQresultErrorField(result, CInt(UInt8(ascii: "R"))),
-                    strcmp(source, "exec_stmt_raise") == 0
-                {
-                    return
-                }
-                Unmanaged<Notices>.fromOpaque(context).takeUnretainedValue().hasWarned = true
+                let function = PQresultErrorField(result, CInt(UInt8(ascii: "R"))).map { String(cString: $0) }
+                Unmanaged<Notices>.fromOpaque(context).takeUnretainedValue().warnings.note(from: function)
             }, context)
     }
 
-    /// Whether the server has warned of something by itself since this was last asked.
-    func takeWarning() -> Bool {
-        defer { notices.hasWarned = false }
-        return notices.hasWarned
+    /// What the server has warned of since this was last asked.
+    func takeWarnings() -> ServerWarnings {
+        defer { notices.warnings = ServerWarnings() }
+        return notices.warnings
     }
 
     deinit { PQfinish(pointer) }

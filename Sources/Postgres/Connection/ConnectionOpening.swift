@@ -4,6 +4,7 @@ internal import EventLoop
 /// The way from the names of servers to a connection that one of them has accepted. Lives on its loop.
 final class ConnectionOpening {
     private let loop: EventLoop
+    private let progress: () -> Void
     private let completion: (ConnectionHandle?) -> Void
     private var handle: ConnectionHandle?
     private var watch: DescriptorWatch?
@@ -13,9 +14,12 @@ final class ConnectionOpening {
     /// Whether there are several servers.
     private(set) var hasChoice = false
 
-    /// - Parameter completion: Takes the connection over; nil when there is none to be had.
-    init(loop: EventLoop, completion: @escaping (ConnectionHandle?) -> Void) {
+    /// - Parameters:
+    ///   - progress: Called when a server, or who looks names up, has answered.
+    ///   - completion: Takes the connection over; nil when there is none to be had.
+    init(loop: EventLoop, progress: @escaping () -> Void, completion: @escaping (ConnectionHandle?) -> Void) {
         self.loop = loop
+        self.progress = progress
         self.completion = completion
     }
 
@@ -38,6 +42,7 @@ final class ConnectionOpening {
             let opening = bound.value
             // It may have been given up while the names were looked up.
             guard !opening.isOver else { return }
+            opening.progress()
             opening.resolutionFailure = resolved.failure
             opening.connect(hosts.options(addresses: resolved.addresses, rotation: rotation, isAlone: isAlone))
         }
@@ -62,6 +67,7 @@ final class ConnectionOpening {
 
     private func poll() {
         guard let handle else { return }
+        progress()
         // The poll may close this socket and open another under the same number.
         watch?.cancel()
         watch = nil

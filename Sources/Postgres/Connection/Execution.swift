@@ -33,8 +33,13 @@ final class Execution {
     var firstResult = 0
     /// Whether the request ends a transaction that may have written.
     var commits = false
-    /// Whether it does nothing else.
+    /// Whether nothing but the commit is waited for.
     var isCommit = false
+    /// How many statements were sent for it, and how many of them were answered.
+    private var sentCount = 0
+    private var answeredCount = 0
+    /// How many of its statements come before its COMMIT; nil when it has none of its own.
+    private var countBeforeCommit: Int?
     /// Whether its task has gone: what comes for it is thrown away.
     private(set) var isAbandoned = false
     /// Tells one use of this object from the next, for cancellations that come late.
@@ -55,7 +60,7 @@ final class Execution {
         statement = -1
         firstResult = 0
         commits = false
-        isCommit = false
+        expectNothing()
         generation &+= 1
     }
 
@@ -64,7 +69,24 @@ final class Execution {
         clearResults()
         error = nil
         firstResult = 0
+        expectNothing()
     }
+
+    private func expectNothing() {
+        isCommit = false
+        sentCount = 0
+        answeredCount = 0
+        countBeforeCommit = nil
+    }
+
+    /// One more statement is on its way.
+    func expectResult() { sentCount += 1 }
+
+    /// The next statement is the COMMIT of what was sent so far.
+    func expectCommit() { countBeforeCommit = sentCount }
+
+    /// Whether all that comes before its COMMIT was answered, and it was not.
+    var awaitsCommit: Bool { answeredCount == countBeforeCommit }
 
     func wait(with continuation: UnsafeContinuation<Outcome, Never>) {
         if let early {
@@ -98,6 +120,7 @@ final class Execution {
 
     /// Takes ownership of `result`.
     func keep(_ result: OpaquePointer) {
+        answeredCount += 1
         if isAbandoned {
             PQclear(result)
         } else {

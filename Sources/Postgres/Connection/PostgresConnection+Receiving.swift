@@ -57,6 +57,7 @@ extension PostgresConnection {
         case .keep(let execution):
             keepsResult = true
             execution.keep(result)
+            if execution.awaitsCommit { awaitCommit(execution) }
         case .fail(let execution, let statement):
             execution.error = named(error, statement)
         case .failPreparation(let execution, let statement):
@@ -81,7 +82,7 @@ extension PostgresConnection {
     }
 
     private func settle() {
-        isInDoubt = handle?.takeWarning() ?? false
+        isInDoubt = handle?.takeWarnings().leaveDoubt(isDistributed: isDistributed) ?? false
         defer { isInDoubt = false }
         while let (execution, verdict) = pipeline.nextVerdict() {
             client.requestEnded(on: self)
@@ -102,8 +103,9 @@ extension PostgresConnection {
         if execution.isCommit { commitsUnderWay -= 1 }
         if execution.isAbandoned { return client.abandonedRequestEnded(execution) }
         switch verdict {
-        // A warning while it committed: the change is there, but a standby may not have it.
-        case .succeeded where isInDoubt && execution.commits: execution.resume(.failed(.commitInDoubt))
+        // A standby was not awaited, or another server is used meanwhile: the change is there, but whoever goes on may not have
+        // it.
+        case .succeeded where execution.commits && (isInDoubt || isOutdated): execution.resume(.failed(.commitInDoubt))
         case .succeeded: execution.resume(.succeeded)
         case .failed: execution.resume(.failed(execution.error ?? .connectionLost))
         case .again: execution.resume(.again)

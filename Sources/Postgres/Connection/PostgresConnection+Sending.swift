@@ -27,11 +27,19 @@ extension PostgresConnection {
         pipeline.sentSetting()
     }
 
-    /// Says that the request that was begun is the end of a transaction and nothing else.
-    func expectCommit(_ execution: Execution) {
-        execution.commits = true
+    /// Nothing but a commit is waited for from now on.
+    func awaitCommit(_ execution: Execution) {
         execution.isCommit = true
         commitsUnderWay += 1
+    }
+
+    /// Ends the transaction that was begun for this request. What comes before the COMMIT is answered before it is carried
+    /// out, so that a commit that does not end can be told from a wait for a lock.
+    func sendCommit(of execution: Execution) {
+        guard let connection = handle?.pointer else { return execution.resume(.again) }
+        if PQsendFlushRequest(connection) != 1 { isBroken = true }
+        execution.expectCommit()
+        send(Commit(), for: execution)
     }
 
     /// Sends one statement of the request that was begun.
@@ -59,6 +67,7 @@ extension PostgresConnection {
             }
             return PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) == 1
         }
+        execution.expectResult()
         // Told even when it was not sent: the connection ends with this turn, and the request learns of it then.
         pipeline.sentStatement(number, of: execution, isFirst: sendsFirstStatement)
         sendsFirstStatement = false

@@ -8,6 +8,9 @@ extension PostgresConnection {
         return now >= lastHeard + client.configuration.takeoverPatience
     }
 
+    /// Whoever looks for a server that answers does not wait long for one that does not, or begins to and stops.
+    private func isSilentScout(_ now: ContinuousClock.Instant) -> Bool { lane == .scout && isSilent(now) }
+
     /// Whether it leads, or may lead, to another server. With one server only, an opening that takes long is slow.
     func isElsewhere(than found: ServerEnd) -> Bool {
         if let serverEnd { serverEnd.serverStartedAt != found.serverStartedAt } else { opening?.hasChoice ?? false }
@@ -33,13 +36,14 @@ extension PostgresConnection {
     func checkDeadlines(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:
-            if now >= openingDeadline {
+            if now >= openingDeadline || isSilentScout(now) {
                 failure = failure ?? opening?.resolutionFailure ?? .timedOut
                 if lane != .scout { client.isOfNoUse(rotation) }
                 end(.lost)
             }
         case .open:
             if pipeline.isIdle { return }
+            if lane == .scout && now >= openingDeadline || isSilentScout(now) { return end(.lost) }
             if isSuperseded && isSilent(now) { return end(.lost) }
             if now >= lastHeard + client.configuration.silenceTimeout { return end(.silent) }
             let isCommitting = lane == .commits || commitsUnderWay > 0

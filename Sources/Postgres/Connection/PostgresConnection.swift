@@ -26,6 +26,8 @@ final class PostgresConnection: TurnEndObserver {
     let openingDeadline: ContinuousClock.Instant
     /// The server's end, once it is known.
     private(set) var serverEnd: ServerEnd?
+    /// The one in which it was found to be good; before that none is later.
+    var epoch = Int.max
     /// Whether another server has taken over from this one.
     var isSuperseded = false
     /// Whether the server is one node of a cluster, to which a batch is no transaction.
@@ -56,8 +58,7 @@ final class PostgresConnection: TurnEndObserver {
         self.client = client
         loop = client.loop
         lastHeard = loop.now
-        let configuration = client.configuration
-        openingDeadline = loop.now + (lane == .scout ? configuration.takeoverPatience : configuration.connectTimeout)
+        openingDeadline = loop.now + client.configuration.connectTimeout
     }
 
     /// Whether requests can be sent.
@@ -83,7 +84,9 @@ final class PostgresConnection: TurnEndObserver {
 
     /// Starts to connect.
     func open() {
-        let opening = ConnectionOpening(loop: loop) { [unowned self] handle in
+        let opening = ConnectionOpening(loop: loop) { [unowned self] in
+            lastHeard = loop.now
+        } completion: { [unowned self] handle in
             guard let handle else { return end(.lost) }
             self.handle = handle
             setUp(handle.pointer)

@@ -3,6 +3,8 @@
 /// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
 /// would rather read and sort everything of its owner.
 ///
+/// Warnings are asked for, whatever the role's default is: one of them puts a commit in doubt (``ServerWarnings``).
+///
 /// Limits that a transaction sets for itself hold on all nodes of a cluster that take part in it. Elsewhere that setting is a
 /// name without meaning.
 ///
@@ -17,6 +19,7 @@ struct SetUpSession: Statement {
                 false),
             set_config('search_path', \(\.configuration.searchPath), false),
             set_config('enable_bitmapscan', 'off', false),
+            set_config('client_min_messages', 'warning', false),
             set_config('citus.propagate_set_commands', 'local', false)
         FROM pg_stat_get_activity(pg_backend_pid())
         """

@@ -77,6 +77,9 @@ extension ConnectionFailure {
 extension ConnectionFailure: CustomStringConvertible {
     public var description: String {
         switch self {
+        case .server(let state) where state.code == "53300":
+            "the server refused: SQLSTATE 53300, it has no connection left: raise max_connections, or lower what each node "
+                + "takes"
         case .server(let state): "the server refused: SQLSTATE \(state)"
         case .resolver(let code): "its name was not found: \(String(cString: gai_strerror(code)))"
         case .system(let code): "\(String(cString: strerror(code))) (errno \(code))"

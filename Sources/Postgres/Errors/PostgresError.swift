@@ -12,7 +12,8 @@ public indirect enum PostgresError: Error, Sendable {
     case unavailable(retryAfter: Duration, because: ConnectionFailure? = nil)
     /// The server did not answer in time, and the connection was given up: the statement may have taken effect.
     case timedOut
-    /// The server warned while it committed: the change has taken effect, but a standby may not have it.
+    /// The change has taken effect, but the server that goes on may not have it: the server warned while it committed, or
+    /// another one has taken over meanwhile (``DatabaseEpoch``).
     case commitInDoubt
     /// The row is not what the statement's type expects.
     case decoding(DecodingFailure)
@@ -72,7 +73,7 @@ extension PostgresError: CustomStringConvertible {
         case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
         case .unavailable(let delay, nil): "no connection to PostgreSQL was available; try again in \(delay)"
         case .unavailable(_, let reason?): "no connection to PostgreSQL could be opened: \(reason)"
-        case .commitInDoubt: "PostgreSQL warned while it committed: a standby may not have the change"
+        case .commitInDoubt: "it was committed, but the server that goes on may not have the change"
         case .timedOut: "PostgreSQL did not answer in time"
         case .decoding(let failure): failure.description
         case .cancelled: "the statement's task was cancelled"

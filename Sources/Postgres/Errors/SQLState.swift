@@ -55,6 +55,7 @@ public struct SQLState: Sendable, Hashable {
     public static let databaseDropped = SQLState("57P04")
     public static let idleSessionTimeout = SQLState("57P05")
     public static let raisedException = SQLState("P0001")
+    public static let internalError = SQLState("XX000")
 
     /// Whether the same request may succeed when it is sent again a little later.
     public var isTransient: Bool {

@@ -17,13 +17,19 @@ public struct ServerError: Error, Sendable {
         state: SQLState, statement: String = "", schema: String? = nil, table: String? = nil, column: String? = nil,
         constraint: String? = nil, unredactedMessage: String = ""
     ) {
-        self.state = state
+        self.state = Self.isNodeLost(state, unredactedMessage) ? .connectionFailure : state
         self.statement = statement
         self.schema = schema
         self.table = table
         self.column = column
         self.constraint = constraint
         self.unredactedMessage = unredactedMessage
+    }
+
+    /// Whether a cluster has lost a node in the middle of a transaction, for which Citus has no code of its own
+    /// (`remote_transaction.c`).
+    private static func isNodeLost(_ state: SQLState, _ message: String) -> Bool {
+        state == .internalError && message.hasPrefix("failure on connection marked as essential")
     }
 }
 

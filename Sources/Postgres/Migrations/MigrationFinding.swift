@@ -57,6 +57,8 @@ public enum MigrationError: Error, Sendable {
     case failed(version: Int, name: String, PostgresError)
     /// The migration ended the transaction that it runs in; what it did before may have stayed.
     case endedTransaction(version: Int, name: String)
+    /// Somebody holds the table of the history, which has to get another column first; nothing was changed.
+    case historyIsHeld
     /// The tables cannot be spread: the database has no Citus.
     case notACluster
     /// A table is spread in another way than this program needs.
@@ -78,6 +80,9 @@ extension MigrationError: CustomStringConvertible {
         case .failed(let version, let name, let error): "migration \(version) (\(name)) failed: \(error)"
         case .endedTransaction(let version, let name):
             "migration \(version) (\(name)) must not contain COMMIT or ROLLBACK"
+        case .historyIsHeld:
+            "somebody holds the table saltern.schema_migrations, most likely a backup: try again when it has ended; "
+                + "nothing was changed"
         case .notACluster:
             "the database is no cluster: as a superuser, CREATE EXTENSION citus on every node, and add the workers"
         case .placedOtherwise(let table, let found, let expected):

@@ -2,18 +2,46 @@ internal import Cryptography
 
 /// The statements of the migrator. Every name is qualified: they do not depend on a search path.
 enum MigrationStatements {
-    /// Can run every time; the advisory lock is held meanwhile. The history is no secret, and the server reads it.
+    /// Nothing is there yet, so nobody can be in the way. The history is no secret, and the server reads it.
     static let createHistory = """
         CREATE SCHEMA IF NOT EXISTS saltern;
         CREATE TABLE IF NOT EXISTS saltern.schema_migrations (
             version integer PRIMARY KEY CHECK (version > 0),
             name text NOT NULL,
             checksum bytea NOT NULL CHECK (octet_length(checksum) = 32),
-            applied_at timestamptz NOT NULL DEFAULT now()
+            applied_at timestamptz NOT NULL DEFAULT now(),
+            oldest_program integer
         );
+        GRANT SELECT ON saltern.schema_migrations TO PUBLIC;
+        """
+
+    /// What a history that an earlier release made has not. It needs the table for itself, and servers that look whether
+    /// they fit queue behind it while it waits: so it does not wait.
+    static let widenHistory = """
+        SET lock_timeout = '100ms';
         ALTER TABLE saltern.schema_migrations ADD COLUMN IF NOT EXISTS oldest_program integer;
         GRANT SELECT ON saltern.schema_migrations TO PUBLIC;
         """
+
+    /// Looks at the catalogue only, which locks nothing.
+    struct FindHistory: Statement {
+        struct Row: Sendable {
+            let exists: Bool
+            /// Whether ``widenHistory`` has been done.
+            let isWide: Bool
+        }
+
+        static let sql: SQL<Self> = """
+            SELECT count(*) > 0, coalesce(bool_and(
+                pg_catalog.has_table_privilege('public', class.oid, 'SELECT') AND EXISTS (
+                    SELECT FROM pg_catalog.pg_attribute
+                    WHERE attrelid = class.oid AND attname = 'oldest_program' AND NOT attisdropped)), false)
+            FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace
+            WHERE nspname = 'saltern' AND relname = 'schema_migrations'
+            """
+
+        static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+    }
 
     /// One row of the history.
     struct Applied: Sendable {
@@ -22,15 +50,6 @@ enum MigrationStatements {
         let checksum: [UInt8]
         let appliedAt: Timestamp
         let oldestProgram: Int
-    }
-
-    struct HistoryExists: Statement {
-        typealias Row = Bool
-        static let sql: SQL<Self> = """
-            SELECT EXISTS (
-                SELECT FROM pg_catalog.pg_class AS class JOIN pg_catalog.pg_namespace AS space ON space.oid = relnamespace
-                WHERE nspname = 'saltern' AND relname = 'schema_migrations')
-            """
     }
 
     struct ReadHistory: Statement {

@@ -2,12 +2,17 @@ public import EventLoop
 
 /// Brings a database's schema to the state that the given migrations describe.
 ///
-/// Its functions may be called from any task; the work is done on the loop, on a connection of its own.
+/// Its functions may be called from any task; the work is done on the loop, on a connection of its own. Who is cancelled closes
+/// it: what was not committed is not done.
 public struct Migrator: Sendable {
     private let configuration: PostgresConfiguration
     private let migrations: [Migration]
     let placements: [TablePlacement]
     private let loop: EventLoop
+    /// How long somebody may read the history of an earlier release without a break, before ``up()`` gives up.
+    var historyPatience = Duration.seconds(30)
+    /// Between two attempts, in which everybody else gets at it.
+    private static let historyInterval = Duration.seconds(1)
 
     /// Works as the owner for ``up()``; for the other functions the server's role is enough, if it may read the history.
     /// - Parameter placements: Where the tables of a distributed database are, companions first.
@@ -59,12 +64,39 @@ public struct Migrator: Sendable {
     /// Waits until nobody else migrates, for as long as the connection lives.
     func lock(_ connection: ScriptConnection) async throws(MigrationError) {
         try await asking { () async throws(PostgresError) in
-            try await connection.run("SET statement_timeout = 0; SET lock_timeout = 0")
+            // What waits or works for a command that has ended would be in the next one's way.
+            try await connection.run(
+                "SET statement_timeout = 0; SET lock_timeout = 0; SET client_connection_check_interval = '1s'")
             _ = try await connection.execute(MigrationStatements.Lock())
-            try await connection.run(MigrationStatements.createHistory)
+        }
+        try await makeHistory(on: connection)
+        try await asking { () async throws(PostgresError) in
             // A migration that cannot get its lock gives up, rather than stop everybody who queues behind it. The other
             // setting has a meaning on a cluster only: there a transaction may change several tables.
             try await connection.run("SET lock_timeout = '30s'; SET citus.multi_shard_modify_mode = 'sequential'")
+        }
+    }
+
+    /// Makes the history's table what it has to be. One that is so already is not touched: whoever waits for it alone has
+    /// every server wait behind him.
+    private func makeHistory(on connection: ScriptConnection) async throws(MigrationError) {
+        let started = ContinuousClock.now
+        while true {
+            do throws(PostgresError) {
+                let found = try await connection.execute(MigrationStatements.FindHistory())
+                if found.contains(where: \.isWide) { return }
+                let isThere = found.contains(where: \.exists)
+                return try await connection.run(
+                    isThere ? MigrationStatements.widenHistory : MigrationStatements.createHistory)
+            } catch {
+                guard error.sqlState == .lockNotAvailable else { throw .database(error) }
+                if ContinuousClock.now - started >= historyPatience { throw .historyIsHeld }
+            }
+            do {
+                try await Task.sleep(for: Self.historyInterval)
+            } catch {
+                throw .database(.cancelled)
+            }
         }
     }
 
@@ -117,7 +149,7 @@ public struct Migrator: Sendable {
     private func history() async throws(MigrationError) -> MigrationHistory {
         try await withConnection { connection throws(MigrationError) in
             try await asking { () async throws(PostgresError) in
-                guard try await connection.execute(MigrationStatements.HistoryExists()) == [true] else {
+                guard try await connection.execute(MigrationStatements.FindHistory()).contains(where: \.exists) else {
                     return MigrationHistory(known: migrations, applied: [])
                 }
                 return MigrationHistory(
@@ -134,7 +166,17 @@ public struct Migrator: Sendable {
                 try await ScriptConnection.open(configuration, loop: loop)
             }
             defer { connection.close() }
-            return try await body(connection)
+            let closing = LoopBound(connection, loop: loop)
+            let result = await withTaskCancellationHandler {
+                do throws(MigrationError) {
+                    return Swift.Result<Result, MigrationError>.success(try await body(connection))
+                } catch {
+                    return .failure(error)
+                }
+            } onCancel: {
+                loop.schedule { closing.value.close() }
+            }
+            return try result.get()
         }
     }
 

@@ -6,7 +6,13 @@ extension PoolStateMachine {
         guard isCurrent(id), !slots[id.slot].isStalled else { return [] }
         slots[id.slot].isStalled = true
         if probe == id { probe = nil }
-        if slots[id.slot].lane == .reads || isShutDown { return [] }
+        if slots[id.slot].lane == .reads { return [] }
+        return closeCommits(now: now)
+    }
+
+    /// Refuses writes until a commit has ended; one connection tries.
+    mutating func closeCommits(now: Instant) -> [Action] {
+        if isShutDown { return [] }
         commitsAreClosed = true
         var actions: [Action] = []
         for queue in [Lane.commits.rawValue] + Array(4..<queues.count) {

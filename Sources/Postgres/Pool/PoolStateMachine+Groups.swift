@@ -36,21 +36,26 @@ extension PoolStateMachine {
         return actions
     }
 
-    /// Who has waited longest comes first: a group, when the connection is idle, or those who go alone.
+    /// Who has waited longest comes first: a group, for which the connection has to be idle, or those who go alone.
     mutating func serveCommits(_ index: Int) -> [Action] {
         if commitsAreClosed { return [] }
         var actions: [Action] = []
         while case .ready(let load) = slots[index].phase, !slots[index].hasGroup {
             let single = waiters.first(of: queues[Lane.commits.rawValue])?.number ?? .max
-            let member = load == 0 && !slots[index].isStalled ? oldestMember(index) : nil
-            if let member, member.number < single {
-                actions.append(grantGroup(index))
+            if !slots[index].isStalled, let member = oldestMember(index), member.number < single {
+                if load == 0 { actions.append(grantGroup(index)) }
                 break
             }
             guard single < .max, let action = serveOneShared(.commits) else { break }
             actions.append(action)
         }
         return actions
+    }
+
+    /// Whether somebody who came before `number` waits for this connection to be idle.
+    func isKept(_ index: Int, from number: Int) -> Bool {
+        guard slots[index].lane == .commits, let member = oldestMember(index) else { return false }
+        return member.number < number
     }
 
     private mutating func grantGroup(_ index: Int) -> Action {

@@ -14,7 +14,7 @@ extension PoolStateMachine {
     /// The holder is done. A connection that is not `reusable` is closed.
     mutating func releaseLease(_ id: ConnectionID, reusable: Bool, now: Instant) -> [Action] {
         guard isCurrent(id), case .leased = slots[id.slot].phase else { return [] }
-        guard reusable, !isShutDown else {
+        guard reusable, !isShutDown, !isOutdated(id.slot) else {
             // A long one is long no more: what it still needs is the time to close.
             slots[id.slot].phase = .leased(isLong: false)
             return [.close(id)]

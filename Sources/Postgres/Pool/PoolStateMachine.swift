@@ -63,6 +63,8 @@ struct PoolStateMachine<Request> {
         var isStalled = false
         /// Whether a group is under way: nothing else is sent until its end is answered.
         var hasGroup = false
+        /// The one in which its connection was found to be good.
+        var epoch = 0
     }
 
     struct Waiter {
@@ -93,6 +95,8 @@ struct PoolStateMachine<Request> {
     /// Whether writes are refused, because a commit does not end.
     var commitsAreClosed = false
     var probe: ConnectionID?
+    /// The present one; see ``begin(_:)``.
+    var epoch = 0
 
     init(settings: Settings) {
         self.settings = settings
@@ -148,13 +152,14 @@ struct PoolStateMachine<Request> {
         return reserveLeastLoaded(lane)
     }
 
-    private mutating func reserveLeastLoaded(_ lane: Lane) -> ConnectionID? {
+    /// - Parameter number: That of who comes to it; without one he has come this moment.
+    private mutating func reserveLeastLoaded(_ lane: Lane, for number: Int = .max) -> ConnectionID? {
         if lane == .commits && commitsAreClosed { return nil }
         var best = -1
         var leastLoad = settings.pipelineDepth
         for index in range(lane) {
             if case .ready(let load) = slots[index].phase, load < leastLoad, !slots[index].isStalled,
-                !slots[index].hasGroup
+                !slots[index].hasGroup, !isKept(index, from: number)
             {
                 best = index
                 leastLoad = load
@@ -196,7 +201,8 @@ struct PoolStateMachine<Request> {
     }
 
     mutating func serveOneShared(_ lane: Lane) -> Action? {
-        guard !queues[lane.rawValue].isEmpty, let granted = reserveLeastLoaded(lane),
+        guard let first = waiters.first(of: queues[lane.rawValue]),
+            let granted = reserveLeastLoaded(lane, for: first.number),
             let waiter = waiters.popFirst(of: &queues[lane.rawValue])
         else { return nil }
         return .grant(waiter.request, granted)
@@ -225,18 +231,20 @@ struct PoolStateMachine<Request> {
     // MARK: Connections
 
     /// The connection is open and set up.
-    mutating func connected(_ id: ConnectionID, now: Instant) -> [Action] {
+    /// - Parameter epoch: In which it was found to be good; nil for the present one.
+    mutating func connected(_ id: ConnectionID, of epoch: Int? = nil, now: Instant) -> [Action] {
         guard isCurrent(id), case .connecting = slots[id.slot].phase else { return [] }
         slots[id.slot].failures = 0
         if isShutDown { return [.close(id)] }
+        slots[id.slot].epoch = epoch ?? self.epoch
         let lane = slots[id.slot].lane
+        if lane == .scout || isOutdated(id.slot) {
+            slots[id.slot].phase = .retiring(load: 0)
+            return [.close(id)]
+        }
         if lane == .leases {
             slots[id.slot].phase = .idle(since: now)
             return serveLeaseWaiters()
-        }
-        if lane == .scout {
-            slots[id.slot].phase = .retiring(load: 0)
-            return [.close(id)]
         }
         slots[id.slot].phase = .ready(load: 0)
         if lane == .reads { return serveShared(lane) }

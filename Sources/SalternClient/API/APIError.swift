@@ -21,6 +21,14 @@ public enum APIError: Error, Sendable {
         }
     }
 
+    /// Whether it is about who answers, which a person has to see to.
+    var isAboutTrust: Bool {
+        switch self {
+        case .transport(.pinMismatch), .transport(.untrustedCertificate), .transport(.configuration): true
+        case .transport, .problem, .unexpectedReply: false
+        }
+    }
+
     /// How long the server asks to be left alone.
     public var retryAfter: Duration? {
         if case .problem(let problem) = self { problem.retryAfter } else { nil }
@@ -82,6 +90,7 @@ extension Problem.Code {
     public static let useridTaken: Self = "userid_taken"
     public static let useridNotCanonical: Self = "userid_not_canonical"
     public static let preconditionFailed: Self = "precondition_failed"
+    public static let malformedCursor: Self = "malformed_cursor"
     public static let cursorExpired: Self = "cursor_expired"
     public static let batchConflict: Self = "batch_conflict"
     public static let keyringChanged: Self = "keyring_changed"

@@ -86,15 +86,22 @@ extension SalternAPI {
     }
 
     /// `PUT /v1/account/keyring`
+    /// - Parameters:
+    ///   - recoveryKeyring: What the recovery code opens from now on.
+    ///   - removesRecovery: Whether no code sets a new password any more; in the place of a `recoveryKeyring`.
     public func putKeyring(
-        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, _ precondition: Precondition, _ token: Token
+        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removesRecovery: Bool = false,
+        _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> Revision {
         struct Body: Encodable {
             let keyring: Base64Bytes
             let recoveryKeyring: Base64Bytes?
+            let removeRecovery: Bool?
         }
         struct Reply: Decodable { let revision: Revision }
-        let body = Body(keyring: Base64Bytes(keyring), recoveryKeyring: recoveryKeyring.map(Base64Bytes.init))
+        let body = Body(
+            keyring: Base64Bytes(keyring), recoveryKeyring: recoveryKeyring.map(Base64Bytes.init),
+            removeRecovery: removesRecovery ? true : nil)
         let request = try Self.request(
             .put, "/v1/account/keyring", token: token, fields: [precondition.field], body)
         return try await call(request, as: Reply.self).revision

@@ -1,6 +1,10 @@
 internal import Cryptography
 
 extension SalternAPI {
+    private static func replyLimit(_ isMetaOnly: Bool) -> Int {
+        isMetaOnly ? HTTPRequest.shortReplyLimit : longReplyLimit
+    }
+
     /// `GET /v1/items`
     /// - Parameter isMetaOnly: Without titles and bodies.
     public func listItems(
@@ -10,12 +14,15 @@ extension SalternAPI {
             ("collection", collection), ("fields", isMetaOnly ? "meta" : nil), ("limit", limit.map(String.init)),
             ("page", page),
         ]
-        return try await call(HTTPRequest(.get, Self.target("/v1/items", query), token: token.text))
+        return try await call(
+            HTTPRequest(
+                .get, Self.target("/v1/items", query), token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
     }
 
     /// `GET /v1/items/{id}`
     public func getItem(_ id: ItemID, _ token: Token) async throws(APIError) -> ItemState {
-        try await call(HTTPRequest(.get, "/v1/items/\(id)", token: token.text))
+        try await call(
+            HTTPRequest(.get, "/v1/items/\(id)", token: token.text, replyLimit: Self.longReplyLimit))
     }
 
     /// `PUT /v1/items/{id}`
@@ -23,7 +30,9 @@ extension SalternAPI {
         _ id: ItemID, _ content: ItemContent, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
         try await call(
-            Self.request(.put, "/v1/items/\(id)", token: token, fields: [precondition.field], content))
+            Self.request(
+                .put, "/v1/items/\(id)", token: token, fields: [precondition.field], replyLimit: Self.longReplyLimit,
+                content))
     }
 
     /// `GET /v1/items/{id}/body`: the sealed body alone.
@@ -44,7 +53,7 @@ extension SalternAPI {
         return try await call(
             HTTPRequest(
                 .put, Self.target("/v1/items/\(id)/body", query), fields: fields, token: token.text,
-                body: SecureBytes(copying: content.body.bytes)))
+                body: SecureBytes(copying: content.body.bytes), replyLimit: Self.longReplyLimit))
     }
 
     /// `DELETE /v1/items/{id}`
@@ -52,7 +61,9 @@ extension SalternAPI {
         _ id: ItemID, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
         try await call(
-            HTTPRequest(.delete, "/v1/items/\(id)", fields: [precondition.field], token: token.text))
+            HTTPRequest(
+                .delete, "/v1/items/\(id)", fields: [precondition.field], token: token.text,
+                replyLimit: Self.longReplyLimit))
     }
 
     /// `POST /v1/items/{id}/restore`
@@ -60,7 +71,9 @@ extension SalternAPI {
         _ id: ItemID, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> ItemState {
         try await call(
-            HTTPRequest(.post, "/v1/items/\(id)/restore", fields: [precondition.field], token: token.text))
+            HTTPRequest(
+                .post, "/v1/items/\(id)/restore", fields: [precondition.field], token: token.text,
+                replyLimit: Self.longReplyLimit))
     }
 
     /// `POST /v1/items/batch`: all of it or nothing.
@@ -85,7 +98,8 @@ extension SalternAPI {
             ("limit", limit.map(String.init)), ("tombstones", tellsDeletions ? "all" : nil),
         ]
         let target = Self.target("/v1/changes", query)
-        return try await call(HTTPRequest(.get, target, token: token.text))
+        return try await call(
+            HTTPRequest(.get, target, token: token.text, replyLimit: Self.replyLimit(isMetaOnly)))
     }
 
     /// `GET /v1/changes/stream`: an event whenever the account's revision moves.

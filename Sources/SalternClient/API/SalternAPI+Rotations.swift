@@ -44,6 +44,8 @@ extension SalternAPI {
             .post, "/v1/rotations/\(rotation)/commit", token: token, CredentialBody(new, current: current))
         request.timeout = .seconds(620)
         request.silence = .seconds(620)
+        // What names each item that is still to be staged.
+        request.replyLimit = Self.longReplyLimit
         return try await call(request)
     }
 

@@ -51,7 +51,8 @@ extension SalternAPI {
     /// `GET /v1/sessions`
     public func listSessions(_ token: Token) async throws(APIError) -> [SessionDescription] {
         struct Reply: Decodable { let sessions: [SessionDescription] }
-        return try await call(HTTPRequest(.get, "/v1/sessions", token: token.text), as: Reply.self).sessions
+        let request = HTTPRequest(.get, "/v1/sessions", token: token.text, replyLimit: Self.longReplyLimit)
+        return try await call(request, as: Reply.self).sessions
     }
 
     /// `DELETE /v1/sessions`

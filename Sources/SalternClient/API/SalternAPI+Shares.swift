@@ -13,7 +13,7 @@ extension SalternAPI {
 
     /// `GET /v1/shares/{id}`: costs a view.
     public func openShare(_ id: String) async throws(APIError) -> SharePayload {
-        try await call(HTTPRequest(.get, "/v1/shares/\(Self.escaped(id))"))
+        try await call(HTTPRequest(.get, "/v1/shares/\(Self.escaped(id))", replyLimit: Self.longReplyLimit))
     }
 
     /// `HEAD /v1/shares/{id}`: costs nothing.

@@ -7,6 +7,10 @@ internal import Foundation
 public struct SalternAPI: Sendable {
     private let transport: any HTTPTransport
 
+    /// How long a reply may be that has items, a share or all sessions: the longest item, 16 MiB in base64, and what is
+    /// around it.
+    static let longReplyLimit = 24 << 20
+
     public init(_ transport: any HTTPTransport) { self.transport = transport }
 
     // MARK: Calls
@@ -28,6 +32,7 @@ public struct SalternAPI: Sendable {
     func send(_ request: HTTPRequest, accepting: Set<Int> = []) async throws(APIError) -> HTTPReply {
         let reply: HTTPReply
         do throws(TransportError) { reply = try await transport.send(request) } catch { throw .transport(error) }
+        guard reply.body.count <= request.replyLimit else { throw .transport(.unacceptableReply) }
         guard (200..<300).contains(reply.head.status) || accepting.contains(reply.head.status) else {
             throw Self.problem(reply)
         }
@@ -41,10 +46,14 @@ public struct SalternAPI: Sendable {
         if (200..<300).contains(stream.head.status) { return stream }
         var body: [UInt8] = []
         do {
-            for try await piece in stream.body where body.count < 1 << 20 { body += piece }
+            for try await piece in stream.body {
+                body += piece
+                if body.count > HTTPRequest.shortReplyLimit { break }
+            }
         } catch {
             throw .transport(error)
         }
+        guard body.count <= HTTPRequest.shortReplyLimit else { throw .unexpectedReply }
         throw Self.problem(HTTPReply(head: stream.head, body: body))
     }
 
@@ -94,12 +103,12 @@ public struct SalternAPI: Sendable {
     /// A request with a JSON body.
     static func request(
         _ method: HTTPRequest.Method, _ target: String, token: Token? = nil,
-        fields: [(name: String, value: String)] = [],
+        fields: [(name: String, value: String)] = [], replyLimit: Int = HTTPRequest.shortReplyLimit,
         _ body: some Encodable
     ) throws(APIError) -> HTTPRequest {
         HTTPRequest(
             method, target, fields: fields + [("Content-Type", "application/json")], token: token?.text,
-            body: try json(body))
+            body: try json(body), replyLimit: replyLimit)
     }
 
     /// A path with a query of the members that are there.

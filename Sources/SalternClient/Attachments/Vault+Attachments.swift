@@ -156,12 +156,11 @@ extension Vault {
     private func itemByteLimit(isNeeded: Bool) async throws(VaultError) -> Int64 {
         let known = try stored { try store.number(.itemBytes) }
         if let known, !isNeeded { return known }
-        do throws(VaultError) {
-            return try await learnLimits().itemBytes
-        } catch {
-            if case .unavailable = error, !isNeeded { return known ?? .max }
-            throw error
-        }
+        if isNeeded { return try await learnLimits().itemBytes }
+        // Asked for once: what is written without network waits for nothing more than once.
+        guard mayAskForLimits else { return .max }
+        mayAskForLimits = false
+        do throws(VaultError) { return try await learnLimits().itemBytes } catch { return .max }
     }
 
     func learnLimits() async throws(VaultError) -> AccountDescription.Limits {

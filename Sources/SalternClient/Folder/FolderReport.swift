@@ -2,7 +2,8 @@
 public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String
-    /// Whether many deletions at once are meant.
+    /// Whether many deletions at once are meant. A folder whose marker is missing or outdated deletes nothing all the same:
+    /// it is filled as a new one.
     public var allowsDeletions: Bool
     /// For the names of conflict copies.
     public var deviceName: String
@@ -34,6 +35,9 @@ public struct FolderReport: Sendable {
     /// There was no server: what has changed here is sent in a later round.
     public internal(set) var isOffline = false
 
+    /// Items of the account, in this collection or another, that were deleted elsewhere: ``Vault/restore(_:)`` brings them
+    /// back.
+    public internal(set) var removed: Set<ItemID> = []
     /// How many changes of the account the server does not have: it is away, or has refused them.
     public internal(set) var unsent = 0
 
@@ -51,7 +55,8 @@ public struct FolderWarning: Hashable, Sendable {
         case link
         /// A pipe, a socket or a device.
         case specialFile = "special_file"
-        /// A name here that is no UTF-8, or that other devices could not have.
+        /// A name here that is no UTF-8, or that other devices could not have: nothing is deleted in this round, for what is
+        /// missing may have got this name.
         case unusableName = "unusable_name"
         /// An item whose title is no path beneath the folder.
         case refusedTitle = "refused_title"
@@ -59,7 +64,8 @@ public struct FolderWarning: Hashable, Sendable {
         case unreadableItem = "unreadable_item"
         /// A file or folder that cannot be read, or is on another disk: nothing is deleted in this round.
         case unreadable
-        /// The folder is not the one that it was, or its disk is not there: nothing is deleted in this round.
+        /// The folder is not the one that it was, or its disk is not there: nothing is deleted in this round, and nothing
+        /// that was there before comes back.
         case markerMissing = "marker_missing"
         /// A file that could not be written, moved or sent now.
         case failed
@@ -73,6 +79,13 @@ public struct FolderWarning: Hashable, Sendable {
 public enum FolderError: Error, Sendable {
     /// The folder cannot be opened, or nothing can be written in it.
     case unusable
+    /// The folder holds the vault's own store, is it, or is in it.
+    case holdsStore
+    /// The folder is a copy of the one at this path, which is there still: it has the same marker.
+    case copy(of: String)
+    /// The folder is an older copy of one that was in sync since, or came out of a backup: what it misses would be deleted
+    /// elsewhere. ``FolderSettings/allowsDeletions`` makes a new folder of it, which deletes nothing.
+    case outdated
     case vault(VaultError)
     case cancelled
 
@@ -80,6 +93,9 @@ public enum FolderError: Error, Sendable {
     public var code: String {
         switch self {
         case .unusable: "unusable"
+        case .holdsStore: "holds_store"
+        case .copy: "copy"
+        case .outdated: "outdated"
         case .vault: "vault"
         case .cancelled: "cancelled"
         }

@@ -2,8 +2,8 @@ extension FolderSync {
     /// Keeps both sides the same until the task is cancelled: a round at once, and one whenever something changes in the
     /// folder, in the vault or on the server. Many deletions are held back, and everything else goes on.
     /// - Parameter report: Is told after each round.
-    /// - Throws: ``FolderError``.
-    public func watch(_ report: @Sendable (FolderReport) -> Void) async throws {
+    /// - Throws: ``FolderError``, and what `report` throws.
+    public func watch(_ report: @Sendable (FolderReport) async throws -> Void) async throws {
         let (nudges, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         guard let watcher = FolderWatcher(root, { continuation.yield() }) else { throw FolderError.unusable }
         let vault = self.vault
@@ -22,7 +22,7 @@ extension FolderSync {
         for await _ in nudges {
             // Before the round: what changes while it looks is another nudge.
             watcher.watchAll()
-            report(try await run())
+            try await report(try await run())
         }
         if Task.isCancelled { return }
         if let error = await following.value { throw FolderError.vault(error) }

@@ -31,17 +31,28 @@ public actor FolderSync {
     @discardableResult
     public func run() async throws -> FolderReport {
         do {
+            try await refuseWrongPlace()
             let tree = try FolderTree(root, system)
             var report = FolderReport()
-            let (id, isComplete) = try await identify(tree, &report)
-            var round = Round(
-                tree: tree, folder: id, isComplete: isComplete, foldsCase: tree.folds, date: Self.today())
-            tree.hashes = try await vault.fileHashes(in: id)
-            for _ in 0..<Self.rounds {
-                let hasNews = try await syncVault(&report)
-                let hasDone = try await settle(&round, &report)
-                if !hasDone && !hasNews { break }
+            guard let (id, isAnew) = try await identify(tree, &report) else {
+                // What is not the folder that is known says nothing about it, and gets nothing that belongs in it.
+                _ = try await syncVault(agreesToDeletions: settings.allowsDeletions, &report)
+                report.unsent = try await vault.unsentCount()
+                return report
             }
+            // Who has agreed that a folder begins anew has been told that nothing is deleted.
+            var round = Round(
+                tree: tree, folder: id, allowsDeletions: settings.allowsDeletions && !isAnew, foldsCase: tree.folds,
+                date: Self.today())
+            tree.hashes = try await vault.fileHashes(in: id)
+            do {
+                try await goThrough(&round, &report)
+            } catch {
+                // A copy that was made meanwhile has not all of it.
+                if round.hasAdvanced { try? await advance(round, &report) }
+                throw error
+            }
+            if round.hasAdvanced { try await advance(round, &report) }
             report.unsent = try await vault.unsentCount()
             return report
         } catch let error as VaultError {
@@ -52,37 +63,92 @@ public actor FolderSync {
         }
     }
 
+    private func goThrough(_ round: inout Round, _ report: inout FolderReport) async throws {
+        for _ in 0..<Self.rounds {
+            let hasNews = try await syncVault(agreesToDeletions: round.allowsDeletions, &report)
+            let hasDone = try await settle(&round, &report)
+            if !hasDone && !hasNews { break }
+        }
+    }
+
     /// What one call of ``run()`` goes on with.
     private struct Round {
         let tree: FolderTree
         let folder: ItemID
-        let isComplete: Bool
+        let allowsDeletions: Bool
         let foldsCase: Bool
         let date: String
         var deletions: FolderDeletionGuard?
+        /// Whether the folder's generation says that something was changed.
+        var hasAdvanced = false
     }
 
     private static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
 
-    private func identify(_ tree: FolderTree, _ report: inout FolderReport) async throws -> (ItemID, Bool) {
-        let marker = tree.marker()
-        let (id, isMarkerMissing) = try await vault.openFolder(at: root, marker: marker)
-        if isMarkerMissing && !settings.allowsDeletions {
-            report.warn(.markerMissing, root)
-            return (id, false)
+    /// Before anything is written in the folder.
+    private func refuseWrongPlace() async throws {
+        // The store would be sent, and written over by that of another device.
+        if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
+        guard let marker = system.openRoot(root).flatMap({ FolderTree.marker(in: $0, system) }) else { return }
+        // Of two folders that pass for one each would undo what the other has.
+        if let other = try await vault.place(ofFolder: marker.id), other != root,
+            FolderPlace.isCopy(root, of: other, marker: marker, system)
+        {
+            throw FolderError.copy(of: other)
         }
-        if marker == nil {
-            try tree.setMarker(id)
+        if try await isOutdated(marker), !settings.allowsDeletions { throw FolderError.outdated }
+    }
+
+    /// Whether the folder is as it was before others of its rounds.
+    private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
+        try await marker.generation < vault.generation(ofFolder: marker.id)
+    }
+
+    /// - Returns: Nil when a folder that was here has lost its marker, and nobody has agreed to begin anew.
+    private func identify(
+        _ tree: FolderTree, _ report: inout FolderReport
+    ) async throws -> (id: ItemID, isAnew: Bool)? {
+        var marker = tree.marker()
+        var isAnew = false
+        if let old = marker, try await isOutdated(old) {
+            marker = FolderMarker(id: .random())
+            isAnew = true
+        }
+        let opened = try await vault.openFolder(at: root, marker: marker?.id)
+        var id = opened.id
+        if opened.isMarkerMissing {
+            guard settings.allowsDeletions else {
+                report.warn(.markerMissing, root)
+                return nil
+            }
+            // What is missing in a folder that is not the one that it was, nobody has deleted.
+            id = .random()
+            isAnew = true
+        }
+        if tree.marker()?.id != id {
+            guard tree.setMarker(FolderMarker(id: id)) else { throw FolderError.unusable }
             try await vault.noteFolder(id, at: root)
         }
-        return (id, true)
+        return (id, isAnew)
+    }
+
+    /// Says in the folder, and then in the store, that it goes on: whoever is killed between the two has the later marker.
+    private func advance(_ round: Round, _ report: inout FolderReport) async throws {
+        let known = try await vault.generation(ofFolder: round.folder)
+        let next = max(round.tree.marker()?.generation ?? 0, known) + 1
+        // What a full disk has no room for is no reason to send nothing.
+        guard round.tree.setMarker(FolderMarker(id: round.folder, generation: next)) else {
+            return report.warn(.failed, FolderTree.markerPath)
+        }
+        try await vault.setGeneration(next, ofFolder: round.folder)
     }
 
     /// - Returns: Whether anything went to or fro.
-    private func syncVault(_ report: inout FolderReport) async throws -> Bool {
+    private func syncVault(agreesToDeletions: Bool, _ report: inout FolderReport) async throws -> Bool {
         do throws(VaultError) {
-            let result = settings.allowsDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
+            let result = agreesToDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
             report.isVaultHeld = result.isHeld
+            report.removed.formUnion(await vault.takeRemoved())
             return !result.changed.isEmpty
         } catch {
             guard case .unavailable(let cause) = error else { throw error }
@@ -103,11 +169,15 @@ public actor FolderSync {
             let view = try await view(round, &report)
             var deletions =
                 round.deletions
-                ?? FolderDeletionGuard(total: view.known.count, isOff: settings.allowsDeletions)
+                ?? FolderDeletionGuard(total: view.known.count, isOff: round.allowsDeletions)
             let (permitted, held) = deletions.permit(FolderDecision.decide(view).filter { !failed.contains($0) })
             round.deletions = deletions
             report.held = held
             if permitted.isEmpty { break }
+            if !round.hasAdvanced {
+                try await advance(round, &report)
+                round.hasAdvanced = true
+            }
             for action in permitted {
                 try Task.checkCancellation()
                 if try await carryOut(action, view, round, &report) { hasDone = true } else { failed.insert(action) }
@@ -128,7 +198,7 @@ public actor FolderSync {
         for (id, known) in view.known where known.isPending {
             view.known[id] = view.local[known.path] == known.content ? known.done : nil
         }
-        view.isWalkComplete = scan.isComplete && round.isComplete
+        view.isWalkComplete = scan.isComplete
         view.foldsCase = round.foldsCase
         view.device = FolderPath.words(of: settings.deviceName)
         view.date = round.date

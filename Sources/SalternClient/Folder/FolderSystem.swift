@@ -23,6 +23,12 @@ struct FileSignature: Hashable, Sendable {
     var changed: Int64
 }
 
+/// What is at a name.
+enum FolderEntry {
+    case nothing
+    case something(stat)
+}
+
 /// What a folder's files are reached by: names beneath a descriptor. Nothing in it follows a link.
 protocol FolderSystem: Sendable {
     func openRoot(_ path: String) -> Descriptor?
@@ -41,7 +47,8 @@ protocol FolderSystem: Sendable {
     func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool
     /// Each gets the name of the other, at once.
     func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool
-    func status(_ name: String, in folder: Descriptor) -> stat?
+    /// - Returns: nil when nobody can tell: a disk that fails or has gone.
+    func entry(_ name: String, in folder: Descriptor) -> FolderEntry?
     func status(_ descriptor: Descriptor) -> stat?
     func sync(_ descriptor: Descriptor) -> Bool
     func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool
@@ -50,6 +57,13 @@ protocol FolderSystem: Sendable {
     func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool
     /// The names in a folder, as bytes; nil when it cannot be read to its end.
     func names(in folder: Descriptor) -> [[UInt8]]?
+}
+
+extension FolderSystem {
+    /// For who does the same where nothing is and where nobody can tell.
+    func status(_ name: String, in folder: Descriptor) -> stat? {
+        if case .something(let status) = entry(name, in: folder) { status } else { nil }
+    }
 }
 
 /// The files of the kernel.
@@ -87,9 +101,10 @@ struct DiskFolders: FolderSystem {
         saltern_renameat2(one.number, name, two.number, other, 2) == 0
     }
 
-    func status(_ name: String, in folder: Descriptor) -> stat? {
+    func entry(_ name: String, in folder: Descriptor) -> FolderEntry? {
         var status = stat()
-        return fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+        if fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 { return .something(status) }
+        return errno == ENOENT ? .nothing : nil
     }
 
     func status(_ descriptor: Descriptor) -> stat? {

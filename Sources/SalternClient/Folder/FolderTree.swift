@@ -11,12 +11,12 @@ final class FolderTree {
         var isComplete = true
     }
 
-    private let system: any FolderSystem
+    let system: any FolderSystem
     let root: Descriptor
     private let device: dev_t
-    private let corner: Descriptor
-    private let parts: Descriptor
-    private let trash: Descriptor
+    let corner: Descriptor
+    let parts: Descriptor
+    let trash: Descriptor
     /// What was read of a file when it was this one.
     var hashes: [FolderPath: KnownHash] = [:]
 
@@ -26,6 +26,7 @@ final class FolderTree {
     }
 
     private static let markerName = "folder"
+    static let markerPath = FolderPath.corner + "/" + markerName
     /// The disk's clock may be as coarse as this.
     private static let youth: Int64 = 2_000_000_000
 
@@ -51,22 +52,52 @@ final class FolderTree {
     // MARK: Marker
 
     /// By which the folder is known again.
-    func marker() -> ItemID? {
-        guard let file = system.openFile(Self.markerName, in: corner) else { return nil }
-        var bytes = [UInt8](repeating: 0, count: 36)
-        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) }
-        return count == 36 ? ItemID(String(decoding: bytes, as: UTF8.self)) : nil
+    func marker() -> FolderMarker? { Self.readMarker(in: corner, system) }
+
+    /// That of a folder in which nothing is made.
+    static func marker(in root: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
+        system.openFolder(FolderPath.corner, in: root).flatMap { readMarker(in: $0, system) }
     }
 
-    func setMarker(_ id: ItemID) throws(FolderError) {
+    private static func readMarker(in corner: Descriptor, _ system: any FolderSystem) -> FolderMarker? {
+        guard let file = system.openFile(markerName, in: corner) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: FolderMarker.byteLimit)
+        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) }
+        return count.flatMap { FolderMarker(bytes.prefix($0)) }
+    }
+
+    /// Puts a marker in the place of the one that is there: at no moment there is none, but on file systems that can neither
+    /// exchange nor replace.
+    /// - Returns: Whether it is on the disk.
+    func setMarker(_ marker: FolderMarker) -> Bool {
+        let part = "marker-\(ItemID.random())"
+        guard let file = system.createFile(part, in: parts) else { return false }
+        defer { system.removeFile(part, in: parts) }
+        guard write(marker, to: file) else { return false }
+        let isThere =
+            system.exchange(part, in: parts, with: Self.markerName, in: corner)
+            || system.rename(part, in: parts, to: Self.markerName, in: corner) || makeMarker(marker)
+        return isThere && system.sync(corner)
+    }
+
+    /// Whoever is killed within it has a folder without a marker, in which nothing is done until somebody looks.
+    private func makeMarker(_ marker: FolderMarker) -> Bool {
         system.removeFile(Self.markerName, in: corner)
-        guard let file = system.createFile(Self.markerName, in: corner),
-            Array(id.description.utf8).withUnsafeBytes({ system.write($0, to: file) }), system.sync(file)
-        else { throw .unusable }
+        return system.createFile(Self.markerName, in: corner).map { write(marker, to: $0) } ?? false
+    }
+
+    private func write(_ marker: FolderMarker, to file: Descriptor) -> Bool {
+        Array(marker.text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
     }
 
     /// Whether the file system takes "a" and "A" for one name.
-    private(set) lazy var folds = system.status(FolderPath.corner.uppercased(), in: root) != nil
+    private(set) lazy var folds: Bool = {
+        // A folder of that name may be there all the same: another one.
+        guard let other = system.status(FolderPath.corner.uppercased(), in: root),
+            let own = system.status(corner)
+        else { return false }
+        return (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
+    }()
 
     // MARK: Walking
 
@@ -94,8 +125,20 @@ final class FolderTree {
             return scan.isComplete = false
         }
         for bytes in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-            guard let (name, path) = usable(bytes, folder, prefix, &report) else { continue }
-            guard let status = system.status(name, in: folder) else { continue }
+            if prefix.isEmpty, bytes == Array(FolderPath.corner.utf8) { continue }
+            guard let (name, path) = usable(bytes, folder, prefix, &report) else {
+                // What is missing may be there under this name.
+                scan.isComplete = false
+                continue
+            }
+            guard let entry = system.entry(name, in: folder) else {
+                report.warn(.unreadable, path.text)
+                scan.skipped.insert(path)
+                scan.isComplete = false
+                continue
+            }
+            // Removed since the folder was listed.
+            guard case .something(let status) = entry else { continue }
             if status.isFolder {
                 if let inner = system.openFolder(name, in: folder), status.st_dev == device {
                     walk(inner, path.text + "/", now, &scan, &kept, &report)
@@ -123,7 +166,6 @@ final class FolderTree {
     private func usable(
         _ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ report: inout FolderReport
     ) -> (String, FolderPath)? {
-        if prefix.isEmpty, bytes == Array(FolderPath.corner.utf8) { return nil }
         guard let text = String(validating: bytes, as: UTF8.self), var path = try? FolderPath(prefix + text) else {
             report.warn(.unusableName, prefix + String(decoding: bytes, as: UTF8.self))
             return nil
@@ -185,7 +227,7 @@ final class FolderTree {
 
     /// The folder that a path is in, and its name there.
     /// - Parameter isMade: Whether folders that are missing are made.
-    private func place(_ path: FolderPath, isMade: Bool = false) -> (Descriptor, String)? {
+    func place(_ path: FolderPath, isMade: Bool = false) -> (Descriptor, String)? {
         var folder = root
         for name in path.names.dropLast() {
             if isMade, !system.makeFolder(name, in: folder) { return nil }
@@ -195,198 +237,5 @@ final class FolderTree {
             folder = inner
         }
         return (folder, path.names[path.names.count - 1])
-    }
-
-    // MARK: Writing
-
-    /// A file that is being fetched.
-    func newPart() throws(FolderError) -> (name: String, file: Descriptor) {
-        let name = "part-\(ItemID.random())"
-        guard let file = system.createFile(name, in: parts) else { throw .unusable }
-        return (name, file)
-    }
-
-    func removePart(_ name: String) { system.removeFile(name, in: parts) }
-
-    /// Puts a whole file in its place.
-    /// - Parameters:
-    ///   - over: What is expected there; when it is something else that becomes a conflict copy at `aside`.
-    /// - Returns: false when nothing was changed.
-    func place(
-        _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, isExecutable: Bool,
-        modified: Int64?, aside: FolderPath
-    ) -> Bool {
-        guard let (folder, name) = place(path, isMade: true) else { return false }
-        let old = system.status(name, in: folder)
-        let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
-        let mode = readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
-        guard system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
-            system.sync(part.file)
-        else { return false }
-        guard let over else {
-            // An empty folder is nobody's.
-            if old?.isFolder == true { removeEmptyFolders(in: path) }
-            let isPlaced = system.rename(part.name, in: parts, to: name, in: folder)
-            return isPlaced && system.sync(folder)
-        }
-        // From here on the name may be that of what was displaced: who tidies up keeps it.
-        let swap = "swap-\(ItemID.random())"
-        guard system.rename(part.name, in: parts, to: swap, in: parts),
-            system.exchange(swap, in: parts, with: name, in: folder)
-        else {
-            system.removeFile(swap, in: parts)
-            return false
-        }
-        _ = system.sync(folder)
-        if content(swap, in: parts)?.digest == over.digest {
-            system.removeFile(swap, in: parts)
-        } else {
-            keep(swap, aside)
-        }
-        return true
-    }
-
-    private func content(_ name: String, in folder: Descriptor) -> FileContent? {
-        guard let file = system.openFile(name, in: folder), let status = system.status(file), status.isFile,
-            let digest = digest(of: file)
-        else { return nil }
-        return FileContent(digest: digest, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
-    }
-
-    /// What was displaced and is not what was expected becomes a file of its own.
-    private func keep(_ name: String, _ aside: FolderPath) {
-        guard let (folder, newName) = place(aside, isMade: true),
-            system.rename(name, in: parts, to: newName, in: folder)
-        else {
-            _ = system.rename(name, in: parts, to: Self.trashName(aside), in: trash)
-            return
-        }
-    }
-
-    func move(_ from: FolderPath, to: FolderPath) -> Bool {
-        let (oldKey, newKey) = (key(from), key(to))
-        if oldKey == newKey || to.folders.contains(where: { key($0) == oldKey })
-            || from.folders.contains(where: { key($0) == newKey })
-        {
-            return moveThroughParts(from, to)
-        }
-        guard let (old, name) = place(from), let (new, newName) = place(to, isMade: true) else { return false }
-        if system.status(newName, in: new)?.isFolder == true { removeEmptyFolders(in: to) }
-        guard system.rename(name, in: old, to: newName, in: new) else { return false }
-        _ = system.sync(new)
-        removeEmptyFolders(above: from)
-        return true
-    }
-
-    private func key(_ path: FolderPath) -> String { folds ? path.text.lowercased() : path.text }
-
-    /// Moves a file to where one of its own folders is, beneath its own name, or to another spelling of its name.
-    private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
-        let id = ItemID.random().description
-        defer { system.removeFile(Self.placesPrefix + id, in: parts) }
-        guard notePlaces([to, from], id), let (old, name) = place(from),
-            system.rename(name, in: old, to: Self.movePrefix + id, in: parts)
-        else { return false }
-        removeEmptyFolders(above: from)
-        return endMove(id, [to, from]) == to
-    }
-
-    private static let movePrefix = "move-"
-    private static let placesPrefix = "places-"
-
-    /// Where a file goes that has no place for a moment: for who is killed then, and starts again.
-    private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {
-        guard let file = system.createFile(Self.placesPrefix + id, in: parts) else { return false }
-        let text = places.map(\.text).joined(separator: "\0")
-        return Array(text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
-    }
-
-    private func places(_ id: String) -> [FolderPath] {
-        guard let file = system.openFile(Self.placesPrefix + id, in: parts) else { return [] }
-        var bytes = [UInt8](repeating: 0, count: 1 << 14)
-        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) } ?? 0
-        return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\0").compactMap {
-            try? FolderPath($0)
-        }
-    }
-
-    /// Puts it where there is room, the first place first, else in the trash.
-    private func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
-        let name = Self.movePrefix + id
-        for path in places {
-            guard let (folder, newName) = place(path, isMade: true),
-                system.rename(name, in: parts, to: newName, in: folder)
-            else { continue }
-            _ = system.sync(folder)
-            return path
-        }
-        let last = places.last ?? (try? FolderPath(name))
-        if let last { _ = system.rename(name, in: parts, to: Self.trashName(last), in: trash) }
-        return nil
-    }
-
-    /// Puts a file in the trash, unless it is not what is expected.
-    func discard(_ path: FolderPath, _ expected: FileContent) -> Bool {
-        guard let (folder, name) = place(path) else { return false }
-        let trashed = Self.trashName(path)
-        guard system.rename(name, in: folder, to: trashed, in: trash) else { return false }
-        guard content(trashed, in: trash)?.digest == expected.digest else {
-            _ = system.rename(trashed, in: trash, to: name, in: folder)
-            return false
-        }
-        _ = system.sync(trash)
-        removeEmptyFolders(above: path)
-        return true
-    }
-
-    // MARK: Order
-
-    private func removeEmptyFolders(above path: FolderPath) {
-        for folder in path.folders.reversed() {
-            guard let (outer, name) = place(folder), system.removeFolder(name, in: outer) else { return }
-        }
-    }
-
-    /// Removes folders in which there are only folders.
-    private func removeEmptyFolders(in path: FolderPath) {
-        guard let (outer, name) = place(path), let folder = system.openFolder(name, in: outer) else { return }
-        for inner in system.names(in: folder) ?? [] {
-            guard let text = String(validating: inner, as: UTF8.self),
-                let path = try? FolderPath(path.text + "/" + text)
-            else { continue }
-            if system.status(text, in: folder)?.isFolder == true { removeEmptyFolders(in: path) }
-        }
-        _ = system.removeFolder(name, in: outer)
-    }
-
-    private static let trashDays = 30
-
-    private static func trashName(_ path: FolderPath) -> String {
-        let day = Int(Date().timeIntervalSince1970) / 86_400
-        return "\(day)-\(ItemID.random())-\(String(path.names[path.names.count - 1].prefix(48)))"
-    }
-
-    /// What a process that was killed has left: a file that was on its way arrives, half a file is nothing, what was
-    /// displaced is kept in the trash.
-    private func tidy() {
-        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
-        where name.hasPrefix(Self.movePrefix) {
-            let id = String(name.dropFirst(Self.movePrefix.count))
-            _ = endMove(id, places(id))
-        }
-        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
-            if name.hasPrefix("swap-"), let path = try? FolderPath(name) {
-                _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash)
-            } else {
-                system.removeFile(name, in: parts)
-            }
-        }
-        let today = Int(Date().timeIntervalSince1970) / 86_400
-        for name in (system.names(in: trash) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
-            guard let day = name.split(separator: "-").first.flatMap({ Int($0) }), day + Self.trashDays < today else {
-                continue
-            }
-            system.removeFile(name, in: trash)
-        }
     }
 }

@@ -6,8 +6,9 @@ extension Store {
         try database.rows("SELECT id FROM folders WHERE root = ?", .text(root)) { try Self.id($0, 0) }.first
     }
 
-    func isFolderKnown(_ id: ItemID) throws -> Bool {
-        try !database.rows("SELECT 1 FROM folders WHERE id = ?", .blob(id.bytes), decode: { _ in true }).isEmpty
+    /// Where a folder was last.
+    func root(ofFolder id: ItemID) throws -> String? {
+        try database.rows("SELECT root FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
     }
 
     func setFolder(_ id: ItemID, at root: String) throws {
@@ -15,6 +16,19 @@ extension Store {
         try database.execute(
             "INSERT INTO folders (id, root) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET root = excluded.root",
             .blob(id.bytes), .text(root))
+    }
+
+    /// See ``FolderMarker/generation``.
+    func generation(ofFolder id: ItemID) throws -> Int64 {
+        try database.rows("SELECT generation FROM folder_generations WHERE folder = ?", .blob(id.bytes)) {
+            $0.integer(0) ?? 0
+        }.first ?? 0
+    }
+
+    func setGeneration(_ generation: Int64, ofFolder id: ItemID) throws {
+        try database.execute(
+            "INSERT OR REPLACE INTO folder_generations (folder, generation) VALUES (?, ?)", .blob(id.bytes),
+            .integer(generation))
     }
 
     // MARK: What both sides were

@@ -46,8 +46,22 @@ extension Vault {
         }
     }
 
+    /// Where a folder was last; nil for one that was never here.
+    func place(ofFolder id: ItemID) throws(VaultError) -> String? {
+        _ = try open
+        return try stored { try store.root(ofFolder: id) }
+    }
+
     func noteFolder(_ id: ItemID, at root: String) throws(VaultError) {
         try stored { try store.transaction { try store.setFolder(id, at: root) } }
+    }
+
+    func generation(ofFolder id: ItemID) throws(VaultError) -> Int64 {
+        try stored { try store.generation(ofFolder: id) }
+    }
+
+    func setGeneration(_ generation: Int64, ofFolder id: ItemID) throws(VaultError) {
+        try stored { try store.setGeneration(generation, ofFolder: id) }
     }
 
     func fileHashes(in folder: ItemID) throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {

@@ -1,12 +1,17 @@
-internal import CSQLite
 internal import Foundation
+
+#if canImport(CSQLite)
+    internal import CSQLite
+#else
+    internal import SQLite3
+#endif
 
 /// One connection to one SQLite file that nobody else has open.
 ///
 /// Not `Sendable`: its owner, an actor, uses it alone.
 final class SQLiteDatabase {
-    /// `sqlite3 *`, owned; null only when SQLite had no memory for it.
-    let handle: OpaquePointer?
+    /// `sqlite3 *`, owned; null when SQLite had no memory for it, and once it is closed.
+    private(set) var handle: OpaquePointer?
     /// Prepared statements by their SQL, owned.
     private var statements: [String: OpaquePointer] = [:]
 
@@ -21,8 +26,11 @@ final class SQLiteDatabase {
         guard code == SQLITE_OK else { throw StoreError.unusable }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 250)
-        // Exclusive: one process at a time. Full: what is committed is on the disk.
-        for pragma in ["locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"] {
+        // Exclusive: one process at a time. Full: what is committed is on the disk, on macOS by a call of its own.
+        for pragma in [
+            "locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL", "fullfsync = ON",
+            "secure_delete = ON",
+        ] {
             _ = try rows("PRAGMA \(pragma)") { _ in }
         }
         // The lock is only taken by the first transaction.
@@ -33,20 +41,29 @@ final class SQLiteDatabase {
     /// locks from another connection of this process (POSIX locks belong to process and file).
     private static func prepare(_ path: String) throws {
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        if made >= 0 { close(made) }
+        if made >= 0 { Glibc.close(made) }
         var status = stat()
         guard made >= 0 || errno == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
             status.st_mode & 0o077 == 0
         else { throw StoreError.unusable }
     }
 
-    deinit {
+    deinit { close() }
+
+    /// Nothing is read or written any more, and somebody else can open the file.
+    func close() {
         for statement in statements.values { sqlite3_finalize(statement) }
+        statements = [:]
         sqlite3_close_v2(handle)
+        handle = nil
     }
+
+    /// - Throws: ``StoreClosed``.
+    func checkOpen() throws { if handle == nil { throw StoreClosed() } }
 
     /// Runs `body` in a transaction: all of it happens, or nothing. Within a transaction it is a part of that one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+        try checkOpen()
         guard sqlite3_get_autocommit(handle) != 0 else { return try body() }
         try execute("BEGIN IMMEDIATE")
         do {
@@ -100,6 +117,7 @@ final class SQLiteDatabase {
     }
 
     private func prepared(_ sql: String) throws -> OpaquePointer {
+        try checkOpen()
         if let statement = statements[sql] { return statement }
         var statement: OpaquePointer?
         try check(sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
@@ -133,6 +151,9 @@ enum SQLiteValue {
     static func optional(_ value: [UInt8]?) -> SQLiteValue { value.map(SQLiteValue.blob) ?? .null }
     static func optional(_ value: String?) -> SQLiteValue { value.map(SQLiteValue.text) ?? .null }
 
+    /// `SQLITE_TRANSIENT`, a cast that Swift cannot see: SQLite copies what it is given.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
     fileprivate func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
         switch self {
         case .null: return sqlite3_bind_null(statement, index)
@@ -141,14 +162,15 @@ enum SQLiteValue {
             var value = value
             return value.withUTF8 { bytes in
                 bytes.withMemoryRebound(to: CChar.self) {
-                    saltern_sqlite3_bind_text(statement, index, $0.baseAddress, UInt64($0.count))
+                    sqlite3_bind_text64(
+                        statement, index, $0.baseAddress, UInt64($0.count), Self.copied, UInt8(SQLITE_UTF8))
                 }
             }
         case .blob(let bytes):
             // A null pointer would bind NULL instead of no bytes.
             if bytes.isEmpty { return sqlite3_bind_zeroblob(statement, index, 0) }
             return bytes.withUnsafeBytes {
-                saltern_sqlite3_bind_blob(statement, index, $0.baseAddress, UInt64($0.count))
+                sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), Self.copied)
             }
         }
     }

@@ -45,15 +45,21 @@ final class Store {
 
     func set(_ name: StoreFact, _ number: Int64) throws { try set(name, Array(String(number).utf8)) }
 
-    /// Removes everything: nobody is logged in here any more.
+    /// Nothing is read or written any more: whoever still tries gets ``StoreClosed``.
+    func close() { database.close() }
+
+    var isClosed: Bool { database.handle == nil }
+
+    /// - Throws: ``StoreClosed``.
+    func checkOpen() throws { try database.checkOpen() }
+
+    /// Removes everything: nobody is logged in here any more. Then ``close()`` it, for what is under way would fill it again.
     func removeEverything() throws {
         try database.transaction {
-            for table in [
-                "facts", "items", "changes", "trash", "graves", "notices", "chunks", "folders", "folder_files",
-                "folder_hashes",
-            ] {
-                try database.execute("DELETE FROM \(table)")
-            }
+            let tables = try database.rows(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+            ) { $0.text(0) ?? "" }
+            for table in tables { try database.execute("DELETE FROM \(table)") }
         }
     }
 
@@ -96,7 +102,8 @@ final class Store {
             """, .blob(item.id.bytes), .integer(item.revision.number), .text(content.collection),
             .text(content.format), .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes),
             .blob(content.body.bytes), .integer(Int64(bitPattern: item.edit)), .integer(listing))
-        try database.execute("DELETE FROM graves WHERE id = ?", .blob(item.id.bytes))
+        // What was known of it before is of use for as long as nothing is known of this one.
+        if !item.isSealed { try database.execute("DELETE FROM graves WHERE id = ?", .blob(item.id.bytes)) }
     }
 
     /// Notes that the server has it no more.
@@ -157,7 +164,7 @@ final class Store {
 
     /// Notes a tombstone in the place of an item.
     func bury(_ id: ItemID, _ deletion: Revision, at moment: Date) throws {
-        let edit = try item(id)?.edit
+        let edit = try item(id).flatMap { $0.isSealed ? nil : $0.edit }
         try removeItem(id)
         try database.execute(
             """
@@ -189,6 +196,11 @@ final class Store {
             .optional(item?.bytes), .optional(other?.bytes), .integer(Int64(Date().timeIntervalSince1970)))
     }
 
+    /// The number of the latest notice, which grows with each; nil when there is none.
+    func lastNotice() throws -> Int64? {
+        try database.rows("SELECT max(number) FROM notices") { $0.integer(0) }.first ?? nil
+    }
+
     func notices() throws -> [Notice] {
         try database.rows("SELECT number, kind, item, other FROM notices ORDER BY number") { row in
             guard let number = row.integer(0), let kind = row.text(1).flatMap(Notice.Kind.init) else {
@@ -202,6 +214,11 @@ final class Store {
 
     func forgetNotice(_ number: Int64) throws {
         try database.execute("DELETE FROM notices WHERE number = ?", .integer(number))
+    }
+
+    /// What is over.
+    func forgetNotices(_ kind: Notice.Kind) throws {
+        try database.execute("DELETE FROM notices WHERE kind = ?", .text(kind.rawValue))
     }
 
     // MARK: Decoding
@@ -239,10 +256,14 @@ enum StoreFact: String {
     case cursor, revisionBase, listing, lastEventID
     /// Set while everything is listed because the database's history is another one.
     case comparing
-    /// How many deletions somebody has agreed to.
-    case agreedDeletions
+    /// The names of the keyring's data keys, 4 bytes each: they are in what is sealed, too.
+    case keyIDs
+    /// Set while something is here under a key that the keyring does not have.
+    case unread
     /// The rotation that was opened here and whose end was not seen.
     case rotation
+    /// Set when the account's deletion was sent from here and its end was not seen.
+    case leaving
     /// What the plan allows, as the server said last.
     case itemBytes, deletedDays
 }

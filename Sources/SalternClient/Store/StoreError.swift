@@ -11,3 +11,6 @@ public enum StoreError: Error, Hashable, Sendable {
     /// The file is damaged, or the disk fails.
     case damaged
 }
+
+/// The vault was signed out meanwhile: nothing is written into a store that was emptied.
+struct StoreClosed: Error {}

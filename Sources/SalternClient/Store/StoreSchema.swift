@@ -76,6 +76,10 @@ enum StoreSchema {
             modified INTEGER NOT NULL, changed INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (folder, path)
         ) WITHOUT ROWID;
         """,
+        """
+        -- How far a folder was when it was last here. Kept when another one takes its place.
+        CREATE TABLE folder_generations (folder BLOB PRIMARY KEY, generation INTEGER NOT NULL) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the store up to date.

@@ -3,8 +3,11 @@ struct StoredItem: Hashable, Sendable {
     var id: ItemID
     var revision: Revision
     var content: ItemContent
-    /// The number of the edit that it is.
+    /// The number of the edit that it is; 0 for what has never been opened here.
     var edit: UInt64
+
+    /// Whether it has never been opened here.
+    var isSealed: Bool { edit == 0 }
 }
 
 /// What is known of an item that the server has a tombstone of.
@@ -56,13 +59,16 @@ public struct Notice: Hashable, Sendable {
         case keptAfterDeletion
         /// Deleted here, changed elsewhere: the change was kept.
         case deletionUndone
-        /// The server gave something that does not open under its own name. It was not taken; `other` is the copy that
-        /// holds what was changed here.
+        /// The server gave something that does not open under its own name. A version that is known stays in its place;
+        /// `other` is the copy that holds what was changed here.
         case unreadable
         /// The server gave an older version than is known. The known one stays and is sent again; `other` is the copy
         /// that holds the older one, when that is other content. Of an item that was deleted here the older one was taken,
         /// and the known one is in the trash of this device.
         case rolledBack
+        /// A later version of an item has no title, and the one before had one: another device has removed it, or the server
+        /// has left it away.
+        case titleMissing
         /// The server's database was restored from a backup, or lost what it had confirmed: compared, nothing deleted.
         case timeWentBack
         /// A listing of everything did not have an item that is known here: it was kept, and is sent again.
@@ -75,6 +81,8 @@ public struct Notice: Hashable, Sendable {
         case massDeletion
         /// The server gave an older keyring than is known. It was not taken.
         case keyringRolledBack
+        /// A keyring was put back after a restore of the server, and no printed recovery code opens it: make another.
+        case recoveryRemoved
     }
 
     /// For ``Vault/forget(_:)``.

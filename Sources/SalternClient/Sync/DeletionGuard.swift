@@ -2,23 +2,25 @@
 struct DeletionGuard {
     private let store: Store
     private let limit: Int
-    private var agreed: Int64
+    /// Whether somebody has agreed to them all.
+    private let isAgreed: Bool
     private var total: [String: Int] = [:]
     private var removed: [String: Int] = [:]
 
-    init(_ store: Store, _ limits: SyncLimits) throws {
+    init(_ store: Store, _ limits: SyncLimits, isAgreed: Bool) {
         self.store = store
         limit = limits.deletions
-        agreed = try store.number(.agreedDeletions) ?? 0
+        self.isAgreed = isAgreed
     }
 
     /// Whether the page's deletions, with those before it in the same round, are few enough.
     mutating func permits(_ changes: [ItemState]) throws -> Bool {
-        if agreed > 0 { return true }
+        if isAgreed { return true }
         var next = removed
         for change in changes where change.deleted {
-            guard try store.item(change.id) != nil, try store.change(change.id) == nil else { continue }
-            next[change.collection, default: 0] += 1
+            guard let item = try store.item(change.id), try store.change(change.id) == nil else { continue }
+            // That of the item, which is sealed with it: nothing vouches for the one that a tombstone names.
+            next[item.content.collection, default: 0] += 1
         }
         for (collection, count) in next where count > 0 {
             let all: Int

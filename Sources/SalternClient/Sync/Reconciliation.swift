@@ -37,6 +37,8 @@ enum Reconciliation: Hashable {
 
     private static func withoutChange(_ item: StoredItem?, _ server: ItemState) -> Reconciliation {
         if server.deleted { return item == nil ? .nothing : .remove }
-        return item?.revision == server.revision ? .nothing : .take
+        // What has never been opened is looked at whenever it is told of: its key may be here by now.
+        guard let item, !item.isSealed else { return .take }
+        return item.revision == server.revision ? .nothing : .take
     }
 }

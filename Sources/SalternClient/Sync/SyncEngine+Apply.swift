@@ -69,15 +69,11 @@ extension SyncEngine {
     ) throws {
         guard let content = server.content else { return }
         guard let opened = try? sealer.open(content, server.id) else {
-            try store.note(.unreadable, server.id)
-            // What is known stays; a change of it goes on from the server's revision.
-            guard var item else { return }
-            item.revision = server.revision
-            return try store.put(item, listing: listing)
+            return try keepSealed(server, over: item, listing, into: &report)
         }
         let theirs = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
-        if let item, item.content != content {
+        if let item, !item.isSealed, item.content != content {
             if try store.number(.comparing) != nil {
                 try keepBoth(item.content, theirs, listing, into: &report)
                 return
@@ -86,8 +82,16 @@ extension SyncEngine {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
                 try store.note(.rolledBack, item.id)
             }
-        } else if item == nil, let known = try store.grave(server.id)?.edit, theirs.edit < known {
+        } else if let item, item.isSealed, item.content != content, try store.number(.comparing) != nil {
+            // Nobody here can make a copy of it.
+            try store.trash(item, at: moment)
+        }
+        if item?.isSealed ?? true, let known = try store.grave(server.id)?.edit, theirs.edit < known {
             try store.note(.rolledBack, server.id)
+        }
+        // Nothing in a body says whether there is a title beside it.
+        if let item, !item.isSealed, item.content.title != nil, content.title == nil {
+            try store.note(.titleMissing, server.id)
         }
         try store.put(theirs, listing: listing)
         report.changed.insert(server.id)
@@ -164,9 +168,12 @@ extension SyncEngine {
         if theirs.edit.follows(mine.body.bytes)
             || own.item == theirs.item && mine.collection == content.collection
         {
+            if mine.title != nil, content.title == nil { try store.note(.titleMissing, server.id) }
             try store.put(taken, listing: listing)
             return try store.forgetChange(server.id)
         }
+        let hadTitle = item?.content.title != nil || change.baseContent?.title != nil
+        if hadTitle, content.title == nil { try store.note(.titleMissing, server.id) }
         let number = max(change.edit, theirs.edit.number) + 1
         let previous = theirs.edit.next(after: content.body.bytes).previous
         var next: PlainItem?
@@ -211,13 +218,9 @@ extension SyncEngine {
     ) throws {
         let copy = newID()
         guard let sealed = try? sealer.seal(own, copy, collection: collection, .first) else { return }
-        if var item {
-            item.revision = server.revision
-            try store.put(item, listing: listing)
-        }
         try store.forgetChange(server.id)
+        try keepSealed(server, over: item, other: copy, listing, into: &report)
         try store.record(copy, content: sealed, edit: 1)
-        try store.note(.unreadable, server.id, other: copy)
         report.changed.formUnion([server.id, copy])
     }
 

@@ -2,10 +2,7 @@ extension SyncEngine {
     /// Whether something in the page is sealed with a key that this device does not know.
     func hasUnknownKey(_ page: ChangePage) -> Bool {
         page.changes.contains { change in
-            guard !change.isChunk, let content = change.content, content.format == SealedBox.format,
-                let id = try? SealedBox.keyID(of: content.body.bytes)
-            else { return false }
-            return (try? sealer.keyring.key(id)) == nil
+            !change.isChunk && change.content.map(isUnderUnknownKey) ?? false
         }
     }
 

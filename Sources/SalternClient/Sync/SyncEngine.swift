@@ -32,26 +32,27 @@ final class SyncEngine {
     }
 
     /// One round: what is new there, then what is new here, until both sides have nothing new.
-    /// - Returns: What has changed here.
-    func round() async throws -> SyncReport {
-        var report = SyncReport()
+    /// - Parameters:
+    ///   - report: What has changed here; also what was done before an error.
+    ///   - agreesToDeletions: Whether somebody has agreed to deletions, however many this round brings.
+    func round(into report: inout SyncReport, agreesToDeletions: Bool = false) async throws {
+        var guardian = DeletionGuard(store, limits, isAgreed: agreesToDeletions)
         var disputed: [Dispute] = []
         for _ in 0..<limits.rounds {
-            try await pull(into: &report)
-            if report.isHeld { return report }
+            try await pull(&guardian, into: &report)
+            if report.isHeld { return }
             try await settle(disputed, into: &report)
             disputed = try await push(into: &report)
-            if disputed.isEmpty { return report }
+            if disputed.isEmpty { return }
             try Task.checkCancellation()
         }
-        return report
     }
 
     // MARK: Fetching
 
-    private func pull(into report: inout SyncReport) async throws {
-        var guardian = try DeletionGuard(store, limits)
+    private func pull(_ guardian: inout DeletionGuard, into report: inout SyncReport) async throws {
         var hasAsked = false
+        var beginnings = 0
         while true {
             let cursor = try store.text(.cursor)
             // Who lists everything anew holds items, and has to hear which of them are gone.
@@ -59,19 +60,28 @@ final class SyncEngine {
             let page: ChangePage
             switch await self.page(since: cursor, tellsDeletions: tellsDeletions) {
             case .success(let fetched): page = fetched
-            case .failure(.problem(let problem)) where problem.code == .cursorExpired && cursor != nil:
+            case .failure(.problem(let problem))
+            where problem.isAboutCursor && cursor != nil && beginnings < limits.beginnings:
+                beginnings += 1
                 try beginListing(base: nil)
                 continue
             case .failure(let error): throw error
             }
             if try hasNewBase(page) {
+                // A server whose history is always another one is none to follow.
+                guard beginnings < limits.beginnings else { throw APIError.unexpectedReply }
+                beginnings += 1
                 try beginListing(base: page.revisionBase)
                 if cursor != nil { continue }
             }
-            if !hasAsked, hasUnknownKey(page) {
+            // Pages that lead nowhere would be followed for ever.
+            if page.more, page.cursor == cursor { throw APIError.unexpectedReply }
+            if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
                 // Before anything is decided: what this device cannot open another one may have written.
                 hasAsked = true
                 try await takeLaterKeyring?()
+                // It may open what was passed by.
+                if try store.text(.cursor) != cursor { continue }
             }
             let isApplied = try store.transaction {
                 guard try guardian.permits(page.changes) else { return false }
@@ -102,8 +112,7 @@ final class SyncEngine {
     /// Everything is listed from the beginning. That says nothing about what is not in it.
     private func beginListing(base: Int64?) throws {
         try store.transaction {
-            try store.set(.cursor, nil)
-            try store.set(.listing, (store.number(.listing) ?? 0) + 1)
+            try store.beginListing()
             guard let base else { return }
             try store.set(.revisionBase, base)
             try store.set(.comparing, 1)
@@ -136,6 +145,11 @@ final class SyncEngine {
     var moment: Date { now() }
 }
 
+extension Problem {
+    /// Whether the server does not go on from the cursor that it was shown: too old, or none of its own.
+    fileprivate var isAboutCursor: Bool { code == .cursorExpired || code == .malformedCursor }
+}
+
 extension Result where Failure == APIError {
     /// What a call of the API has come to.
     static func of(_ call: () async throws(APIError) -> Success) async -> Self {
@@ -146,13 +160,16 @@ extension Result where Failure == APIError {
 /// What the engine needs of the server.
 protocol SyncServer: Sendable {
     /// - Parameter isMetaOnly: Without titles and bodies.
+    /// - Throws: ``APIError/unexpectedReply`` for more than was asked for.
     func changes(
         since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
     ) async throws(APIError) -> ChangePage
     /// One item as it is; nil when there is none.
+    /// - Throws: ``APIError/unexpectedReply`` for another item.
     func item(_ id: ItemID) async throws(APIError) -> ItemState?
     /// Sends operations, all or nothing.
     /// - Returns: Their revisions, in order.
+    /// - Throws: ``APIError/unexpectedReply`` for revisions of other items than those, and for none that can be theirs.
     func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision]
 }
 
@@ -162,6 +179,8 @@ struct SyncLimits: Sendable {
     var batch = 200
     var batchBytes = 8 << 20
     var rounds = 16
+    /// How often one round begins to list everything anew.
+    var beginnings = 4
     /// More deletions than this, or than a third of at least ten items, are not carried out before somebody has agreed.
     var deletions = 25
 }
@@ -184,4 +203,15 @@ public struct SyncReport: Sendable {
     public internal(set) var unsent = 0
     /// Whether fetching waits for somebody to agree to many deletions.
     public internal(set) var isHeld = false
+
+    /// What a later round has done comes to it.
+    mutating func add(_ later: SyncReport) {
+        removed.subtract(later.changed)
+        removed.formUnion(later.removed)
+        changed.formUnion(later.changed)
+        fetched += later.fetched
+        sent += later.sent
+        unsent = later.unsent
+        isHeld = later.isHeld
+    }
 }

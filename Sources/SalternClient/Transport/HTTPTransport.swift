@@ -40,10 +40,13 @@ public struct HTTPRequest: Sendable {
     /// A longer body is refused: a server may be hostile.
     public var replyLimit: Int
 
+    /// More than any reply has that no item and no share is in.
+    public static let shortReplyLimit = 1 << 20
+
     public init(
         _ method: Method, _ target: String, fields: [(name: String, value: String)] = [], token: SecureBytes? = nil,
         body: SecureBytes? = nil, timeout: Duration = .seconds(120), silence: Duration = .seconds(60),
-        replyLimit: Int = 64 << 20
+        replyLimit: Int = HTTPRequest.shortReplyLimit
     ) {
         self.method = method
         self.target = target

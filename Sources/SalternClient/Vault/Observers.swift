@@ -6,8 +6,12 @@ final class Observers<Value: Sendable>: Sendable {
     private let streams = Mutex<[UUID: AsyncStream<Value>.Continuation]>([:])
 
     /// Begins at once, so that nothing that happens after it is missed.
-    func add() -> AsyncStream<Value> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(256))
+    /// - Parameters:
+    ///   - count: How much waits for who reads slowly: the newest.
+    ///   - first: What there is already.
+    func add(keeping count: Int = 256, beginningWith first: Value? = nil) -> AsyncStream<Value> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(count))
+        if let first { continuation.yield(first) }
         let id = UUID()
         continuation.onTermination = { [weak self] _ in self?.remove(id) }
         streams.withLock { $0[id] = continuation }

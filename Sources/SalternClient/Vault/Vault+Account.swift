@@ -43,11 +43,48 @@ extension Vault {
     }
 
     /// Deletes the account with everything in it, on the server and here. There is no way back.
+    ///
+    /// When no reply comes it may be done already: called again it finds out.
     public func leave(password: Password) async throws(VaultError) {
         let opened = try open
         let proof = try await proof(password)
-        try await call { api throws(APIError) in try await api.deleteAccount(currentPasswordKey: proof, opened.token) }
-        try forgetEverything()
+        var mayBeDone = try stored { try store.fact(.leaving) } != nil
+        try stored { try store.set(.leaving, [1]) }
+        do throws(APIError) {
+            try await settings.retries({ () throws(APIError) in
+                do throws(APIError) {
+                    try await self.api.deleteAccount(currentPasswordKey: proof, opened.token)
+                } catch {
+                    if error.isPassing { mayBeDone = true }
+                    throw error
+                }
+            })
+        } catch {
+            guard error.code == .unauthenticated, mayBeDone, try await isGone(opened.userid, proof) else {
+                // What is refused now was not done before either.
+                if case .problem = error, !error.isPassing { try stored { try store.set(.leaving, nil) } }
+                throw VaultError(error)
+            }
+        }
+        try forgetEverything(keepsUnsentEdits: false)
+    }
+
+    /// Whether there is no account any more to which userid and password lead: a session may have ended for another reason.
+    private func isGone(_ userid: String, _ proof: SecretBytes) async throws(VaultError) -> Bool {
+        let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
+        do throws(VaultError) {
+            let reply = try await call { api throws(APIError) in
+                try await api.logIn(userid: userid, passwordKey: proof, device: device)
+            }
+            try? await api.endCurrentSession(reply.session.token)
+            return false
+        } catch {
+            switch error {
+            case .wrongCredentials: return true
+            case .codeRequired: return false
+            default: throw error
+            }
+        }
     }
 
     /// Writes everything that the server holds about the account to a new file, one JSON object a line.

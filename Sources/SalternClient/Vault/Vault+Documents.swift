@@ -12,7 +12,11 @@ private struct DocumentLine: Codable {
     var text: String?
     /// The body, when it is not.
     var data: Base64Bytes?
+    /// What an attachment's manifest says of it.
+    var properties: [String: String]?
     var documents: Int?
+    /// At the end: how many items do not open, and are not there.
+    var unreadable: Int?
 
     static let begin = DocumentLine(type: "documents", version: 1)
 
@@ -22,7 +26,7 @@ private struct DocumentLine: Codable {
         self.documents = documents
     }
 
-    init(_ id: ItemID, _ collection: String, _ item: PlainItem) {
+    init(_ id: ItemID, _ collection: String, _ item: PlainItem, _ properties: [String: String]) {
         self.init(type: "document")
         self.id = id
         self.collection = collection
@@ -30,14 +34,15 @@ private struct DocumentLine: Codable {
         let bytes = item.body.withUnsafeBytes { [UInt8]($0) }
         text = String(validating: bytes, as: UTF8.self)
         if text == nil { data = Base64Bytes(bytes) }
+        if !properties.isEmpty { self.properties = properties }
     }
 
     /// The document that the line holds; nil when it holds none.
-    var document: (id: ItemID, collection: String, item: PlainItem)? {
+    var document: (id: ItemID, collection: String, item: PlainItem, properties: [String: String])? {
         guard type == "document", let id, let collection, let body = text.map({ Array($0.utf8) }) ?? data?.bytes,
             Self.isName(collection)
         else { return nil }
-        return (id, collection, PlainItem(title: title, body: SecureBytes(copying: body)))
+        return (id, collection, PlainItem(title: title, body: SecureBytes(copying: body)), properties ?? [:])
     }
 
     private static func isName(_ collection: String) -> Bool {
@@ -91,6 +96,19 @@ private struct DocumentLines {
     }
 }
 
+/// What an export has written.
+public struct DocumentExport: Hashable, Sendable {
+    /// How many documents the file has.
+    public var documents: Int
+    /// Items that do not open: the file does not have them.
+    public var unreadable: [ItemID]
+
+    public init(documents: Int, unreadable: [ItemID] = []) {
+        self.documents = documents
+        self.unreadable = unreadable
+    }
+}
+
 /// What an import has done.
 public struct DocumentImport: Hashable, Sendable {
     /// Documents that were not here.
@@ -109,36 +127,46 @@ public struct DocumentImport: Hashable, Sendable {
 
 extension Vault {
     /// Writes every item that opens to a new file, as text that anybody can read: a JSON object a line, the last of which
-    /// says how many documents there are.
-    /// - Returns: How many documents it has.
+    /// says how many documents there are, and how many items are not in it.
+    /// - Returns: What is in it, and what is not, for a person to hear of.
     /// - Throws: ``StoreError/unusable`` when there is such a file.
     @discardableResult
-    public func exportDocuments(to file: URL, collection: String? = nil) async throws(VaultError) -> Int {
+    public func exportDocuments(to file: URL, collection: String? = nil) async throws(VaultError) -> DocumentExport {
         _ = try open
         let target = try NewFile(file)
         do throws(VaultError) {
-            let count = try await write(collection, to: target)
+            let done = try await write(collection, to: target)
             try target.finish()
-            return count
+            return done
         } catch {
             target.remove()
             throw error
         }
     }
 
-    private func write(_ collection: String?, to file: NewFile) async throws(VaultError) -> Int {
+    private func write(_ collection: String?, to file: NewFile) async throws(VaultError) -> DocumentExport {
         try file.append(DocumentLine.begin.encoded())
-        var (count, bytes) = (0, 0)
+        var done = DocumentExport(documents: 0)
+        var bytes = 0
         for summary in try items(in: collection) {
             guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
-            guard summary.byteCount != nil, let item = try await wholeItem(summary.id) else { continue }
-            let line = try DocumentLine(summary.id, summary.collection, item).encoded()
+            guard summary.byteCount != nil else {
+                done.unreadable.append(summary.id)
+                continue
+            }
+            guard var item = try item(summary.id) else { continue }
+            let properties = Attachment(item.body)?.properties ?? [:]
+            item.body = try await wholeContent(of: item.body)
+            let line = try DocumentLine(summary.id, summary.collection, item, properties).encoded()
             try file.append(line)
-            (count, bytes) = (count + 1, bytes + line.count)
-            if count.isMultiple(of: 100) { progressObservers.tell(.exported(bytes)) }
+            done.documents += 1
+            bytes += line.count
+            if done.documents.isMultiple(of: 100) { progressObservers.tell(.exported(bytes)) }
         }
-        try file.append(DocumentLine(type: "end", documents: count).encoded())
-        return count
+        var end = DocumentLine(type: "end", documents: done.documents)
+        if !done.unreadable.isEmpty { end.unreadable = done.unreadable.count }
+        try file.append(end.encoded())
+        return done
     }
 
     /// Puts the documents of a file into the vault: under their ids, and beside what is there when that is something else.
@@ -153,13 +181,14 @@ extension Vault {
         while let line = try lines.next() {
             guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
             guard let document = line.document else { continue }
-            try await take(document.item, document.id, document.collection, &done)
+            try await take(document.item, document.id, document.collection, document.properties, &done)
         }
         return done
     }
 
     private func take(
-        _ item: PlainItem, _ id: ItemID, _ collection: String, _ done: inout DocumentImport
+        _ item: PlainItem, _ id: ItemID, _ collection: String, _ properties: [String: String],
+        _ done: inout DocumentImport
     ) async throws(VaultError) {
         if let known = try self.item(id), known.title == item.title, let attachment = Attachment(known.body),
             attachment.digest == SHA256.hash(item.body).bytes
@@ -167,10 +196,10 @@ extension Vault {
             return done.unchanged += 1
         }
         var item = item
-        if item.body.count > Attachment.chunkByteCount {
+        if item.body.count > Attachment.chunkByteCount || !properties.isEmpty {
             // The same id each time: the same manifest.
             do throws(AttachmentError) {
-                item.body = try await attach(AttachmentSource(item.body), id: id).body()
+                item.body = try await attach(AttachmentSource(item.body), id: id, properties: properties).body()
             } catch {
                 throw error.vaultError
             }

@@ -1,17 +1,24 @@
+internal import Foundation
 internal import Synchronization
 
 extension Vault {
     /// Syncs now and whenever something changes on the server or here, until the task is cancelled or the session ends.
     /// While the server is away it is asked again after waits that double.
+    /// - Throws: Also what time does not mend: another key, an untrusted certificate.
     public func keepInSync() async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
             do throws(VaultError) {
                 try await follow { failures = 0 }
-            } catch .unavailable(let error) {
+            } catch .unavailable(let error) where !error.isAboutTrust || Task.isCancelled {
+                if Task.isCancelled { return }
                 failures += 1
                 let wait = settings.retries.wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
+                note(.failed(.unavailable(error), next: Date() + wait / .seconds(1)))
                 try? await Task.sleep(for: wait)
+            } catch {
+                note(.failed(error, next: nil))
+                throw error
             }
         }
     }

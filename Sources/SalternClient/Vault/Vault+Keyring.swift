@@ -26,17 +26,55 @@ extension Vault {
         opened.engine.sealer = sealer
     }
 
+    /// Puts the keyring that is known here in the place of an older one. It opens what that one opens, too: the server's
+    /// items are as old.
+    func putKeyringBack(
+        over older: Keyring, of login: LoginReply, _ password: StretchedPassword
+    ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
+        let token = login.session.token
+        guard let revision = login.keyringRevision, try knownAccount() == login.accountId,
+            let sealer = try storeSealer(login.accountId, password)
+        else { throw .keyringUnusable }
+        let own = sealer.keyring
+        // Whoever knows a password of before would have with it what was sealed since.
+        let isNewer = own.dataKeys.contains { key in !older.dataKeys.contains { $0.id == key.id } }
+        let known = try stored { try store.fact(.keyring) }
+        let isOwn = known.flatMap { try? Keyring(sealed: $0, openedBy: password) } != nil
+        guard isOwn || !isNewer else { throw .keyringUnusable }
+        let account = try await call { api throws(APIError) in try await api.getAccount(token) }
+        // The code that the server knows is that of the older keyring. Nothing new is sealed to one that was removed.
+        let code = account.recovery.set ? older.recovery?.publicKey.bytes : nil
+        let keepsCode = code != nil && code == own.recovery?.publicKey.bytes
+        let next = own.opening(also: older).changed { if !keepsCode { $0.recovery = nil } }
+        guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
+        let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
+        // The same bytes again are a success: only the reply was lost then.
+        let written = try await call { api throws(APIError) in
+            try await api.putKeyring(
+                sealed, recoveryKeyring: recoveryKeyring, removesRecovery: !keepsCode, .revision(revision), token)
+        }
+        let hadCode = account.recovery.set || own.recovery != nil || older.recovery != nil
+        try stored {
+            try store.forgetNotices(.keyringRolledBack)
+            if hadCode && !keepsCode { try store.note(.recoveryRemoved) }
+        }
+        return (next, sealed, written)
+    }
+
     /// Notes a keyring, and seals anew what it does not open: in one transaction of the caller, because neither is of use
     /// without the other.
-    /// - Parameter old: What opens the store as it is; nil when there is nothing, or nobody can open it.
+    /// - Parameters:
+    ///   - seal: What keeps the keyring open on this device; nil for a vault that is locked.
+    ///   - old: What opens the store as it is; nil when there is nothing, or nobody can open it.
     func keep(
         _ sealer: Sealer, _ sealedKeyring: [UInt8], _ revision: Revision?, _ password: StretchedPassword,
-        _ seal: DeviceSeal, from old: Sealer?
+        _ seal: DeviceSeal?, from old: Sealer?
     ) throws {
         try store.set(.keyring, sealedKeyring)
         try store.set(.keyringCounter, Int64(sealer.keyring.counter))
+        try store.noteKeys(of: sealer.keyring)
         if let revision { try store.set(.keyringRevision, revision.number) }
-        try store.set(.openKeyring, seal.seal(Self.secrets(password, sealer.keyring), .openKeyring))
+        if let seal { try store.set(.openKeyring, seal.seal(Self.secrets(password, sealer.keyring), .openKeyring)) }
         if let old { try store.reseal(from: old, to: sealer) }
     }
 

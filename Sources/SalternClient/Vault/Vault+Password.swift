@@ -47,11 +47,22 @@ extension Vault {
                 if error.code == .keyringChanged, attempt < 3 { continue }
                 throw VaultError(error)
             }
-            return try remember(
-                account: opened.account, userid: userid, iterations: iterations, session: opened.token,
-                device: reply.deviceToken, keyring: next, sealed: sealed, keyringRevision: reply.keyringRevision,
-                stretched)
+            return try rememberChange(
+                of: opened, userid, iterations, reply.deviceToken, next, sealed, reply.keyringRevision, stretched)
         }
+    }
+
+    /// Notes what the server has confirmed. It is so, whatever has become of the vault meanwhile: one that was locked stays
+    /// locked, and of one that was signed out nothing is noted.
+    private func rememberChange(
+        of opened: Opened, _ userid: String, _ iterations: Int, _ device: Token?, _ keyring: Keyring, _ sealed: [UInt8],
+        _ revision: Revision?, _ password: StretchedPassword
+    ) throws(VaultError) {
+        if store.isClosed { return }
+        try remember(
+            account: opened.account, userid: userid, iterations: iterations, session: opened.token, device: device,
+            keyring: keyring, sealed: sealed, keyringRevision: revision, password, from: opened.engine.sealer,
+            opens: self.opened != nil)
     }
 
     /// A password's key with the keyring that it opens from now on, for it and for the printed code.
@@ -111,9 +122,8 @@ extension Vault {
                 recoveryKey: stretched.passwordKey, keyring: recoveryKeyring, accountKeyring: (sealed, revision),
                 currentPasswordKey: proof.passwordKey, opened.token)
         }
-        try remember(
-            account: opened.account, userid: opened.userid, iterations: iterations, session: opened.token, device: nil,
-            keyring: next, sealed: sealed, keyringRevision: written ?? revision, opened.password)
+        try rememberChange(
+            of: opened, opened.userid, iterations, nil, next, sealed, written ?? revision, opened.password)
         return code
     }
 
@@ -122,7 +132,8 @@ extension Vault {
         await beginTurn()
         defer { endTurn() }
         let opened = try open
-        let proof = try await stretch(password, opened.userid, knownIterations())
+        let iterations = try knownIterations()
+        let proof = try await stretch(password, opened.userid, iterations)
         // The server first: when it breaks off here, the keyring names a code that opens nothing, and the next try goes on.
         do throws(APIError) {
             try await settings.retries({ () throws(APIError) in
@@ -145,44 +156,8 @@ extension Vault {
                 if case .problem(let problem) = error, problem.status == 412, attempt < 3 { continue }
                 throw VaultError(error)
             }
-            return try remember(
-                account: opened.account, userid: opened.userid, iterations: knownIterations(), session: opened.token,
-                device: nil, keyring: next, sealed: sealed, keyringRevision: written, opened.password)
-        }
-    }
-
-    /// Sets a new password with a printed code, and opens the vault. All sessions end.
-    /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
-    public static func recover(
-        _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password
-    ) async throws(VaultError) -> Vault {
-        let vault = try Vault(settings)
-        try await vault.recover(userid, code, newPassword)
-        return try await reopen(vault, userid, newPassword)
-    }
-
-    private static func reopen(_ vault: Vault, _ userid: String, _ password: Password) async throws(VaultError) -> Vault
-    {
-        try await vault.logIn(userid, password, nil)
-        return vault
-    }
-
-    private func recover(_ userid: String, _ code: RecoveryCode, _ password: Password) async throws(VaultError) {
-        let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
-        let reply = try await call { api throws(APIError) in
-            try await api.recover(userid: userid, recoveryKey: stretched.passwordKey, deviceName: settings.deviceName)
-        }
-        guard let sealed = reply.keyring?.bytes,
-            let keyring = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
-        else { throw .keyringUnusable }
-        let iterations = max(try await newIterations(nil), reply.kdf.iterations)
-        let new = try await stretch(password, userid, iterations)
-        let next = keyring.changed { _ in }
-        var (credential, _) = try newCredential(
-            new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
-        credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
-        _ = try await call { [credential] api throws(APIError) in
-            try await api.changeCredential(credential, current: nil, reply.session.token)
+            return try rememberChange(
+                of: opened, opened.userid, iterations, nil, next, sealed, written, opened.password)
         }
     }
 }

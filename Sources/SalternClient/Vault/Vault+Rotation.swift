@@ -7,12 +7,15 @@ extension Vault {
     ///
     /// Nothing is changed before the server changes everything at once. Whatever stops it, the next ``sync()`` finds out
     /// whether it was done, and undoes it otherwise. What deleted items held cannot be restored from the server afterwards.
+    /// - Returns: What was fetched and sent before.
     /// - Throws: ``VaultError/unreadable`` when the server has an item that does not open, ``VaultError/deletionsHeld``.
-    public func rotateKeys(password: Password) async throws(VaultError) {
+    @discardableResult
+    public func rotateKeys(password: Password) async throws(VaultError) -> SyncReport {
         // What is sent to the server while keys change would be sealed with the old one.
         await beginTurn()
         defer { endTurn() }
-        guard try await round().isHeld == false else { throw .deletionsHeld }
+        var report = try await round()
+        guard !report.isHeld else { throw .deletionsHeld }
         let opened = try open
         let stretched = try await stretch(password, opened.userid, knownIterations())
         // The keyring is sealed under it: a server that says yes to a wrong one would lock the person out.
@@ -23,16 +26,18 @@ extension Vault {
         try stored { try store.set(.rotation, rotation.id.bytes) }
         let key = DataKey.random()
         do throws(VaultError) {
-            try await carryOut(rotation.id, key, stretched, opened)
+            try await carryOut(rotation.id, key, stretched, opened, into: &report)
         } catch {
             // Its reply may be all that was lost.
             try? await settleRotation()
             guard let current = self.opened, current.engine.sealer.keyring.currentKey == key else { throw error }
         }
+        return report
     }
 
     private func carryOut(
-        _ id: RotationID, _ key: DataKey, _ password: StretchedPassword, _ opened: Opened
+        _ id: RotationID, _ key: DataKey, _ password: StretchedPassword, _ opened: Opened,
+        into report: inout SyncReport
     ) async throws(VaultError) {
         let iterations = try knownIterations()
         var (next, revision) = try await rotatedKeyring(key)
@@ -56,7 +61,9 @@ extension Vault {
                 switch error.code {
                 case .rotationIncomplete?:
                     // Others have written meanwhile.
-                    guard try await runEngine().isHeld == false else { throw .deletionsHeld }
+                    let more = try await runEngine()
+                    guard !more.isHeld else { throw .deletionsHeld }
+                    report.add(more)
                 case .keyringChanged?: (next, revision) = try await rotatedKeyring(key)
                 default: throw VaultError(error)
                 }
@@ -142,7 +149,7 @@ extension Vault {
         try remember(
             account: opened.account, userid: opened.userid, iterations: try knownIterations(), session: opened.token,
             device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
-            password)
+            password, opens: true)
         try stored { try store.set(.rotation, nil) }
     }
 

@@ -21,17 +21,24 @@ extension Vault {
     }
 
     /// Opens a new session in the place of one that has ended. What was not sent is still there.
-    /// - Parameter code: Six digits or a recovery code, after ``VaultError/codeRequired``.
+    /// - Parameters:
+    ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
+    ///   - userid: The new one, when another device has changed it.
+    ///   - restoringKeyring: Whether somebody has agreed that the keyring that is known here goes over an older one that
+    ///     the server gives, after ``Notice/Kind/keyringRolledBack``: its database was restored from a backup. Fewer
+    ///     iterations than were used here are taken then, too. A printed
+    ///     code that not both know opens nothing afterwards (``Notice/Kind/recoveryRemoved``). Refused where the password is
+    ///     not the one that the known keyring is sealed with, and there are newer keys in it.
     /// - Throws: ``VaultError/unsentEdits(count:)`` when another device has changed password and keys while the vault here
     ///   was locked: unlock it with the password of before, then log in again.
-    /// - Parameter userid: The new one, when another device has changed it.
     public func logInAgain(
-        password: Password, code: String? = nil, userid: String? = nil
+        password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false
     ) async throws(VaultError) {
         guard let known = try stored({ try store.text(.userid) }) else { throw .locked }
         await beginTurn()
         defer { endTurn() }
-        try await logIn(userid ?? known, password, code, renamed: userid != nil)
+        try await logIn(
+            userid ?? known, password, code, renamed: userid != nil, restoringKeyring: restoringKeyring)
     }
 
     /// Opens the vault of the last log-in, without password and without network.
@@ -67,42 +74,63 @@ extension Vault {
         }
         try remember(
             account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
-            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched)
+            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched, opens: true)
     }
 
     /// - Parameter renamed: Whether the userid may be another than the known one, of the same account.
     func logIn(
-        _ userid: String, _ password: Password, _ code: String?, renamed: Bool = false
+        _ userid: String, _ password: Password, _ code: String?, renamed: Bool = false,
+        restoringKeyring: Bool = false
     ) async throws(VaultError) {
         if !renamed { try refuseOther(userid) }
+        let locks = lockCount
         let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
         do throws(StretchingRule.Refusal) {
             try settings.stretching.check(parameters, userid: userid)
         } catch {
             throw .untrustworthy(error)
         }
-        let stretched = try await stretch(password, userid, parameters.iterations)
+        try refuseFewer(parameters.iterations, wasRestored: restoringKeyring)
+        var stretched = try await stretch(password, userid, parameters.iterations)
         let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
-        let reply = try await call { api throws(APIError) in
-            try await api.logIn(userid: userid, passwordKey: stretched.passwordKey, device: device, code: code)
+        // A code is good for one log-in: when only the reply was lost, the same one is wrong.
+        let retries = code == nil ? settings.retries : Retries(attempts: 1)
+        let reply: LoginReply
+        do throws(APIError) {
+            reply = try await retries({ () throws(APIError) in
+                try await self.api.logIn(
+                    userid: userid, passwordKey: stretched.passwordKey, device: device, code: code)
+            })
+        } catch {
+            throw VaultError(error)
         }
         if renamed, try knownAccount() != reply.accountId {
             // Somebody else's account: what is here is not to be mixed with it.
             try? await api.endCurrentSession(reply.session.token)
             throw .otherAccount
         }
-        guard let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else {
+        guard var sealed = reply.keyring?.bytes, var keyring = try? Keyring(sealed: sealed, openedBy: stretched) else {
             throw .keyringUnusable
         }
+        var revision = reply.keyringRevision
         // The same account gave a later keyring before: this one would seal with keys that are no longer used.
         if let known = try stored({ try store.number(.keyringCounter) }), Int64(keyring.counter) < known {
             try stored { try store.note(.keyringRolledBack) }
-            throw .keyringUnusable
+            guard restoringKeyring else { throw .keyringUnusable }
+            (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, stretched)
+        }
+        var iterations = parameters.iterations
+        var deviceToken = reply.deviceToken
+        if reply.kdfUpgradeRequired, revision == reply.keyringRevision,
+            let raised = try await raiseIterations(from: iterations, of: password, userid, stretched, keyring, reply)
+        {
+            (stretched, iterations, keyring, sealed, revision) = raised.opening
+            deviceToken = raised.deviceToken ?? deviceToken
         }
         try remember(
-            account: reply.accountId, userid: userid, iterations: parameters.iterations, session: reply.session.token,
-            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
-            stretched)
+            account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
+            device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched,
+            opens: locks == lockCount)
     }
 
     private func resume() throws(VaultError) -> Bool {
@@ -114,8 +142,11 @@ extension Vault {
         return true
     }
 
-    /// Forgets the keys: from now on the password is needed. Nothing is sent.
+    /// Forgets the keys: from now on the password is needed. Nothing is sent. What is under way comes to its end, and leaves
+    /// the vault locked.
     public func lock() throws(VaultError) {
+        lockCount += 1
+        if store.isClosed { return }
         try stored { try store.set(.openKeyring, nil) }
         opened = nil
     }
@@ -123,38 +154,45 @@ extension Vault {
     /// Opens a vault that was locked, without network.
     public func unlock(_ password: Password) async throws(VaultError) {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
-            let iterations = try stored({ try store.number(.iterations) }),
-            let sealed = try stored({ try store.fact(.keyring) }), let token = try secret(.token)
+            let iterations = try stored({ try store.number(.iterations) }), let token = try secret(.token)
         else { throw .sessionEnded }
+        let locks = lockCount
         let stretched = try await stretch(password, userid, Int(iterations))
+        guard locks == lockCount else { throw .locked }
+        // What is known now: a change that was under way may have come to its end.
+        guard let sealed = try stored({ try store.fact(.keyring) }) else { throw .sessionEnded }
         guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
         let seal = try deviceSeal()
         try stored { try store.set(.openKeyring, seal.seal(Self.secrets(stretched, keyring), .openKeyring)) }
         opened = makeOpened(account, userid, Token(token), stretched, keyring)
     }
 
-    /// Ends the session and removes everything from this device.
+    /// Removes everything from this device, and ends the session: it ends by itself when the server is away. Nothing that is
+    /// under way writes anything here afterwards, and the vault is of no use any more.
     /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
     /// - Throws: ``VaultError/unsentEdits(count:)``.
     public func signOut(discardingUnsentEdits: Bool = false) async throws(VaultError) {
-        let unsent = try unsentCount()
-        guard unsent == 0 || discardingUnsentEdits else { throw .unsentEdits(count: unsent) }
-        if let token = opened?.token {
-            do throws(APIError) {
-                try await api.endCurrentSession(token)
-            } catch {
-                // Ended already, or the server is away: the session ends by itself when it is not used.
-                guard error.isPassing || error.code == .unauthenticated else { throw VaultError(error) }
-            }
-        }
-        try forgetEverything()
+        if store.isClosed { return }
+        var token = opened?.token
+        if token == nil, let kept = try? secret(.token) { token = Token(kept) }
+        try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)
+        // Last: what is written while the server is asked would be lost, and a silent server would keep everything here.
+        if let token { try? await api.endCurrentSession(token) }
     }
 
     /// Nothing of the account stays on this device.
-    func forgetEverything() throws(VaultError) {
+    func forgetEverything(keepsUnsentEdits: Bool) throws(VaultError) {
+        if store.isClosed { return }
+        try transaction {
+            let unsent = try store.changeCount()
+            guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
+            try store.removeEverything()
+        }
+        store.close()
         opened = nil
-        try stored { try store.removeEverything() }
         try stored { try settings.deviceKey.remove() }
+        // Who follows hears that there is nothing to follow.
+        tell([])
     }
 
     // MARK: Pieces
@@ -163,13 +201,8 @@ extension Vault {
         try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
     }
 
-    /// What the password is stretched with here.
-    func knownIterations() throws(VaultError) -> Int {
-        Int(try stored { try store.number(.iterations) } ?? 0)
-    }
-
     /// A store holds one account: another one's items would be sent to this one.
-    private func refuseOther(_ userid: String) throws(VaultError) {
+    func refuseOther(_ userid: String) throws(VaultError) {
         if let known = try stored({ try store.text(.userid) }), known != userid {
             throw .otherAccount
         }
@@ -185,13 +218,6 @@ extension Vault {
         }
     }
 
-    /// As many iterations as this app, the server and the caller want at least.
-    func newIterations(_ wanted: Int?) async throws(VaultError) -> Int {
-        let service = try await call { api throws(APIError) in try await api.describeService() }
-        guard service.saltPrefix == settings.stretching.saltPrefix else { throw .untrustworthy(.saltPrefix) }
-        return max(settings.stretching.minimumIterations, service.kdf.iterations, wanted ?? 0)
-    }
-
     /// Calls what may be repeated.
     func call<Result: Sendable>(
         _ body: (SalternAPI) async throws(APIError) -> Result
@@ -205,6 +231,7 @@ extension Vault {
 
     func deviceSeal() throws(VaultError) -> DeviceSeal {
         try stored {
+            try store.checkOpen()
             if let key = try settings.deviceKey.load() { return DeviceSeal(key: key) }
             let key = SecureRandom.secureBytes(32)
             try settings.deviceKey.save(key)
@@ -218,13 +245,18 @@ extension Vault {
         return try stored { try seal.open(sealed, fact) }
     }
 
+    /// - Parameters:
+    ///   - known: What opens the store as it is, for who has it at hand.
+    ///   - opens: Whether the vault is open afterwards: not when somebody has locked it since.
     func remember(
         account: AccountID, userid: String, iterations: Int, session: Token, device: Token?, keyring: Keyring,
-        sealed: [UInt8], keyringRevision: Revision?, _ password: StretchedPassword
+        sealed: [UInt8], keyringRevision: Revision?, _ password: StretchedPassword, from known: Sealer? = nil,
+        opens: Bool
     ) throws(VaultError) {
         if let known = try knownAccount(), known != account { throw .keyringUnusable }
         let sealer = Sealer(account: account, keyring: keyring)
-        let old = try storeSealer(account, password)
+        var old = known
+        if old == nil { old = try storeSealer(account, password) }
         if old == nil {
             let lost = try stored { try store.changeCount(unknownTo: keyring) }
             guard lost == 0 else { throw .unsentEdits(count: lost) }
@@ -237,10 +269,10 @@ extension Vault {
                 try store.set(.iterations, Int64(iterations))
                 try store.set(.token, seal.seal(session.text, .token))
                 if let device { try store.set(.deviceToken, seal.seal(device.text, .deviceToken)) }
-                try keep(sealer, sealed, keyringRevision, password, seal, from: old)
+                try keep(sealer, sealed, keyringRevision, password, opens ? seal : nil, from: old)
             }
         }
-        opened = makeOpened(account, userid, session, password, keyring)
+        if opens { opened = makeOpened(account, userid, session, password, keyring) }
     }
 
     private func makeOpened(
@@ -257,35 +289,5 @@ extension Vault {
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
         }
         return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
-    }
-}
-
-/// The server as the engine sees it.
-struct LiveSyncServer: SyncServer {
-    let api: SalternAPI
-    let token: Token
-    let retries: Retries
-
-    func changes(
-        since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
-    ) async throws(APIError) -> ChangePage {
-        try await retries({ () throws(APIError) in
-            try await api.listChanges(
-                since: cursor, isMetaOnly: isMetaOnly, limit: limit, tellsDeletions: tellsDeletions, token)
-        })
-    }
-
-    func item(_ id: ItemID) async throws(APIError) -> ItemState? {
-        do throws(APIError) {
-            return try await retries({ () throws(APIError) in try await api.getItem(id, token) })
-        } catch .problem(let problem) where problem.code == .notFound {
-            return nil
-        }
-    }
-
-    func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision] {
-        // The same bytes again are a success, so a lost reply costs nothing.
-        let reply = try await retries({ () throws(APIError) in try await api.writeBatch(operations, token) })
-        return reply.results.map(\.revision)
     }
 }

@@ -9,24 +9,14 @@ extension Vault {
         return try await round()
     }
 
-    /// Agrees to the deletions that ``Notice/Kind/massDeletion`` tells of, and syncs.
+    /// Agrees to the deletions that ``Notice/Kind/massDeletion`` tells of, and syncs. Whatever stops it, the consent is of
+    /// this one round.
     @discardableResult
     public func agreeToDeletions() async throws(VaultError) -> SyncReport {
-        try stored { try store.set(.agreedDeletions, 1) }
-        let report: SyncReport
-        do throws(VaultError) {
-            report = try await sync()
-        } catch {
-            // It was meant for these deletions, not for the next ones.
-            try stored { try store.set(.agreedDeletions, nil) }
-            throw error
-        }
-        try stored {
-            try store.set(.agreedDeletions, nil)
-            for notice in try store.notices() where notice.kind == .massDeletion {
-                try store.forgetNotice(notice.number)
-            }
-        }
+        await beginTurn()
+        defer { endTurn() }
+        let report = try await round(agreesToDeletions: true)
+        try stored { try store.forgetNotices(.massDeletion) }
         return report
     }
 
@@ -48,20 +38,30 @@ extension Vault {
     // MARK: Rounds
 
     /// For who has the turn.
-    func round() async throws(VaultError) -> SyncReport {
-        try await settleRotation()
-        return try await runEngine()
+    func round(agreesToDeletions: Bool = false) async throws(VaultError) -> SyncReport {
+        try await syncing { () async throws(VaultError) in
+            try await settleRotation()
+            return try await runEngine(agreesToDeletions: agreesToDeletions)
+        }
     }
 
-    func runEngine() async throws(VaultError) -> SyncReport {
+    func runEngine(agreesToDeletions: Bool = false) async throws(VaultError) -> SyncReport {
         let engine = try self.engine
+        let noticesBefore = try stored { try store.lastNotice() }
+        var report = SyncReport()
         do {
-            let report = try await engine.round()
+            // What is in the store by then is not fetched again: it is told now, whatever became of the rest.
+            defer {
+                noteRemoved(report)
+                let hasNotices = (try? store.lastNotice()) != noticesBefore
+                if !report.changed.isEmpty || hasNotices { tell(report.changed) }
+            }
+            try await engine.round(into: &report, agreesToDeletions: agreesToDeletions)
+            mayAskForLimits = true
             try stored { try store.emptyTrash(before: Date(timeIntervalSinceNow: -30 * 86_400)) }
-            if !report.changed.isEmpty { tell(report.changed) }
             return report
-        } catch let error as StoreError {
-            throw .store(error)
+        } catch let error where error is StoreError || error is StoreClosed {
+            throw VaultError(ofStore: error)
         } catch let error as APIError {
             throw VaultError(error)
         } catch let error as VaultError {

@@ -13,11 +13,20 @@ public actor Vault {
     let settings: VaultSettings
     let api: SalternAPI
     let store: Store
-    var opened: Opened?
+    var opened: Opened? { didSet { if opened == nil || oldValue == nil { state = .idle } } }
+    /// How the last sync went, or goes.
+    public internal(set) var state = SyncState.idle { didSet { stateObservers.tell(state) } }
     nonisolated let observers = Observers<Set<ItemID>>()
     nonisolated let progressObservers = Observers<VaultProgress>()
+    nonisolated let stateObservers = Observers<SyncState>()
     var hasTurn = false
+    /// Items that were deleted elsewhere, and that nobody has been told of: whoever syncs in the background tells nobody.
+    private var removed: Set<ItemID> = []
+    /// Whether the server may be asked what the plan allows without being needed: not again while it does not answer.
+    var mayAskForLimits = true
     var waiting: [CheckedContinuation<Void, Never>] = []
+    /// How often somebody has locked the vault: what was begun before that does not open it.
+    var lockCount = 0
 
     /// What is there while the vault is not locked.
     struct Opened {
@@ -51,18 +60,17 @@ public actor Vault {
         return opened.item
     }
 
-    /// Every item of a collection, by id.
-    func items(_ collection: String) throws(VaultError) -> [ItemID: PlainItem] {
+    /// Every item of a collection that opens, by id, and the ids of those that do not.
+    func items(_ collection: String) throws(VaultError) -> (opened: [ItemID: PlainItem], sealed: Set<ItemID>) {
         let sealer = try self.sealer
         var items: [ItemID: PlainItem] = [:]
-        var isUnreadable = false
+        var sealed: Set<ItemID> = []
         try stored {
             try store.forEachCurrent(in: collection) { id, content, _ in
-                if let opened = try? sealer.open(content, id) { items[id] = opened.item } else { isUnreadable = true }
+                if let opened = try? sealer.open(content, id) { items[id] = opened.item } else { sealed.insert(id) }
             }
         }
-        if isUnreadable { throw .unreadable }
-        return items
+        return (items, sealed)
     }
 
     /// The ids of a collection's items, in the order of the ids.
@@ -184,6 +192,17 @@ public actor Vault {
 
     func tell(_ ids: Set<ItemID>) { observers.tell(ids) }
 
+    func noteRemoved(_ report: SyncReport) {
+        removed.subtract(report.changed)
+        removed.formUnion(report.removed)
+    }
+
+    /// What was deleted elsewhere since this was asked last.
+    func takeRemoved() -> Set<ItemID> {
+        defer { removed = [] }
+        return removed
+    }
+
     // MARK: Parts
 
     var open: Opened {
@@ -199,13 +218,13 @@ public actor Vault {
 
     /// Does something with the store, whose errors become the vault's.
     func stored<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
-        do { return try body() } catch { throw .store(error as? StoreError ?? .damaged) }
+        do { return try body() } catch { throw VaultError(ofStore: error) }
     }
 
     /// Does several things with the store as one, whose errors become the vault's.
     func transaction<Result>(_ body: () throws -> Result) throws(VaultError) -> Result {
         do { return try store.transaction(body) } catch let error as VaultError { throw error } catch {
-            throw .store(error as? StoreError ?? .damaged)
+            throw VaultError(ofStore: error)
         }
     }
 }

@@ -7,14 +7,29 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
     public let name: String
     let vault: Vault
 
-    /// Every item, by id.
+    /// What a list shows: the items that can be read, and beside them those that cannot, each with the reason.
+    public func contents() async throws(VaultError) -> CollectionContents<Value> {
+        let (items, sealed) = try await vault.items(name)
+        var contents = CollectionContents<Value>()
+        for id in sealed { contents.unreadable[id] = .doesNotOpen }
+        for (id, item) in items {
+            do throws(VaultError) { contents.items[id] = try Self.value(item) } catch {
+                contents.unreadable[id] = .isOfAnotherType
+            }
+        }
+        return contents
+    }
+
+    /// Every item, by id: for who needs them all, as an export does. A list takes ``contents()``.
+    /// - Throws: ``VaultError/unreadable`` when there is one that cannot be read.
     public func all() async throws(VaultError) -> [ItemID: Value] {
-        var values: [ItemID: Value] = [:]
-        for (id, item) in try await vault.items(name) { values[id] = try Self.value(item) }
-        return values
+        let contents = try await contents()
+        guard contents.unreadable.isEmpty else { throw .unreadable }
+        return contents.items
     }
 
     /// One item; nil when there is none.
+    /// - Throws: ``VaultError/unreadable`` when it cannot be read.
     public subscript(_ id: ItemID) -> Value? {
         get async throws(VaultError) {
             guard let item = try await vault.item(id) else { return nil }
@@ -28,8 +43,11 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
     }
 
     /// Writes an item, a new one unless an id is given.
-    /// - Parameter seen: The version that the person has changed; see ``Vault/put(_:_:in:over:)``.
+    /// - Parameter seen: The version that the person has changed; see ``Vault/put(_:_:in:over:)``. With it, an item of
+    ///   another type can be written over.
     /// - Returns: Where it was written.
+    /// - Throws: ``VaultError/unreadable`` when what is there under the id cannot be read: nobody can have seen what would
+    ///   be lost.
     @discardableResult
     public func put(
         _ value: Value, _ id: ItemID = .random(), title: String? = nil, over seen: ItemVersion? = nil
@@ -38,6 +56,7 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
         // The same value is the same bytes, so that writing it again is no change.
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(value) else { throw .unreadable }
+        if seen == nil { _ = try await self[id] }
         return try await vault.put(
             PlainItem(title: title, body: SecureBytes(copying: [UInt8](data))), id, in: name, over: seen)
     }

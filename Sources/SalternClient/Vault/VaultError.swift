@@ -6,7 +6,7 @@ public enum VaultError: Error, Sendable {
     case codeRequired
     /// The code is wrong, too old or was used.
     case wrongCode
-    /// The vault is locked: ask for the password.
+    /// The vault is locked: ask for the password. Or it was signed out, and has nothing any more.
     case locked
     /// The session has ended: log in again. Nothing that is stored here is lost.
     case sessionEnded
@@ -34,6 +34,10 @@ public enum VaultError: Error, Sendable {
     case unreadable
     /// The local store.
     case store(StoreError)
+
+    init(ofStore error: any Error) {
+        self = error is StoreClosed ? .locked : .store(error as? StoreError ?? .damaged)
+    }
 
     init(_ error: APIError) {
         switch error.code {

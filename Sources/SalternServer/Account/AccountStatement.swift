@@ -55,11 +55,15 @@ protocol AccountWrite: Sendable {
     /// The sealed bytes that it carries. With many it is sent on a connection of its own as well.
     var sealedByteCount: Int { get }
 
+    /// Whether this one is sent on a connection of its own.
+    var isLong: Bool { get }
+
     /// Reads one row.
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row
 }
 
 extension AccountWrite {
+    var isLong: Bool { Self.needsLease || sealedByteCount > Authorization.sharedByteLimit }
     static var needsLease: Bool { false }
     static var joinsGroups: Bool { false }
     var sealedByteCount: Int { 0 }

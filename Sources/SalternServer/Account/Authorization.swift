@@ -141,7 +141,7 @@ final class Authorization {
     private func send<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
         let (sessions, rows) = try await send(
             AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
-            alone: Write.needsLease || write.sealedByteCount > Self.sharedByteLimit)
+            alone: write.isLong)
         try accept(sessions)
         return rows
     }

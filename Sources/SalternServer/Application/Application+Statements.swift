@@ -7,7 +7,7 @@ extension Application {
             // AccountAdministration
             statement(SetLock.self), statement(FindPlanOfAccount.self), statement(DescribeAccount.self),
             statement(FindLogins.self), statement(SummarizeAccounts.self), statement(FindLockedAccounts.self),
-            statement(FindIterationsOfUserid.self), statement(CountAccounts.self),
+            statement(FindIterationsOfUserid.self),
             statement(FindNeverUsedAccounts.self), statement(ConfirmNeverUsed.self),
             // Account
             statement(LockAccount.self), statement(LockAccountWholly.self), statement(KeepAccount.self),
@@ -19,7 +19,8 @@ extension Application {
             statement(AppendAudit.self), statement(FindAuditHead.self), statement(FindAuditEntries.self),
             statement(FindLatestAuditEntries.self),
             // Credentials
-            statement(RedrawDecoys.self), statement(FindKDFParameters.self), statement(FindLogin.self),
+            statement(AreDecoysDue.self), statement(SampleIterations.self), statement(ReplaceDecoys.self),
+            statement(FindKDFParameters.self), statement(FindLogin.self),
             statement(Owned<FindUserid>.self),
             statement(FindCredentialRevision.self), statement(ReplaceVerifier.self),
             statement(NextDeviceGeneration.self), statement(TakeUserid.self),
@@ -60,7 +61,7 @@ extension Application {
             statement(MoveKeyringRevision.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
-            statement(FindLiveSessions.self),
+            statement(FindLiveSessions.self), statement(FindHashParts.self),
             // MasterKey
             statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
             statement(ReplaceSealedSecret.self),

@@ -15,6 +15,7 @@ public final class TestApplication: Sendable {
     /// What the application's streams are told by.
     public let revisions: RevisionWatcher
     private let watching: Task<Void, Never>
+    private let watch: DatabaseWatch
     private let loop: EventLoop
     private let application: Application
 
@@ -79,8 +80,12 @@ public final class TestApplication: Sendable {
         let start = clock.now
         let throttle = Throttle(configuration.rateLimits, sessions: tally) { clock.now - start }
         var settings = settings
-        settings.onConnected = DatabaseWatch(clock: nil, failover: .asynchronous, log: capturing).welcome
-        let postgres = await loop.run { [settings] in PostgresClient(configuration: settings, loop: loop) }
+        let epoch = DatabaseEpoch()
+        let watch = DatabaseWatch(clock: nil, failover: .asynchronous, epoch: epoch, log: capturing)
+        settings.onConnected = watch.welcome
+        let postgres = await loop.run { [settings] in
+            PostgresClient(configuration: settings, loop: loop, epoch: epoch)
+        }
         do {
             let application = try await loop.run {
                 Application(
@@ -95,7 +100,8 @@ public final class TestApplication: Sendable {
             }
             return TestApplication(
                 database: database, clock: clock, log: log, metrics: metrics, configuration: configuration,
-                postgres: postgres, revisions: revisions, watching: watching, loop: loop, application: application)
+                postgres: postgres, revisions: revisions, watching: watching, watch: watch, loop: loop,
+                application: application)
         } catch {
             await loop.run { await postgres.shutdown() }
             throw error
@@ -105,7 +111,7 @@ public final class TestApplication: Sendable {
     private init(
         database: TemporaryDatabase, clock: ManualClock, log: CapturedLog, metrics: RequestMetrics,
         configuration: ServiceConfiguration, postgres: PostgresClient, revisions: RevisionWatcher,
-        watching: Task<Void, Never>, loop: EventLoop, application: Application
+        watching: Task<Void, Never>, watch: DatabaseWatch, loop: EventLoop, application: Application
     ) {
         self.database = database
         self.clock = clock
@@ -115,6 +121,7 @@ public final class TestApplication: Sendable {
         self.postgres = postgres
         self.revisions = revisions
         self.watching = watching
+        self.watch = watch
         self.loop = loop
         self.application = application
     }
@@ -134,6 +141,11 @@ public final class TestApplication: Sendable {
     public func execute<S: Statement>(_ statement: S) async throws -> [S.Row] {
         let postgres = postgres
         return try await loop.run { try await postgres.execute(statement) }
+    }
+
+    /// Looks at the database, as a server does every few seconds.
+    public func look() async throws {
+        try await loop.run { [watch, postgres] in try await watch.look(postgres) }
     }
 
     /// Runs SQL as the superuser.

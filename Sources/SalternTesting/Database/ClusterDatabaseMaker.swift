@@ -43,6 +43,9 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
                 on: node.with(database: "postgres"))
             try await run(["CREATE EXTENSION citus"], on: node.with(database: name))
         }
+        // Two for each worker: every one is a table more to be made for each table.
+        try await run(
+            ["ALTER DATABASE \(name) SET citus.shard_count = 4"], on: nodes[0].with(database: "postgres"))
         var introductions: [String] = []
         for (index, node) in nodes.enumerated() {
             guard let address = node.node else { throw DatabaseURL.Malformed() }

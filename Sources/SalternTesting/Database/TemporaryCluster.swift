@@ -5,7 +5,8 @@ internal import Glibc
 ///
 /// It listens on a socket in its own directory only, and everything is removed at the end.
 public struct TemporaryCluster: Sendable {
-    private let directory: String
+    /// Where its socket is.
+    public let directory: String
     private let tools: String
     /// Where the tools are waited for: Swift's own few threads belong to everybody and must not block.
     private let loop: EventLoop

@@ -14,7 +14,7 @@ public struct TemporaryDatabase: Sendable {
     public let serverURL: String
 
     /// More databases at a time would only make each test slower, until connections take longer than they may.
-    private static let turnstile = Turnstile(places: TestEnvironment.workerURLs.isEmpty ? 16 : 3)
+    private static let turnstile = Turnstile(places: TestEnvironment.isCluster ? 3 : 16)
 
     /// Makes a database with these migrations, lends it to `body`, and drops it.
     ///

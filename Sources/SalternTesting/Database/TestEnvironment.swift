@@ -23,6 +23,9 @@ public enum TestEnvironment {
         return String(cString: value).split(separator: " ").map(String.init)
     }
 
+    /// Whether databases are spread over the nodes of a cluster.
+    public static var isCluster: Bool { !workerURLs.isEmpty }
+
     /// Whether servers connect to a worker instead of the coordinator (`SALTERN_TEST_CLUSTER_ENTRY=worker`).
     static var entersByWorker: Bool {
         getenv("SALTERN_TEST_CLUSTER_ENTRY").map { String(cString: $0) == "worker" } ?? false

@@ -51,13 +51,15 @@ public final class RawConnection: @unchecked Sendable {
     /// - Parameters:
     ///   - source: The client's own address, one of 127.0.0.0/8.
     ///   - receiveBuffer: What the kernel holds for a client that does not read; nil for as much as it likes.
+    ///   - beforeHandshake: Called between the connection and its TLS handshake; may block.
     public static func open(
         port: UInt16, context: TLSClientContext? = nil, source: String? = nil, receiveBuffer: Int32? = nil,
-        sendTimeout: Duration = .seconds(60)
+        sendTimeout: Duration = .seconds(60), beforeHandshake: @escaping @Sendable () -> Void = {}
     ) async throws -> RawConnection {
         try await blocking(on: DispatchQueue(label: "connect")) {
             try RawConnection(
-                port: port, context: context, source: source, receiveBuffer: receiveBuffer, sendTimeout: sendTimeout)
+                port: port, context: context, source: source, receiveBuffer: receiveBuffer, sendTimeout: sendTimeout,
+                beforeHandshake: beforeHandshake)
         }
     }
 
@@ -70,7 +72,8 @@ public final class RawConnection: @unchecked Sendable {
     }
 
     private init(
-        port: UInt16, context: TLSClientContext?, source: String?, receiveBuffer: Int32?, sendTimeout: Duration
+        port: UInt16, context: TLSClientContext?, source: String?, receiveBuffer: Int32?, sendTimeout: Duration,
+        beforeHandshake: () -> Void
     ) throws {
         // A child process that another test starts must not keep the connection open.
         let socket = try OwnedDescriptor(
@@ -90,6 +93,7 @@ public final class RawConnection: @unchecked Sendable {
         let connected = Self.with("127.0.0.1", port: port) { connect(descriptor, $0, $1) }
         guard isBound, connected == 0 else { throw Failure.cannotConnect(errno: errno) }
         tls = try context.map { try TLSConnection(context: $0, descriptor: descriptor, hostName: "localhost") }
+        beforeHandshake()
         if let tls, try tls.handshake() != .finished { throw Failure.timedOut }
     }
 

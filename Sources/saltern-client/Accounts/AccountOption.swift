@@ -23,7 +23,13 @@ struct AccountOption {
         guard let vault = try await OpenAccount.waiting({ try await Vault.resume(settings) }) else {
             throw Self.nobody(name)
         }
-        return OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
+        let account = OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
+        for folder in PrivateFolder.abandoned(console.environment, of: account.folder) {
+            console.notice(
+                "an edit was cut off; what was saved by then is in \(folder): remove it when you have what you need",
+                code: "edit_left")
+        }
+        return account
     }
 
     private func resolve(_ profiles: ProfileStore) throws -> String {
@@ -49,6 +55,9 @@ struct OpenAccount {
     let profile: AccountProfile
     let profiles: ProfileStore
     let vault: Vault
+
+    /// Where its store is.
+    var folder: URL { profiles.folder(name) }
 
     /// Remembers the pins that the server publishes now.
     func learnPins() async throws {

@@ -13,20 +13,46 @@ enum PrivateFile {
 
     /// Makes a file.
     /// - Throws: ``CommandFailure`` when there is one.
-    static func create(_ path: String, with data: Data) throws {
+    static func create(_ path: String, with data: Data) throws { try begin(path).finish(with: data) }
+
+    /// Makes a file that is empty so far: before something is fetched that can be had only once.
+    /// - Throws: ``CommandFailure`` when there is one, or none can be made.
+    static func begin(_ path: String) throws -> Begun {
         do {
-            try write(path, data)
+            return Begun(path: path, handle: try make(path))
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
             throw CommandFailure("\(path) is there already", status: ExitStatus.exists, code: "file_exists")
         } catch {
-            throw CommandFailure("cannot write \(path)", status: ExitStatus.store, code: "file_unusable")
+            throw unusable(path)
         }
     }
 
-    private static func write(_ path: String, _ data: Data) throws {
+    /// A file that waits for its content.
+    struct Begun {
+        fileprivate let path: String
+        fileprivate let handle: FileHandle
+
+        func finish(with data: Data) throws {
+            do { try PrivateFile.fill(handle, path, data) } catch { throw unusable(path) }
+        }
+
+        /// There is no content for it.
+        func remove() { unlink(path) }
+    }
+
+    private static func unusable(_ path: String) -> CommandFailure {
+        CommandFailure("cannot write \(path)", status: ExitStatus.store, code: "file_unusable")
+    }
+
+    private static func write(_ path: String, _ data: Data) throws { try fill(make(path), path, data) }
+
+    private static func make(_ path: String) throws -> FileHandle {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw CocoaError(errno == EEXIST ? .fileWriteFileExists : .fileWriteUnknown) }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    private static func fill(_ handle: FileHandle, _ path: String, _ data: Data) throws {
         do {
             try handle.write(contentsOf: data)
             try handle.synchronize()

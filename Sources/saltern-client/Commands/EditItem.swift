@@ -16,7 +16,8 @@ struct EditItem: Command {
         you can enter, and is overwritten afterwards. Where there is no such place this refuses. What your editor keeps
         elsewhere, such as registers in ~/.viminfo, is its own affair.
 
-        When the item is changed elsewhere meanwhile, both versions are kept.
+        When the item is changed elsewhere meanwhile, both versions are kept. When this command is killed, what was saved by
+        then stays in that folder, and the next commands say where.
         \(ItemReference.help)
         """
 
@@ -37,15 +38,17 @@ struct EditItem: Command {
 
     func run(_ console: Console) async throws {
         let editor = try Editor(console.environment)
-        let folder = try PrivateFolder(console.environment)
+        let original = try await read(console)
+        let folder = try PrivateFolder(console.environment, of: original.account)
         do {
-            let record = try await edit(editor, folder, console)
+            let record = try await edit(original, editor, folder, console)
             folder.wipe()
             try console.show(record, asJSON: asJSON) { record.changed ? "\(record.id)\n" : "nothing was changed\n" }
         } catch let error as Unstored {
             // What a person has written is worth more than a clean folder.
             throw CommandFailure(
-                (Explanation.explain(error.reason) ?? CommandFailure("\(error.reason)")).messages
+                (error.reason as? CommandFailure ?? Explanation.explain(error.reason)
+                    ?? CommandFailure("\(error.reason)")).messages
                     + ["what you have written is in \(folder.path)"], status: ExitStatus.store, code: "edit_not_stored")
         } catch {
             folder.wipe()
@@ -57,8 +60,10 @@ struct EditItem: Command {
     private struct Unstored: Error { let reason: any Error }
 
     /// The store is not held while the editor is open: others go on syncing.
-    private func edit(_ editor: Editor, _ folder: PrivateFolder, _ console: Console) async throws -> Record {
-        let (found, before, content, version) = try await read(console)
+    private func edit(
+        _ original: Original, _ editor: Editor, _ folder: PrivateFolder, _ console: Console
+    ) async throws -> Record {
+        let (found, before, content) = (original.summary, original.item, original.content)
         let file = try content.withUnsafeBytes { bytes throws(CommandFailure) in
             try folder.write(Self.fileName(before.title), bytes)
         }
@@ -87,19 +92,31 @@ struct EditItem: Command {
             let id = try await vault.put(
                 PlainItem(
                     title: before.title, body: try await vault.body(holding: body, insteadOf: before.body)), found.id,
-                in: found.collection, over: version)
+                in: found.collection, over: original.version)
             return Record(id: id, changed: true)
         } catch {
             throw Unstored(reason: error)
         }
     }
 
-    private func read(_ console: Console) async throws -> (ItemSummary, PlainItem, SecureBytes, ItemVersion?) {
-        let vault = try await account.open(console).vault
+    /// What is edited.
+    private struct Original {
+        let account: URL
+        let summary: ItemSummary
+        let item: PlainItem
+        let content: SecureBytes
+        let version: ItemVersion?
+    }
+
+    private func read(_ console: Console) async throws -> Original {
+        let opened = try await account.open(console)
+        let vault = opened.vault
         let found = try await item.find(in: vault)
         guard let before = try await vault.item(found.id) else { throw VaultError.notFound }
         let version = try await vault.version(of: found.id)
-        return (found, before, try await vault.wholeContent(of: before.body), version)
+        return Original(
+            account: opened.folder, summary: found, item: before,
+            content: try await vault.wholeContent(of: before.body), version: version)
     }
 
     /// A name whose ending tells the editor what it is.

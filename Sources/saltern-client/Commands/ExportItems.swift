@@ -16,8 +16,14 @@ struct ExportItems: Command {
           --json                one object, for scripts
 
         Without --sealed the file has every item as anybody can read it, a JSON object a line; saltern-client import takes it.
+        Items that cannot be read are not in it: they are named, and the status is 2; --sealed has them.
         Sync first: only long files are fetched. The file must not be there yet, and only you can read it.
         """
+
+    private struct Record: Encodable {
+        let documents: Int
+        let unreadable: [ItemID]
+    }
 
     private let proof: ProvenCommand
     private let account: AccountOption
@@ -47,11 +53,13 @@ struct ExportItems: Command {
             return try console.show(["file": file.path], asJSON: proof.asJSON) { "everything is in \(file.path)\n" }
         }
         let vault = try await account.open(console).vault
-        let count = try await console.showingProgress(of: vault) {
+        let done = try await console.showingProgress(of: vault) {
             try await vault.exportDocuments(to: file, collection: collection)
         }
-        try console.show(["documents": count], asJSON: proof.asJSON) {
-            "\(count) items are in \(file.path), for anybody to read who has it\n"
+        try console.show(Record(documents: done.documents, unreadable: done.unreadable), asJSON: proof.asJSON) {
+            "\(done.documents) items are in \(file.path), for anybody to read who has it\n"
+                + done.unreadable.map { "\($0) cannot be read, and is not in it\n" }.joined()
         }
+        if !done.unreadable.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
     }
 }

@@ -15,8 +15,8 @@ struct ImportItems: Command {
         twice is importing once; a file without its end is refused, and nothing is changed. saltern-client sync sends it;
         what is longer than 512 KiB is sent at once.
 
-        A line is {"type":"document","id":…,"collection":…,"title":…,"text":…}, or "data" in base64 instead of "text". The
-        first is {"type":"documents","version":1}, the last {"type":"end","documents":N}.
+        A line is {"type":"document","id":…,"collection":…,"title":…,"text":…}, or "data" in base64 instead of "text", and
+        "properties" where a file has some. The first is {"type":"documents","version":1}, the last {"type":"end","documents":N}.
         """
 
     private struct Record: Encodable {

@@ -8,6 +8,10 @@ struct LogIn: Command {
         \(FirstContact.help)
         \(PasswordOption.help)
           --code-file FILE      the code of the second factor, or a recovery code of it, is the first line of this file
+          --restore-keyring     put the keyring that is known here over an older one that the server has: when its operator
+                                says that the database was restored. Then rotate: what an older key has sealed is believed
+                                until then. Not where the password is another since and keys were rotated: with the old
+                                one somebody could open what is new; export what is here, and begin anew
           --json                one object, for scripts
 
         \(FirstContact.trust)
@@ -19,21 +23,37 @@ struct LogIn: Command {
         let account: String
         let userid: String
         let server: String
+        let findings: Findings?
 
-        init(_ account: OpenAccount) {
+        private enum CodingKeys: CodingKey {
+            case account, userid, server
+        }
+
+        init(_ account: OpenAccount, _ findings: Findings? = nil) {
             self.account = account.name
             userid = account.profile.userid
             server = account.profile.server
+            self.findings = findings
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(account, forKey: .account)
+            try container.encode(userid, forKey: .userid)
+            try container.encode(server, forKey: .server)
+            try findings?.encode(to: encoder)
         }
     }
 
     private let contact: FirstContact
     private let password: PasswordOption
     private let code: SecretOption
+    private let restoresKeyring: Bool
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        restoresKeyring = arguments.flag("--restore-keyring")
         contact = try FirstContact(&arguments)
         password = try PasswordOption(&arguments)
         code = try SecretOption("--code-file", &arguments)
@@ -43,13 +63,15 @@ struct LogIn: Command {
         let place = try await contact.place(console, allowsRename: true)
         let password = try password.read("Password of \(place.profile.userid)")
         let account = try await place.arrive { try await logIn($0, place, password, console) }
-        let known = Set(try await account.vault.notices().map(\.number))
-        _ = try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
-        let notices = try await account.vault.notices().filter { !known.contains($0.number) }
-        try console.show(Record(account), asJSON: asJSON) {
-            "\(account.name) is logged in\n" + notices.map { "\($0.text)\n" }.joined()
+        // What the log-in itself has done is new.
+        let known = try await account.vault.notices().filter { $0.kind != .recoveryRemoved }
+        let findings = try await Findings.gather(in: account.vault, except: known) {
+            try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }
-        if !notices.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+        try console.show(Record(account, findings), asJSON: asJSON) {
+            "\(account.name) is logged in\n" + findings.lines
+        }
+        try findings.end()
     }
 
     private func logIn(
@@ -66,10 +88,11 @@ struct LogIn: Command {
         _ settings: VaultSettings, _ place: FirstContact.Place, _ password: Password, code: String?
     ) async throws -> Vault {
         let userid = place.profile.userid
-        guard place.isRenamed, let vault = try await Vault.resume(settings) else {
+        guard place.isRenamed || restoresKeyring, let vault = try await Vault.resume(settings) else {
             return try await Vault.logIn(settings, userid: userid, password: password, code: code)
         }
-        try await vault.logInAgain(password: password, code: code, userid: userid)
+        try await vault.logInAgain(
+            password: password, code: code, userid: place.isRenamed ? userid : nil, restoringKeyring: restoresKeyring)
         return vault
     }
 }

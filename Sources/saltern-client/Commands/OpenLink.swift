@@ -48,11 +48,20 @@ struct OpenLink: Command {
             throw UsageError(message: "a link looks like https://host/s/ID#KEY")
         }
         let server = "https://\(host)" + (url.port.map { ":\($0)" } ?? "")
-        let payload = try await ShareLink.open(url, over: try transport(server, console))
+        let transport = try transport(server, console)
+        // First: what is opened once may not be opened again.
+        let target = try output.map { try PrivateFile.begin($0) }
+        let payload: SecureBytes
+        do {
+            payload = try await ShareLink.open(url, over: transport)
+        } catch {
+            target?.remove()
+            throw error
+        }
         let file = SharedFile(payload: payload)
         let content = file.map { SecureBytes(copying: $0.data.bytes) } ?? payload
-        if let output {
-            try PrivateFile.create(output, with: content.withUnsafeBytes { Data($0) })
+        if let target {
+            try target.finish(with: content.withUnsafeBytes { Data($0) })
             if asJSON { try console.printJSON(["file": output]) }
         } else if asJSON {
             let text = file == nil ? payload.withUnsafeBytes { String(validating: $0, as: UTF8.self) } : nil

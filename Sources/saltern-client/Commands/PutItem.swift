@@ -32,16 +32,10 @@ struct PutItem: Command {
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         item = try arguments.option("--item").map(ItemReference.init)
-        collection = try arguments.option("--collection")
+        collection = try CollectionOption.name(&arguments)
         title = try arguments.option("--title")
         account = try AccountOption(&arguments)
         file = arguments.optionalWord()
-        if let collection, collection.wholeMatch(of: /[a-z0-9-]{1,32}/) == nil {
-            throw UsageError(message: "--collection must be 1 to 32 of a-z, 0-9 and -")
-        }
-        if collection == Attachment.chunkCollection {
-            throw UsageError(message: "--collection \(Attachment.chunkCollection) is for the pieces of long files")
-        }
     }
 
     func run(_ console: Console) async throws {

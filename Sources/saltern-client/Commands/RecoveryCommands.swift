@@ -63,10 +63,14 @@ struct UseRecoveryCode: Command {
                 "the new password is set; the account has a second factor: log in with its code",
                 status: ExitStatus.denied, code: "code_required")
         }
-        _ = try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
-        try console.show(LogIn.Record(account), asJSON: asJSON) {
-            "\(account.name) has a new password, and is logged in\n"
+        let known = try await account.vault.notices()
+        let findings = try await Findings.gather(in: account.vault, except: known) {
+            try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }
+        try console.show(LogIn.Record(account, findings), asJSON: asJSON) {
+            "\(account.name) has a new password, and is logged in\n" + findings.lines
+        }
+        try findings.end()
     }
 }
 

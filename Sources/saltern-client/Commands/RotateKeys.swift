@@ -13,18 +13,35 @@ struct RotateKeys: Command {
         once; Ctrl-C before that leaves it as it was. What deleted items held cannot be restored from the server afterwards.
         """
 
+    private struct Record: Encodable {
+        let findings: Findings
+
+        private enum CodingKeys: CodingKey {
+            case rotated
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(true, forKey: .rotated)
+            try findings.encode(to: encoder)
+        }
+    }
+
     private let proof: ProvenCommand
 
     init(_ arguments: inout Arguments) throws(UsageError) { proof = try ProvenCommand(&arguments) }
 
     func run(_ console: Console) async throws {
-        try await proof.withAccount(console) { account, password in
-            try await console.showingProgress(of: account.vault) {
-                try await account.vault.rotateKeys(password: password)
+        let findings = try await proof.withAccount(console) { account, password in
+            try await Findings.gather(in: account.vault, except: account.vault.notices()) {
+                try await console.showingProgress(of: account.vault) {
+                    try await account.vault.rotateKeys(password: password)
+                }
             }
         }
-        try console.show(["rotated": true], asJSON: proof.asJSON) {
-            "everything is sealed anew; all other sessions have ended\n"
+        try console.show(Record(findings: findings), asJSON: proof.asJSON) {
+            "everything is sealed anew; all other sessions have ended\n" + findings.lines
         }
+        try findings.end()
     }
 }

@@ -27,6 +27,7 @@ struct ShowStatus: Command {
         let server: String
         let collections: [String: Int]
         let unsent: Int
+        let deleted: Int
         let notices: [NoticeRecord]
         let online: Bool
         let plan: Plan?
@@ -59,6 +60,7 @@ struct ShowStatus: Command {
         let record = Record(
             account: account.name, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
+            deleted: try await vault.deletedItems().count,
             notices: notices.map(NoticeRecord.init), online: description != nil,
             plan: description.map {
                 Record.Plan(
@@ -77,6 +79,7 @@ struct ShowStatus: Command {
         var lines = [
             ("account", record.account), ("userid", record.userid), ("server", record.server),
             ("items", record.collections.values.reduce(0, +).formatted()), ("not sent", record.unsent.formatted()),
+            ("deleted", record.deleted.formatted()),
         ]
         if let plan = record.plan {
             lines += [

@@ -12,19 +12,26 @@ struct SyncAccount: Command {
           --allow-deletions     also when many items were deleted elsewhere, or many files here, at once
           --json                one object, for scripts
 
-        What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of many items at once wait for --allow-deletions: then it
-        ends with status 2 and says what to look at; saltern-client status says it again. Ctrl-C stops it where nothing is
-        lost; the next time it goes on from there.
+        What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of
+        many items at once wait for --allow-deletions: then it ends with status 2 and says what to look at; saltern-client
+        status says it again. Where .saltern itself is missing, as where a disk is not there, nothing is deleted, and
+        --allow-deletions fills the folder anew. Ctrl-C stops it where nothing is lost; the next time it goes on from there.
         """
 
     private struct Record: Encodable {
-        let fetched: Int
-        let sent: Int
-        let changed: [ItemID]
-        let removed: [ItemID]
-        let unsent: Int
-        let deletionsHeld: Bool
-        let notices: [NoticeRecord]
+        let findings: Findings
+
+        private enum CodingKeys: CodingKey {
+            case fetched, sent, changed
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(findings.report.fetched, forKey: .fetched)
+            try container.encode(findings.report.sent, forKey: .sent)
+            try container.encode(findings.report.changed.sorted(), forKey: .changed)
+            try findings.encode(to: encoder)
+        }
     }
 
     private let account: AccountOption
@@ -38,7 +45,7 @@ struct SyncAccount: Command {
         asJSON = arguments.flag("--json")
         allowsDeletions = arguments.flag("--allow-deletions")
         watches = arguments.flag("--watch")
-        collection = try arguments.option("--collection")
+        collection = try CollectionOption.name(&arguments)
         account = try AccountOption(&arguments)
         folder = arguments.optionalWord()
         if folder == nil, watches || collection != nil {
@@ -56,23 +63,17 @@ struct SyncAccount: Command {
             return try await SyncFolder(folder: folder, settings: settings, watches: watches, asJSON: asJSON)
                 .run(account, console)
         }
-        let known = Set(try await vault.notices().map(\.number))
-        let report = try await console.showingProgress(of: vault) {
-            allowsDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
+        let findings = try await Findings.gather(in: vault, except: vault.notices()) {
+            try await console.showingProgress(of: vault) {
+                allowsDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
+            }
         }
         // Not what was asked for: without it the next time will do.
         try? await account.learnPins()
-        let notices = try await vault.notices().filter { !known.contains($0.number) }
-        let record = Record(
-            fetched: report.fetched, sent: report.sent, changed: report.changed.sorted(),
-            removed: report.removed.sorted(), unsent: try await vault.unsentCount(), deletionsHeld: report.isHeld,
-            notices: notices.map(NoticeRecord.init))
-        try console.show(record, asJSON: asJSON) {
-            "fetched \(record.fetched), sent \(record.sent), not sent \(record.unsent)\n"
-                + notices.map { "\($0.text)\n" }.joined()
+        try console.show(Record(findings: findings), asJSON: asJSON) {
+            "fetched \(findings.report.fetched), sent \(findings.report.sent), not sent \(findings.unsent)\n"
+                + findings.lines
         }
-        if report.isHeld || record.unsent > 0 || !notices.isEmpty {
-            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
-        }
+        try findings.end()
     }
 }

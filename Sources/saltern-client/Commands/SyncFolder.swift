@@ -1,6 +1,7 @@
 import CommandLineKit
 import Foundation
 import SalternClient
+import Synchronization
 
 /// `saltern-client sync DIR`: a folder of files and a collection, once or until Ctrl-C.
 struct SyncFolder {
@@ -19,11 +20,14 @@ struct SyncFolder {
         let conflicts: [String]
         let heldHere: Int
         let heldThere: Int
+        let deletionsHeld: Bool
+        let removed: [ItemID]
         let unsent: Int
         let offline: Bool
         let warnings: [Warning]
+        let notices: [NoticeRecord]
 
-        init(_ report: FolderReport) {
+        init(_ report: FolderReport, _ notices: [Notice]) {
             downloaded = report.downloaded.map(\.text)
             uploaded = report.uploaded.map(\.text)
             renamed = report.renamed.map(\.text)
@@ -32,9 +36,12 @@ struct SyncFolder {
             conflicts = report.conflicts.map(\.text)
             heldHere = report.held.here
             heldThere = report.held.there
+            deletionsHeld = report.isVaultHeld
+            removed = report.removed.sorted()
             unsent = report.unsent
             offline = report.isOffline
             warnings = report.warnings.map { Warning(kind: $0.kind.rawValue, path: $0.path) }
+            self.notices = notices.map(NoticeRecord.init)
         }
     }
 
@@ -46,24 +53,59 @@ struct SyncFolder {
     func run(_ account: OpenAccount, _ console: Console) async throws {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let sync = FolderSync(vault: account.vault, root: root, settings: settings)
+        let vault = account.vault
+        let known = Set(try await vault.notices())
         if watches {
-            try await sync.watch { report in try? show(report, console) }
+            let told = Mutex(known)
+            let learning = HourlyTask()
+            do {
+                try await sync.watch { report in
+                    // A server's next key is known long before it is shown.
+                    if !report.isOffline, learning.isDue() { try? await account.learnPins() }
+                    let notices = try await vault.notices()
+                    let before = told.withLock { told in
+                        defer { told = Set(notices) }
+                        return told
+                    }
+                    try show(report, notices.filter { !before.contains($0) }, console)
+                    if console.hasLostOutput { throw NobodyReads() }
+                }
+            } catch is NobodyReads {
+                return
+            }
             throw Explanation.interrupted
         }
-        let known = Set(try await account.vault.notices().map(\.number))
-        let report = try await console.showingProgress(of: account.vault) { try await sync.run() }
-        try show(report, console)
-        let notices = try await account.vault.notices().filter { !known.contains($0.number) }
-        if !asJSON { console.write(notices.map { "\($0.text)\n" }.joined()) }
+        let report = try await console.showingProgress(of: vault) { try await sync.run() }
+        let notices = try await vault.notices().filter { !known.contains($0) }
+        try show(report, notices, console)
         // Not what was asked for: without it the next time will do.
-        _ = try? await account.vault.sweepChunks()
+        if !report.isOffline { try? await account.learnPins() }
+        _ = try? await vault.sweepChunks()
         if report.needsAttention || !notices.isEmpty {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
 
-    private func show(_ report: FolderReport, _ console: Console) throws {
-        try console.show(Record(report), asJSON: asJSON) { report.lines }
+    /// What has happened cannot be told any more: then the command ends, and its status says so.
+    private struct NobodyReads: Error {}
+
+    private func show(_ report: FolderReport, _ notices: [Notice], _ console: Console) throws {
+        try console.show(Record(report, notices), asJSON: asJSON) {
+            report.lines + notices.map { "\($0.text)\n" }.joined()
+        }
+    }
+}
+
+/// What is due at once, and then once in an hour.
+private final class HourlyTask: Sendable {
+    private let last = Mutex<ContinuousClock.Instant?>(nil)
+
+    func isDue() -> Bool {
+        last.withLock { last in
+            if let last, last.duration(to: .now) < .seconds(3_600) { return false }
+            last = .now
+            return true
+        }
     }
 }
 
@@ -84,6 +126,7 @@ extension FolderReport {
         if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
         if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
+        if !removed.isEmpty { lines.append(Findings.line(ofRemoved: removed.count)) }
         if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()

@@ -23,14 +23,14 @@ struct Editor {
     func edit(_ file: String, in folder: PrivateFolder) async throws {
         var environment = environment
         environment["TMPDIR"] = folder.path
-        let editor = try spawn(["/bin/sh", "-c", command + " \"$1\"", "sh", file], environment)
+        let editor = try start(["/bin/sh", "-c", command + " \"$1\"", "sh", file], environment)
         // What waits here is a thread of its own: the editor may be open for hours.
         let status = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                DispatchQueue.global().async { continuation.resume(returning: Self.wait(for: editor)) }
+                DispatchQueue.global().async { continuation.resume(returning: editor.wait()) }
             }
         } onCancel: {
-            kill(editor, SIGTERM)
+            editor.send(SIGTERM)
         }
         if Task.isCancelled { throw CancellationError() }
         guard status == 0 else {
@@ -38,35 +38,11 @@ struct Editor {
         }
     }
 
-    private static func wait(for process: pid_t) -> Int32 {
-        var status: Int32 = -1
-        while waitpid(process, &status, 0) < 0 {
-            if errno != EINTR { return -1 }
-        }
-        return status
-    }
-
-    private func spawn(_ arguments: [String], _ environment: [String: String]) throws(CommandFailure) -> pid_t {
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        // This process ignores them, and a child would inherit that.
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] { sigaddset(&signals, signal) }
-        posix_spawnattr_setsigdefault(&attributes, &signals)
-        // The threads that tasks run on block nearly every signal, and a child would inherit that too.
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
-        var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
-        var variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0)=\($1)") } + [nil]
-        defer { for word in words + variables { free(word) } }
-        var process: pid_t = 0
-        guard posix_spawn(&process, arguments[0], nil, &attributes, &words, &variables) == 0 else {
+    private func start(_ words: [String], _ environment: [String: String]) throws(CommandFailure) -> ChildProcess {
+        do throws(CommandFailure) {
+            return try ChildProcess(words, environment: environment)
+        } catch {
             throw CommandFailure("the editor cannot be started", status: 1, code: "editor_failed")
         }
-        return process
     }
 }

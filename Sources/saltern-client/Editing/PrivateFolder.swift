@@ -9,18 +9,43 @@ import Foundation
 /// overwritten and removed.
 struct PrivateFolder {
     let path: String
+    private let claim: Claim
 
+    /// - Parameters:
+    ///   - account: Whose text it is: the folder of the account's store.
+    ///   - shared: Where every user may have files in memory.
     /// - Throws: ``CommandFailure`` where there is no file system in memory: on a disk, what was removed stays readable.
-    init(_ environment: [String: String]) throws(CommandFailure) {
-        for base in [environment["XDG_RUNTIME_DIR"], "/dev/shm"].compactMap(\.self) where Self.isInMemory(base) {
-            var template = Array("\(base)/saltern-client-XXXXXX".utf8CString)
+    init(_ environment: [String: String], of account: URL, shared: String = sharedMemory) throws(CommandFailure) {
+        for base in Self.bases(environment, shared) {
+            var template = Array("\(base)/\(Self.prefix)XXXXXX".utf8CString)
             guard mkdtemp(&template) != nil else { continue }
-            path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            guard let claim = Claim(on: path, for: account.path) else {
+                rmdir(path)
+                continue
+            }
+            (self.path, self.claim) = (path, claim)
             return
         }
         throw CommandFailure(
             "there is no file system in memory (XDG_RUNTIME_DIR, /dev/shm) to edit on: use get and put instead",
             status: ExitStatus.store, code: "no_memory_file_system")
+    }
+
+    private static let prefix = "saltern-client-"
+
+    static let sharedMemory = "/dev/shm"
+
+    private static func bases(_ environment: [String: String], _ shared: String = sharedMemory) -> [String] {
+        [environment["XDG_RUNTIME_DIR"], shared].compactMap(\.self).filter(isInMemory)
+    }
+
+    /// Folders of the account whose command was killed. A person may have written what is in them: they stay.
+    static func abandoned(_ environment: [String: String], of account: URL) -> [String] {
+        bases(environment).flatMap { base in
+            let names = (try? FileManager.default.contentsOfDirectory(atPath: base)) ?? []
+            return names.sorted().filter { $0.hasPrefix(prefix) }.map { base + "/" + $0 }
+        }.filter { Claim.isAbandoned($0, of: account.path) }
     }
 
     private static func isInMemory(_ path: String) -> Bool {

@@ -72,13 +72,18 @@ extension Notice {
         case .rolledBack:
             return "the server gave an older version of \(item) than is known; the known one is sent again"
                 + (self.other.map { "; the older one is \($0)" } ?? "")
+        case .titleMissing:
+            return "\(item) has no title any more: another device has removed it, or the server has left it away"
         case .timeWentBack: return "the server's database was restored from a backup; nothing was deleted here"
         case .keptUnlisted: return "the server has lost \(item); it is sent again"
         case .quotaExceeded: return "the plan has no room for \(item); the change stays on this device"
         case .refused: return "the server refuses \(item) as it is; the change stays on this device"
         case .massDeletion:
             return "many items were deleted elsewhere; they are still here: see saltern-client sync --allow-deletions"
-        case .keyringRolledBack: return "the server gave an older keyring than is known; it was not taken"
+        case .keyringRolledBack:
+            return "the server gave an older keyring than is known; it was not taken: see saltern-client login --help"
+        case .recoveryRemoved:
+            return "no printed recovery code opens the account any more: make another, saltern-client recovery create"
         }
     }
 }

@@ -11,7 +11,7 @@ struct BackUpDatabase: Command {
 
         FILE must not be there yet; in a folder DIR the file is called saltern-DATE-TIME.backup. It is one moment of the
         database, taken with pg_dump while the servers go on, readable by its owner alone, and has its name only when it
-        was read back whole. It is as sensitive as the database. The keys are not in it: keep certificate, keys and master
+        was read back whole. A database on a cluster is refused: no file has one moment of it. It is as sensitive as the database. The keys are not in it: keep certificate, keys and master
         key apart.
 
         \(DatabaseCommand.ownerHelp)
@@ -24,12 +24,22 @@ struct BackUpDatabase: Command {
     }
 
     func run(_ console: Console) async throws {
+        let interruption = Interruption()
+        var console = console
+        console.wish = interruption.wish
         var settings = Settings(console.environment)
         let database = settings.ownerDatabase()
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
         let (tables, now) = try await DatabaseCommand.asOwner(console) { client in
-            (try await client.execute(CountTables()).first ?? 0, try await DatabaseClock.now(of: client))
+            let tables = try await client.execute(CountTables()).first ?? 0
+            // pg_dump would ask each node at another moment.
+            if client.isDistributed, try await client.execute(AreTablesDistributed()) == [true] {
+                throw CommandFailure(
+                    "nothing was written: the database is spread over a cluster, of which no file can have one moment; "
+                        + "back up every node as \"Backups of a cluster\" in the handbook says")
+            }
+            return (tables, try await DatabaseClock.now(of: client))
         }
         guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
         let file = path(at: now)
@@ -48,56 +58,24 @@ struct BackUpDatabase: Command {
         return URL(fileURLWithPath: destination).appendingPathComponent("saltern-\(moment).backup").path
     }
 
-    /// What is written has another name until it is whole.
+    /// What is written has no name until it is whole.
     private func write(
         to file: String, from connection: PostgresConfiguration.ProgramConnection, _ tables: Int, _ console: Console
     ) throws {
-        let unfinished = file + ".unfinished"
-        let descriptor = open(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw CommandFailure("cannot write \(unfinished): \(String(cString: strerror(errno)))")
-        }
-        defer { close(descriptor) }
-        do {
-            var bar = ProgressBar(console, "tables")
-            var done = 0
-            let dump = DatabaseProgram("pg_dump", console, password: connection.password)
-            try dump.run([
+        let unfinished = try UnfinishedFile(file)
+        var bar = ProgressBar(console, "tables")
+        var done = 0
+        let dump = DatabaseProgram("pg_dump", console, password: connection.password)
+        try dump.run(
+            [
                 "--dbname", connection.string, "--no-password", "--format", "custom", "--schema", "saltern",
                 "--verbose",
-                "--file", unfinished,
-            ]) { bar.follow($0, &done, of: tables) }
-            bar.show(tables, of: tables, note: "reading it back")
-            bar.end()
-            try BackupFile(path: unfinished, console: console).check(tables: tables)
-            guard fsync(descriptor) == 0, rename(unfinished, file) == 0 else {
-                throw CommandFailure("cannot keep \(file): \(String(cString: strerror(errno)))")
-            }
-        } catch {
-            unlink(unfinished)
-            throw error
-        }
-    }
-}
-
-/// A file that `saltern backup` has written.
-struct BackupFile {
-    let path: String
-    let console: Console
-
-    /// The tables whose rows it has.
-    func tables() throws -> [String] {
-        let list = try DatabaseProgram("pg_restore", console).run(["--list", path])
-        return list.split(separator: "\n").filter { $0.contains(" TABLE DATA saltern ") }.map(String.init)
-    }
-
-    /// Reads every byte of it.
-    func check(tables expected: Int) throws {
-        let found = try tables().count
-        guard found == expected else {
-            throw CommandFailure("the backup has \(found) tables, and the database \(expected)")
-        }
-        try DatabaseProgram("pg_restore", console).run(["--file", "/dev/null", path])
+            ], input: OpenFile(contents: ""), output: unfinished.content
+        ) { bar.follow($0, &done, of: tables) }
+        bar.show(tables, of: tables, note: "reading it back")
+        bar.end()
+        try BackupFile(content: unfinished.content, console: console).check(tables: tables)
+        try unfinished.keep()
     }
 }
 
@@ -109,5 +87,17 @@ private struct CountTables: Statement {
     static let sql: SQL<Self> = """
         SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname = 'saltern' AND c.relkind = 'r'
+        """
+}
+
+/// Whether the schema is spread over a cluster; asked only where Citus is installed.
+private struct AreTablesDistributed: Statement {
+    typealias Row = Bool
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT EXISTS (
+            SELECT FROM pg_catalog.pg_dist_partition p JOIN pg_catalog.pg_class c ON c.oid = p.logicalrelid
+            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'saltern')
         """
 }

@@ -11,6 +11,8 @@ struct DatabaseProgram {
 
     /// The last lines that it said are enough to know why it failed.
     private static let rememberedLines = 5
+    /// How long a program may take to end when it is told to. It tells the server first, which may not answer.
+    private static let patience = DispatchTimeInterval.seconds(5)
 
     init(_ name: String, _ console: Console, password: String? = nil, environment: [String: String] = [:]) {
         self.name = name
@@ -21,56 +23,63 @@ struct DatabaseProgram {
         if let password { self.environment["PGPASSWORD"] = password }
     }
 
-    /// Runs it.
+    /// Runs it. A signal to end ends it first.
     /// - Parameters:
-    ///   - input: Its standard input.
+    ///   - input: Its standard input, from the beginning.
+    ///   - output: Where its standard output goes.
     ///   - line: Is told each line of its standard error.
-    /// - Returns: Its standard output.
-    @discardableResult
-    func run(_ words: [String], input: String = "", line: (String) -> Void = { _ in }) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [name] + words
-        process.environment = environment
-        let spoken = try TemporaryFile(contents: "")
-        process.standardInput = try TemporaryFile(contents: input).handle
-        process.standardOutput = spoken.handle
+    /// - Throws: ``CommandFailure`` with its last words, or when a signal has come while the console's wish is awaited.
+    func run(
+        _ words: [String], input: OpenFile, output: OpenFile, line: (String) -> Void = { _ in }
+    ) throws {
         let complaints = Pipe()
-        process.standardError = complaints
-        let interruption = Interruption { [process] _ in process.terminate() }
-        try process.run()
+        for handle in [complaints.fileHandleForReading, complaints.fileHandleForWriting] {
+            _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        }
+        try input.rewind()
+        let child = try ChildProcess(
+            ["/usr/bin/env", name] + words, environment: environment,
+            streams: ChildProcess.Streams(
+                input: input.descriptor, output: output.descriptor,
+                error: complaints.fileHandleForWriting.fileDescriptor), isApart: true)
+        try complaints.fileHandleForWriting.close()
+        let end: @Sendable (Int) -> Void = { count in
+            child.send(count > 1 ? SIGKILL : SIGTERM)
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { child.send(SIGKILL) }
+        }
+        let interruption = Interruption(onSignal: end)
+        if console.wish?.isThere ?? false { end(1) }
         var last: [String] = []
         for text in Lines(of: complaints.fileHandleForReading) {
             line(text)
             last = (last + [text]).suffix(Self.rememberedLines)
         }
-        process.waitUntilExit()
-        if interruption.wish.isThere { throw CommandFailure("ended by a signal") }
-        guard process.terminationStatus == 0 else {
-            if process.terminationStatus == 127 {
+        let status = child.wait()
+        for wish in [console.wish, interruption.wish].compactMap(\.self) where wish.isThere {
+            throw wish.fulfilled("ended by a signal")
+        }
+        guard status == 0 else {
+            if status == 127 {
                 throw CommandFailure("\(name) is not there; in Debian it is in the package postgresql-client")
             }
-            throw CommandFailure(last.isEmpty ? ["\(name) ended with \(process.terminationStatus)"] : last)
+            throw CommandFailure(last.isEmpty ? ["\(name) ended with \(status)"] : last)
         }
-        return try spoken.contents()
     }
 
-    /// A file without a name: as long as it has to be, which a pipe that nobody reads is not.
-    private struct TemporaryFile {
-        let handle: FileHandle
+    /// Runs it with a text as its standard input.
+    /// - Returns: Its standard output.
+    @discardableResult
+    func run(_ words: [String], input: String = "", line: (String) -> Void = { _ in }) throws -> String {
+        try run(words, input: OpenFile(contents: input), line: line)
+    }
 
-        init(contents: String) throws {
-            guard let file = tmpfile() else { throw CommandFailure("there is no room for temporary files") }
-            handle = FileHandle(fileDescriptor: dup(fileno(file)), closeOnDealloc: true)
-            fclose(file)
-            try handle.write(contentsOf: Data(contents.utf8))
-            try handle.seek(toOffset: 0)
-        }
-
-        func contents() throws -> String {
-            try handle.seek(toOffset: 0)
-            return String(decoding: try handle.readToEnd() ?? Data(), as: UTF8.self)
-        }
+    /// Runs it with a file as its standard input.
+    /// - Returns: Its standard output.
+    @discardableResult
+    func run(_ words: [String], input: OpenFile, line: (String) -> Void = { _ in }) throws -> String {
+        let spoken = try OpenFile(contents: "")
+        try run(words, input: input, output: spoken, line: line)
+        return try spoken.contents()
     }
 
     /// What comes through a pipe, a line at a time, until everybody has closed it.

@@ -15,7 +15,9 @@ struct RestoreDatabase: Command {
         Makes what is missing: the group saltern_server, the roles and passwords that SALTERN_OWNER_DATABASE_URL and
         SALTERN_DATABASE_URL name, and the database. Restores FILE, which `saltern backup` wrote, in one transaction; a
         database that has a schema saltern is left as it is, so rename or drop it first. Then migrates, and does what
-        `saltern restored` does. Stop the servers before.
+        `saltern restored` does. Stop the servers before. Until all is done no server uses the database: when this was ended
+        too early, `saltern migrate up` and `saltern restored --end-sessions` do the rest; without --end-sessions all
+        sessions of the backup live on. A FILE of a newer version is refused, and so is a second restore at the same time.
 
         Connects with SALTERN_SUPERUSER_DATABASE_URL for the roles, to any database of the cluster that is there, such as
         postgres. It may be left out when roles and an empty database are there. Then connects with
@@ -33,37 +35,78 @@ struct RestoreDatabase: Command {
     }
 
     func run(_ console: Console) async throws {
+        let interruption = Interruption()
+        var console = console
+        console.wish = interruption.wish
         var settings = Settings(console.environment)
         let superuser = settings.superuserDatabase()
         let owner = settings.ownerDatabase()
         let server = settings.text("SALTERN_DATABASE_URL") == nil ? nil : settings.serverDatabase()
         try settings.finish()
         guard let owner else { throw CommandFailure("no database is configured") }
-        let tables = try BackupFile(path: file, console: console).tables().count
+        let backup = BackupFile(content: try OpenFile(reading: file), console: console)
+        let tables = try backup.tables().count
         guard tables > 0 else { throw CommandFailure("\(file) is no backup of saltern") }
+        try backup.requireKnownSchema()
         if let superuser {
             try DatabaseRoles(owner: owner, server: server).make(as: superuser.programConnection, console)
         }
-        try restore(tables, owner.programConnection, console)
-        var none = Arguments([])
-        try await MigrateUp(&none).run(console)
-        var words = Arguments(["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []))
-        try await TellRestored(&words).run(console)
+        try await RestoreLock.holding(console) {
+            try await RestoreMark.make(console)
+            do {
+                try restore(backup, tables, owner.programConnection, console)
+            } catch {
+                guard await !RestoreMark.removeIfUnused(console) else { throw error }
+                throw Self.failure(
+                    error,
+                    "something may come back still, so the schema saltern_restoring stays and no server uses the database: "
+                        + "restore again, or remove that schema when no pg_restore is under way any more")
+            }
+            do {
+                try await finish(console, interruption.wish)
+            } catch {
+                throw Self.failure(error, "\(UnfinishedRestore())")
+            }
+        }
         console.print("restored \(tables) tables; next: saltern doctor, and then the servers")
+    }
+
+    /// What comes after `pg_restore`. A signal ends it where it can be gone on with.
+    private func finish(_ console: Console, _ wish: Interruption.Wish) async throws {
+        let migration = Task {
+            var none = Arguments([])
+            try await MigrateUp(&none).run(console)
+        }
+        let interruption = Interruption { _ in migration.cancel() }
+        if wish.isThere { migration.cancel() }
+        let outcome = await migration.result
+        withExtendedLifetime(interruption) {}
+        if wish.isThere { throw wish.fulfilled("ended by a signal") }
+        try outcome.get()
+        var words = Arguments(["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []))
+        try await TellRestored(&words).tell(console)
+    }
+
+    /// With what to do next.
+    private static func failure(_ error: any Error, _ hint: String) -> CommandFailure {
+        let failure = error as? CommandFailure ?? CommandFailure("\(error)")
+        return CommandFailure(failure.messages + [hint], status: failure.status, code: failure.code)
     }
 
     /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
     private func restore(
-        _ tables: Int, _ connection: PostgresConfiguration.ProgramConnection, _ console: Console
+        _ backup: BackupFile, _ tables: Int, _ connection: PostgresConfiguration.ProgramConnection, _ console: Console
     ) throws {
         var bar = ProgressBar(console, "tables")
         var done = 0
         let program = DatabaseProgram("pg_restore", console, password: connection.password)
         do {
-            try program.run([
-                "--dbname", connection.string, "--no-password", "--no-owner", "--single-transaction", "--exit-on-error",
-                "--verbose", file,
-            ]) { bar.follow($0, &done, of: tables) }
+            try program.run(
+                [
+                    "--dbname", connection.string, "--no-password", "--no-owner", "--single-transaction",
+                    "--exit-on-error", "--verbose",
+                ], input: backup.content
+            ) { bar.follow($0, &done, of: tables) }
         } catch let failure as CommandFailure {
             bar.end()
             guard failure.messages.contains(where: { $0.contains("schema \"saltern\" already exists") }) else {

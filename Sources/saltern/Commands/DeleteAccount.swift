@@ -86,7 +86,7 @@ struct DeleteAccount: Command {
             bar.end()
             return progress
         }
-        if interruption.wish.isThere { throw CommandFailure("ended by a signal; nothing was deleted") }
+        if interruption.wish.isThere { throw interruption.wish.fulfilled("ended by a signal; nothing was deleted") }
         console.print("\(progress.found) of \(progress.looked) accounts were never used")
         return progress.found
     }
@@ -110,6 +110,8 @@ struct DeleteAccount: Command {
             return progress
         }
         console.print("deleted \(progress.deleted) of \(progress.looked) accounts that were looked at")
-        if interruption.wish.isThere { throw CommandFailure("ended by a signal before all accounts were looked at") }
+        if interruption.wish.isThere {
+            throw interruption.wish.fulfilled("ended by a signal before all accounts were looked at")
+        }
     }
 }

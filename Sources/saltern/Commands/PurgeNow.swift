@@ -30,7 +30,11 @@ struct PurgeNow: Command {
             guard clock.isTrusted else {
                 throw CommandFailure("the clocks of this machine and of the database differ: nothing was purged")
             }
-            return try await Purge(database: client, sessions: sessions, policy: policy, now: clock.now).run()
+            var bar = ProgressBar(console, "rows removed")
+            let purge = Purge(database: client, sessions: sessions, policy: policy, now: clock.now)
+            let report = try await purge.run { bar.show($0) }
+            bar.end()
+            return report
         }
         guard let report else { throw CommandFailure("another node is purging") }
         if asJSON {

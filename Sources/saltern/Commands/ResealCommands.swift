@@ -18,8 +18,11 @@ struct ResealSecrets: Command {
 
     func run(_ console: Console) async throws {
         let key = try option.file(console).read()
-        let report = try await DatabaseCommand.asOwner(console) {
-            try await SealedSecrets(database: $0).reseal(with: key)
+        let report = try await DatabaseCommand.asOwner(console) { database in
+            var bar = ProgressBar(console, "secrets sealed")
+            let report = try await SealedSecrets(database: database).reseal(with: key) { bar.show($0) }
+            bar.end()
+            return report
         }
         console.print("sealed \(report.resealed) secrets with the key \(key.ids[0])")
         guard report.unreadable.isEmpty else {

@@ -8,8 +8,8 @@ struct ShowStatistics: Command {
     static let help = """
           --json           one object, for scripts
 
-        Reads the tables of accounts, sessions and shares once, in one snapshot and without a lock: about a second for a
-        million accounts, and reading that the server's own requests share the disk with. Items are not read: their
+        Reads the tables of accounts, sessions and shares once, in one snapshot and without a lock: one or two seconds
+        for a million accounts, and reading that the server's own requests share the disk with. Items are not read: their
         number and bytes are sums over the accounts' own counters. Which sessions are live depends on
         SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own.
 
@@ -24,13 +24,31 @@ struct ShowStatistics: Command {
         var settings = Settings(console.environment)
         let sessions = settings.sessionPolicy()
         try settings.finish()
-        let statistics = try await DatabaseCommand.asOwner(console, statementTimeout: .seconds(600)) {
-            try await Statistics.gather(from: $0, sessions: sessions, now: try await DatabaseClock.now(of: $0))
+        let statistics = try await DatabaseCommand.asOwner(console, statementTimeout: .seconds(600)) { database in
+            var bar = ProgressBar(console, "parts read")
+            defer { bar.end() }
+            return try await Statistics.gather(
+                from: database, sessions: sessions, now: try await DatabaseClock.now(of: database)
+            ) { part in
+                // Elsewhere nobody waits, and what is written would be in a script's mail.
+                guard console.isTerminal else { return }
+                bar.show(part.rawValue, of: Statistics.Part.allCases.count, note: "now the \(part.name)")
+            }
         }
         if asJSON {
             console.printJSON { statistics.write(to: &$0) }
         } else {
             console.write(statistics.lines)
+        }
+    }
+}
+
+extension Statistics.Part {
+    fileprivate var name: String {
+        switch self {
+        case .accounts: "accounts"
+        case .sessions: "sessions"
+        case .rest: "rest"
         }
     }
 }

@@ -11,7 +11,8 @@ struct TellRestored: Command {
         From then on no revision is given out again that a client has seen, and every device lists everything once. Servers
         notice a restored dump, a recovery to a point in time and the promotion of a standby by themselves; they cannot
         notice a copy of the data folder or of the disk, nor, with SALTERN_FAILOVER=synchronous, a recovery to a point in
-        time. Call it before the servers start. To call it once too often costs every device one full listing.
+        time. Call it before the servers start. To call it once too often costs every device one full listing. It also
+        finishes a `saltern restore` that was ended too early.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -25,19 +26,37 @@ struct TellRestored: Command {
     }
 
     func run(_ console: Console) async throws {
+        try await RestoreLock.holding(console) { try await tell(console) }
+    }
+
+    /// Does it, for who has the lock.
+    func tell(_ console: Console) async throws {
         let actor = actor.actor(console)
         let base = try await DatabaseCommand.asOwner(console) { database in
             let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
             return try await RestoredDatabase(database: database).moveBase(by: signature)
         }
         console.print("revisions go on above \(base)")
-        guard endsSessions else { return }
+        if endsSessions { try await endSessions(by: actor, console) }
+        try await RestoreMark.remove(console)
+    }
+
+    private func endSessions(by actor: AuditActor, _ console: Console) async throws {
         let interruption = Interruption()
-        let ended = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
+        let wishes = [console.wish, interruption.wish].compactMap(\.self)
+        let ended = try await DatabaseCommand.asOwner(console) { database in
             let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
-            return try await RestoredDatabase(database: database).endSessions(by: signature) { _ in !wish.isThere }
+            var bar = ProgressBar(console, "sessions ended")
+            let ended = try await RestoredDatabase(database: database).endSessions(by: signature) { ended in
+                bar.show(ended)
+                return !wishes.contains(where: \.isThere)
+            }
+            bar.end()
+            return ended
         }
         console.print("\(ended) sessions have ended")
-        if interruption.wish.isThere { throw CommandFailure("ended by a signal before all sessions had ended") }
+        if let wish = wishes.first(where: \.isThere) {
+            throw wish.fulfilled("ended by a signal before all sessions had ended")
+        }
     }
 }

@@ -139,6 +139,12 @@ struct ServeConfiguration {
         http.maximumConnections + http.maximumConnections / 20 + loopCount * (database.connectionCount + 12) + 64
     }
 
+    /// The connections to the database that a node may come to need: those of its loops, which during a handover two servers
+    /// have, the migrator's of the start, and one of a command.
+    var databaseConnectionCount: Int {
+        loopCount * database.connectionCount * (handoverSocket == nil ? 1 : 2) + 2
+    }
+
     /// Reads certificate, key and master key again. Each by itself: what cannot be used is not taken, is logged, and
     /// keeps nothing else from being taken.
     mutating func reload(_ log: Log) {

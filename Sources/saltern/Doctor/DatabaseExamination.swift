@@ -53,6 +53,10 @@ struct DatabaseExamination {
                 Finding(
                     "database_primary", .problem, "the server is a standby: SALTERN_DATABASE_URL needs the primary"))
         }
+        findings.append(
+            facts.isRestoring
+                ? Finding("restore", .problem, "\(UnfinishedRestore())")
+                : Finding("restore", .fine, "no restore of the database is unfinished"))
         findings.append(judgeRole(facts))
         findings.append(judgeConnections(facts))
         if configuration.failover == .synchronous, !facts.waitsForStandbys {
@@ -62,7 +66,7 @@ struct DatabaseExamination {
                     "SALTERN_FAILOVER is synchronous, and synchronous_standby_names is empty: a failover would lose "
                         + "commits, and nobody would be told"))
         }
-        if let directory = facts.dataDirectory, let finding = judgeDisk(directory) { findings.append(finding) }
+        if let finding = judgeDisk(facts.dataDirectory) { findings.append(finding) }
         return findings
     }
 
@@ -83,12 +87,12 @@ struct DatabaseExamination {
     }
 
     private func judgeConnections(_ facts: DatabaseFacts) -> Finding {
-        // The migrator of the start, and a command at a time.
-        let needed = configuration.loopCount * configuration.database.connectionCount + 2
+        let needed = configuration.databaseConnectionCount
+        let handover = configuration.handoverSocket == nil ? "" : ", twice while the next server takes over"
         let text =
             "a node needs up to \(needed) connections "
-            + "(\(configuration.loopCount) loops × \(configuration.database.connectionCount), and 2 for commands); "
-            + "PostgreSQL has \(facts.connectionLimit) for everybody"
+            + "(\(configuration.loopCount) loops × \(configuration.database.connectionCount)\(handover), "
+            + "and 2 for commands); PostgreSQL has \(facts.connectionLimit) for everybody"
         guard needed <= facts.connectionLimit else {
             return Finding(
                 "database_connections", .problem,
@@ -98,8 +102,14 @@ struct DatabaseExamination {
         return Finding("database_connections", .fine, text)
     }
 
-    /// Nil when the files are on another machine.
-    private func judgeDisk(_ directory: String) -> Finding? {
+    /// Nil when the files are on another machine, which has to watch its disk itself.
+    private func judgeDisk(_ directory: String?) -> Finding? {
+        guard let directory else {
+            return Finding(
+                "database_disk", .warning,
+                "the database's disk was not looked at: the server's role may not know where it is. GRANT "
+                    + "pg_read_all_settings to it, or watch the disk in another way")
+        }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory)
         guard let free = (attributes?[.systemFreeSize] as? NSNumber)?.int64Value else { return nil }
         let text = "the database's disk has \(free >> 20) MiB left"
@@ -122,7 +132,8 @@ struct DatabaseExamination {
     }
 
     private func examineSettings(_ client: PostgresClient) async throws(PostgresError) -> [Finding] {
-        let settings = try await client.unsafeSettings()
+        let settings = try await client.unsafeSettings(
+            outlivingPrimary: configuration.failover == .synchronous)
         if settings.isEmpty { return [Finding("database_settings", .fine, "what is committed is on the disk")] }
         return settings.map { setting in
             configuration.allowsUnsafeDatabase

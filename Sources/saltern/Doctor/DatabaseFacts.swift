@@ -10,7 +10,9 @@ struct DatabaseFacts: DecodableRow {
     let ownsSchema: Bool
     /// Whether the role may read rows, as migrations grant it to the group `saltern_server`.
     let isServer: Bool
-    /// How many connections others than superusers can have.
+    /// Whether a restore has not come to its end (`UnfinishedRestore`).
+    let isRestoring: Bool
+    /// How many connections the role can have, with everybody else's.
     let connectionLimit: Int32
     let waitsForStandbys: Bool
     /// Where the files are; nil when the role may not know.
@@ -22,6 +24,7 @@ struct DatabaseFacts: DecodableRow {
         isSuperuser = try row.next()
         ownsSchema = try row.next()
         isServer = try row.next()
+        isRestoring = try row.next()
         connectionLimit = try row.next()
         waitsForStandbys = try row.next()
         dataDirectory = try row.next()
@@ -32,6 +35,14 @@ struct ReadDatabaseFacts: Statement {
     typealias Row = DatabaseFacts
 
     static let isReadOnly = true
+    /// `reserved_connections` came with PostgreSQL 16; -1 is no limit.
+    fileprivate static let connectionLimit: SQLFragment = """
+        least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+                - coalesce(current_setting('reserved_connections', true), '0')::int,
+            (SELECT nullif(r.rolconnlimit, -1) FROM pg_roles r WHERE r.rolname = current_user),
+            (SELECT nullif(d.datconnlimit, -1) FROM pg_database d WHERE d.datname = current_database()))
+        """
+    fileprivate static let waitsForStandbys: SQLFragment = "current_setting('synchronous_standby_names') <> ''"
     static let sql: SQL<Self> = """
         SELECT current_setting('server_version_num')::int, pg_is_in_recovery(),
             (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user),
@@ -39,8 +50,21 @@ struct ReadDatabaseFacts: Statement {
             coalesce((
                 SELECT has_table_privilege(c.oid, 'SELECT') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'saltern' AND c.relname = 'accounts'), false),
-            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
-            current_setting('synchronous_standby_names') <> '',
+            to_regnamespace('saltern_restoring') IS NOT NULL,
+            \(connectionLimit), \(waitsForStandbys),
             (SELECT s.setting FROM pg_settings s WHERE s.name = 'data_directory')
         """
+}
+
+/// What a server that starts warns of, and starts all the same.
+struct ReadStartingFacts: Statement {
+    struct Row: Sendable {
+        let connectionLimit: Int32
+        let waitsForStandbys: Bool
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT \(ReadDatabaseFacts.connectionLimit), \(ReadDatabaseFacts.waitsForStandbys)"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

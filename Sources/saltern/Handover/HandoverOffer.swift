@@ -7,42 +7,44 @@ import SalternServer
 /// The offer of a server that serves: whoever of the same user connects gets its listening sockets. Lives on its loop.
 final class HandoverOffer {
     private let loop: EventLoop
-    private let path: String
-    private let listener: SharedDescriptor
     private let sockets: @Sendable () async -> (api: ListeningSockets, metrics: ListeningSockets)
     private let completion: @Sendable () -> Void
+    private let patience: Duration
+    private var place: HandoverPlace
+    private var listener: SharedDescriptor?
     private var watch: DescriptorWatch?
-    /// Whether another server is at the path.
-    private var isTaken = false
+    private var timer: LoopTimer?
+    /// Whether another server serves from now on. What is at the path then is its.
+    private var isOver = false
     private var heir: (channel: SharedDescriptor, watch: DescriptorWatch)?
 
-    /// Begins to listen at `path`, in place of whoever did before.
+    /// Gets ready beside `path`; nobody finds it there before ``open()``.
     /// - Parameters:
+    ///   - patience: How long another server may take from its request to being ready.
     ///   - sockets: Copies of what is handed over.
     ///   - completion: Another server serves from now on.
     init(
-        at path: String, loop: EventLoop,
+        at path: String, loop: EventLoop, patience: Duration = .seconds(15),
         sockets: @escaping @Sendable () async -> (api: ListeningSockets, metrics: ListeningSockets),
         completion: @escaping @Sendable () -> Void
     ) throws {
         self.loop = loop
-        self.path = path
+        self.patience = patience
         self.sockets = sockets
         self.completion = completion
-        listener = try SharedDescriptor(UnixSocket.open(path, nonBlocking: true))
-        // In one step, so that there is always somebody at the path.
-        let place = path + ".next"
-        for name in [path, place] { try UnixSocket.requireReplaceable(name) }
-        unlink(place)
-        guard UnixSocket.withAddress(place, { bind(listener.rawValue, $0, $1) }) == 0 else {
-            throw HandoverFailure("bind", place)
+        let listener = try SharedDescriptor(UnixSocket.open(path, nonBlocking: true))
+        place = try HandoverPlace(at: path, binding: listener.rawValue)
+        self.listener = listener
+    }
+
+    /// Moves to the path, in place of whoever was there before.
+    func open() throws {
+        guard let listener else { return }
+        try place.take()
+        timer = LoopTimer(loop: loop) { [unowned self] in forgetHeir() }
+        let watch = DescriptorWatch(loop: loop, descriptor: listener.rawValue) { [unowned self] _ in
+            accept(from: listener)
         }
-        guard chmod(place, 0o600) == 0, listen(listener.rawValue, 8) == 0, rename(place, path) == 0 else {
-            let code = errno
-            unlink(place)
-            throw HandoverFailure("listen", path, code)
-        }
-        let watch = DescriptorWatch(loop: loop, descriptor: listener.rawValue) { [unowned self] _ in accept() }
         watch.setReading(true)
         self.watch = watch
     }
@@ -51,20 +53,27 @@ final class HandoverOffer {
     func end() {
         watch?.cancel()
         watch = nil
+        // What is at the path is removed while an heir still waits, and not in its place.
+        if !isOver { place.leave() }
+        // Who has connected shall not wait for an answer.
+        listener = nil
+        // An heir looks whether anybody serves as soon as it is let go of.
         forgetHeir()
-        if !isTaken { unlink(path) }
+        timer?.cancel()
+        timer = nil
     }
 
-    private func accept() {
+    private func accept(from listener: SharedDescriptor) {
         let raw = Foundation.accept(listener.rawValue, nil, nil)
         // One at a time: a second one asks again.
-        guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw), heir == nil, UnixSocket.isTrusted(raw),
-            fcntl(raw, F_SETFD, FD_CLOEXEC) == 0, fcntl(raw, F_SETFL, O_NONBLOCK) == 0
+        guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw), heir == nil, !isOver,
+            UnixSocket.isTrusted(raw), fcntl(raw, F_SETFD, FD_CLOEXEC) == 0, fcntl(raw, F_SETFL, O_NONBLOCK) == 0
         else { return }
         let channel = SharedDescriptor(descriptor)
         let watch = DescriptorWatch(loop: loop, descriptor: raw) { [unowned self] _ in hear() }
         watch.setReading(true)
         heir = (channel, watch)
+        timer?.schedule(after: patience)
         let bound = LoopBound(self, loop: loop)
         Task(executorPreference: loop) { [sockets] in
             let (api, metrics) = await sockets()
@@ -82,19 +91,22 @@ final class HandoverOffer {
     }
 
     private func hear() {
-        guard let heir else { return }
+        guard let channel = heir?.channel else { return }
         var bytes = [UInt8](repeating: 0, count: 64)
-        let count = recv(heir.channel.rawValue, &bytes, bytes.count, 0)
+        let count = recv(channel.rawValue, &bytes, bytes.count, 0)
         if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
-        let serves = count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.confirmation.utf8)
+        let isReady = count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.readiness.utf8)
+        // An heir that has gone, or waits no longer, cannot be told: then this server goes on.
+        let isTold = isReady && UnixSocket.send(HandoverMessage.surrender, on: channel.rawValue)
         forgetHeir()
-        if serves {
-            isTaken = true
+        if isTold {
+            isOver = true
             completion()
         }
     }
 
     private func forgetHeir() {
+        timer?.pause()
         heir?.watch.cancel()
         heir = nil
     }

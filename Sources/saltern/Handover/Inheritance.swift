@@ -7,9 +7,11 @@ import HTTPServer
 final class Inheritance: Sendable {
     let api: ListeningSockets
     let metrics: ListeningSockets
+    private let path: String
     private let channel: SharedDescriptor
 
-    private init(api: ListeningSockets, metrics: ListeningSockets, channel: SharedDescriptor) {
+    private init(api: ListeningSockets, metrics: ListeningSockets, path: String, channel: SharedDescriptor) {
+        self.path = path
         self.api = api
         self.metrics = metrics
         self.channel = channel
@@ -17,19 +19,16 @@ final class Inheritance: Sendable {
 
     /// How long the other server may take to answer.
     private static let patience = 10
-    /// Servers that start together take over from each other, one after the other.
-    private static let attempts = 20
+    /// Servers that start together take over from each other, one after the other. One that hangs meanwhile is waited for
+    /// by the one that serves, and that has to be outlasted.
+    private static let attempts = 80
     private static let pause = Duration.milliseconds(250)
 
     /// Asks the server that `path` leads to. Blocks the calling thread for as long as that takes to answer.
     /// - Returns: Nil when nobody serves.
     static func claim(from path: String) async throws -> Inheritance? {
         for _ in 0..<attempts {
-            let channel = try SharedDescriptor(UnixSocket.open(path, nonBlocking: false))
-            guard UnixSocket.withAddress(path, { connect(channel.rawValue, $0, $1) }) == 0 else {
-                if errno == ENOENT || errno == ECONNREFUSED { return nil }
-                throw HandoverFailure("connect", path)
-            }
+            guard let channel = try reach(path) else { return nil }
             guard UnixSocket.isTrusted(channel.rawValue) else {
                 throw HandoverFailure("\(path) belongs to a process of another user")
             }
@@ -40,36 +39,63 @@ final class Inheritance: Sendable {
         throw HandoverFailure("the server at \(path) hands nothing over")
     }
 
+    /// How often it is looked whether one that has not answered still listens, within a second.
+    private static let looks = 10
+
+    /// A connection to the server that `path` leads to; nil when there is none.
+    private static func reach(_ path: String) throws -> SharedDescriptor? {
+        let channel = try SharedDescriptor(UnixSocket.open(path, nonBlocking: false))
+        UnixSocket.setPatience(patience, of: channel.rawValue)
+        if UnixSocket.withAddress(path, { connect(channel.rawValue, $0, $1) }) == 0 { return channel }
+        if errno == ENOENT || errno == ECONNREFUSED { return nil }
+        throw HandoverFailure("connect", path)
+    }
+
+    /// - Returns: Nil when the server hands over to somebody else, or has just done so.
     private static func receive(_ channel: SharedDescriptor, _ path: String) throws -> Inheritance? {
-        var limit = timeval(tv_sec: patience, tv_usec: 0)
-        setsockopt(channel.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         var descriptors = [CInt](repeating: -1, count: HandoverMessage.descriptorLimit)
         var count: CInt = 0
         var bytes = [UInt8](repeating: 0, count: 256)
         let length = saltern_receive_descriptors(channel.rawValue, &bytes, bytes.count, &descriptors, &count)
+        let code = errno
         // Owned before anything is thrown.
         let message = HandoverMessage(String(decoding: bytes.prefix(max(length, 0)), as: UTF8.self))
         let apiCount = min(message?.apiCount ?? 0, Int(count))
         let api = ListeningSockets(takingOwnershipOf: Array(descriptors[..<apiCount]))
         let metrics = ListeningSockets(takingOwnershipOf: Array(descriptors[apiCount..<Int(count)]))
-        guard length >= 0 else { throw HandoverFailure("recvmsg", path) }
-        if length == 0 { return nil }
+        if length == 0 || length < 0 && code == ECONNRESET { return nil }
+        guard length > 0 else { throw HandoverFailure("recvmsg", path, code) }
         guard let message, message.apiCount + message.metricsCount == Int(count) else {
-            throw HandoverFailure("what answers at \(path) is no server of this kind")
+            throw HandoverFailure(
+                "what answers at \(path) is no server that this one can take over from: stop it, then start this one")
         }
-        return Inheritance(api: api, metrics: metrics, channel: channel)
+        return Inheritance(api: api, metrics: metrics, path: path, channel: channel)
     }
 
-    /// Tells the other server that it may go.
-    func confirm() {
-        let text = Array(HandoverMessage.confirmation.utf8)
-        _ = send(channel.rawValue, text, text.count, CInt(MSG_NOSIGNAL))
+    /// Tells the other server that this one is ready, and waits until it gives way. Blocks the calling thread.
+    /// - Throws: ``HandoverFailure`` when the other one goes on: this one shall not serve.
+    func takePlace() throws {
+        _ = UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue)
+        if isTold() { return }
+        // One that has died does not answer, and what it left is this one's all the same. The system closes what it had
+        // one after the other: for a moment it may still seem to listen.
+        for attempt in 0..<Self.looks {
+            if attempt > 0 { usleep(100_000) }
+            if try Self.reach(path) == nil { return }
+        }
+        throw HandoverFailure("the server at \(path) goes on, and has not waited for this one")
     }
-}
 
-/// A descriptor that several may refer to.
-final class SharedDescriptor: Sendable {
-    private let descriptor: OwnedDescriptor
-    var rawValue: CInt { descriptor.rawValue }
-    init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+    private func isTold() -> Bool {
+        if hears() { return true }
+        // From here on the other one cannot say it any more, and knows that. It may have, just now.
+        shutdown(channel.rawValue, CInt(SHUT_RD))
+        return hears()
+    }
+
+    private func hears() -> Bool {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = recv(channel.rawValue, &bytes, bytes.count, 0)
+        return count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.surrender.utf8)
+    }
 }

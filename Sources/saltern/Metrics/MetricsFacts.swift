@@ -4,8 +4,8 @@ import Synchronization
 /// What metrics tell of things that happen seldom. Shared by the server's parts.
 final class MetricsFacts: Sendable {
     struct PurgeFacts: Sendable {
-        /// When this node last purged, as a Unix time in seconds; nil before.
-        var lastSuccess: Int64?
+        /// When this node last purged, as a Unix time in seconds; 0 before.
+        var lastSuccess: Int64 = 0
         var failures = 0
         /// Accounts that somebody held at the last purge: what is due there is left to the next.
         var skippedAccounts = 0

@@ -103,10 +103,9 @@ struct MetricsResponder: Responder {
             "saltern_certificate_backup_key", .gauge, "Whether there is a key to change to.",
             facts.hasBackupKey ? 1 : 0)
         let purge = facts.purge
-        if let lastSuccess = purge.lastSuccess {
-            text.single(
-                "saltern_purge_last_success_timestamp_seconds", .gauge, "When this node last purged.", lastSuccess)
-        }
+        text.single(
+            "saltern_purge_last_success_timestamp_seconds", .gauge, "When this node last purged; 0 until it has.",
+            purge.lastSuccess)
         text.single("saltern_purge_failures_total", .counter, "Purges that failed.", purge.failures)
         text.single(
             "saltern_purge_skipped_accounts", .gauge, "Accounts whose purge is left to the next one.",

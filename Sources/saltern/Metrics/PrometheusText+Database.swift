@@ -5,8 +5,9 @@ extension PrometheusText {
     /// The clients of all loops, and what the database says of itself.
     mutating func database(_ statistics: PostgresStatistics, _ state: DatabaseState?) {
         single(
-            "saltern_database_up", .gauge, "Whether every loop has a connection for statements.",
-            statistics.isReady ? 1 : 0)
+            "saltern_database_up", .gauge,
+            "Whether every loop has a connection for statements, and the database answers within two seconds.",
+            statistics.isReady && state != nil ? 1 : 0)
         if let failure = statistics.failure {
             metric("saltern_database_failure", .gauge, "Why connections cannot be opened.")
             sample("saltern_database_failure", labels: ["reason": "\(failure)"], 1)

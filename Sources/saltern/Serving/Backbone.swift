@@ -40,7 +40,8 @@ struct Backbone: Sendable {
         }
         let metricsLoop = loops.removeLast()
         let clock = DatabaseClock()
-        let watch = DatabaseWatch(clock: clock, failover: configuration.failover, log: log)
+        let epoch = DatabaseEpoch()
+        let watch = DatabaseWatch(clock: clock, failover: configuration.failover, epoch: epoch, log: log)
         var settings = configuration.database
         settings.onConnected = watch.welcome
         var shares: [Share] = []
@@ -49,7 +50,7 @@ struct Backbone: Sendable {
         let keys = RequestKeys()
         for loop in loops {
             let database = await loop.run { [settings] in
-                PostgresClient(configuration: settings, loop: loop, keys: keys)
+                PostgresClient(configuration: settings, loop: loop, keys: keys, epoch: epoch)
             }
             shares.append(Share(loop: loop, database: database, metrics: RequestMetrics()))
         }

@@ -9,17 +9,15 @@ import TransportSecurity
 final class RunningServer: Sendable {
     private let backbone: Backbone
     private let installation: Installation
-    private let server: HTTPServer
-    private let metrics: (server: HTTPServer, responder: MetricsResponder)?
+    private let entrances: Entrances
     private let facts: MetricsFacts
     private let log: Log
-    private let offer: LoopBound<HandoverOffer>?
 
     /// Where clients connect.
-    var address: SocketAddress { server.address }
+    var address: SocketAddress { entrances.api.address }
 
     /// Where metrics are read, when they are served at all.
-    var metricsAddress: SocketAddress? { metrics?.server.address }
+    var metricsAddress: SocketAddress? { entrances.metrics?.server.address }
 
     /// Waits for the database, checks the schema, and begins to serve, in place of the server that does, if there is one
     /// that hands over. What was started is stopped again when something fails.
@@ -52,53 +50,11 @@ final class RunningServer: Sendable {
         await Self.reportMissingKeys(configuration.service.masterKey, first, log)
         var inheritance: Inheritance?
         if let path = configuration.handoverSocket { inheritance = try await Inheritance.claim(from: path) }
-        let server = try await HTTPServer(
-            address: configuration.listen, context: configuration.tls.context, configuration: configuration.http,
-            inherited: inheritance?.api.ifListening(at: configuration.listen),
-            loops: zip(
-                backbone.shares.map(\.loop), backbone.applications(configuration.service, installation, log)
-            ).map { ($0, $1) })
-        self.server = server
-        do {
-            metrics = try await Self.serveMetrics(configuration, backbone, server, facts, inheritance)
-            offer = try await Self.offer(configuration, backbone.metricsLoop, server, metrics?.server, onTakeover)
-        } catch {
-            await server.drain(deadline: .zero)
-            throw error
-        }
-        inheritance?.confirm()
-    }
-
-    private static func serveMetrics(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ server: HTTPServer, _ facts: MetricsFacts,
-        _ inheritance: Inheritance?
-    ) async throws -> (server: HTTPServer, responder: MetricsResponder)? {
-        guard let address = configuration.metricsListen else { return nil }
-        let responder = MetricsResponder(
-            backbone: backbone, server: server, budgets: configuration.http.budgets, facts: facts)
-        // What leaves the machine is encrypted, and whoever reads it knows from whom it is.
-        let context = address.isLoopback ? nil : configuration.tls.context
-        let metricsServer = try await HTTPServer(
-            address: address, context: context, inherited: inheritance?.metrics.ifListening(at: address),
-            loops: [(backbone.metricsLoop, responder)])
-        return (metricsServer, responder)
-    }
-
-    /// Listens for whoever takes over, on a loop that has little to do.
-    private static func offer(
-        _ configuration: ServeConfiguration, _ loop: EventLoop, _ server: HTTPServer, _ metricsServer: HTTPServer?,
-        _ onTakeover: @escaping @Sendable () -> Void
-    ) async throws -> LoopBound<HandoverOffer>? {
-        guard let path = configuration.handoverSocket else { return nil }
-        return try await loop.run {
-            let offer = try HandoverOffer(at: path, loop: loop) {
-                let none = ListeningSockets(takingOwnershipOf: [])
-                return (await server.copyListeningSockets(), await metricsServer?.copyListeningSockets() ?? none)
-            } completion: {
-                onTakeover()
-            }
-            return LoopBound(offer, loop: loop)
-        }
+        let entrances = try await Entrances.prepare(
+            configuration, backbone, backbone.applications(configuration.service, installation, log), facts,
+            inheritance, onTakeover: onTakeover)
+        self.entrances = entrances
+        try await entrances.open(inPlaceOf: inheritance, log: log)
     }
 
     /// Checks that the database is one to be used, and reads what belongs to it.
@@ -110,6 +66,7 @@ final class RunningServer: Sendable {
         let findings = try await share.loop.run { try await share.database.poolingFindings() }
         if !findings.isEmpty { throw UnsuitablePooling(findings: findings) }
         try await requireSafeDatabase(configuration, share, log)
+        try await warn(configuration, share, log)
         return try await share.loop.run {
             try await Installation.load(
                 configuration: configuration.service, database: share.database, clock: clock)
@@ -120,11 +77,28 @@ final class RunningServer: Sendable {
     private static func requireSafeDatabase(
         _ configuration: ServeConfiguration, _ share: Backbone.Share, _ log: Log
     ) async throws {
-        let findings = try await share.loop.run { try await share.database.unsafeSettings() }
+        let findings = try await share.loop.run {
+            try await share.database.unsafeSettings(
+                outlivingPrimary: configuration.failover == .synchronous)
+        }
         if findings.isEmpty { return }
         guard configuration.allowsUnsafeDatabase else { throw UnsafeDatabase(settings: findings) }
         for setting in findings {
             log.write(.warning, "database_unsafe", ["error": OperatorText("\(setting)")])
+        }
+    }
+
+    /// Tells the operator what a server can go on with, and what will be missed when it matters.
+    private static func warn(_ configuration: ServeConfiguration, _ share: Backbone.Share, _ log: Log) async throws {
+        let needed = configuration.databaseConnectionCount
+        for facts in try await share.loop.run({ try await share.database.execute(ReadStartingFacts()) }) {
+            if needed > facts.connectionLimit {
+                log.write(
+                    .warning, "database_connections_short", ["limit": Int(facts.connectionLimit), "needed": needed])
+            }
+            if configuration.failover == .synchronous, !facts.waitsForStandbys {
+                log.write(.warning, "failover_not_synchronous")
+            }
         }
     }
 
@@ -147,8 +121,8 @@ final class RunningServer: Sendable {
     func use(_ tls: TLSFiles, _ service: ServiceConfiguration) {
         var service = service
         service.pins = tls.pins
-        server.replace(tls.context, responders: backbone.applications(service, installation, log))
-        if let metrics, !metrics.server.address.isLoopback {
+        entrances.api.replace(tls.context, responders: backbone.applications(service, installation, log))
+        if let metrics = entrances.metrics, !metrics.server.address.isLoopback {
             metrics.server.replace(tls.context, responders: [metrics.responder])
         }
         facts.use(tls)
@@ -168,57 +142,41 @@ final class RunningServer: Sendable {
         } while (try? await Task.sleep(for: .seconds(3_600))) != nil
     }
 
-    /// Compares the clocks every minute, and looks whether time went back in the database, until it is cancelled.
+    /// How often the database is looked at, by one loop after the other.
+    private static let watchInterval = Duration.seconds(5)
+
+    /// Compares the clocks, and looks whether the database is still the one to be used and whether time went back in it, until
+    /// it is cancelled. Says once why it cannot.
     func watchDatabase() async {
-        let share = backbone.shares[0]
-        while (try? await Task.sleep(for: .seconds(60))) != nil {
-            await share.loop.run { [log, watch = backbone.watch] in
+        var turn = 0
+        var hasTold = false
+        while (try? await Task.sleep(for: Self.watchInterval)) != nil {
+            let share = backbone.shares[turn % backbone.shares.count]
+            turn += 1
+            let failure = await share.loop.run { [watch = backbone.watch] () async -> String? in
                 do {
                     try await watch.look(share.database)
-                } catch let error as PostgresError {
-                    log.write(.warning, "database_not_watched", ["error": error])
+                    return nil
                 } catch {
-                    log.write(.warning, "database_not_watched")
+                    return "\(error)"
                 }
             }
+            if let failure, !hasTold { log.write(.warning, "database_not_watched", ["error": OperatorText(failure)]) }
+            hasTold = failure != nil
         }
     }
 
     /// Purges every hour, unless another node is at it or nobody knows what time it is, until it is cancelled.
     func purgeRegularly(_ configuration: ServiceConfiguration) async {
         let share = backbone.shares[0]
-        while (try? await Task.sleep(for: .seconds(3_600))) != nil {
-            await share.loop.run { [log, facts, clock = backbone.clock] in
-                guard clock.isTrusted else { return log.write(.error, "not_purged_because_of_clock") }
-                let purge = Purge(
-                    database: share.database, sessions: configuration.sessions, policy: configuration.purge,
-                    now: clock.now)
-                do {
-                    guard let report = try await purge.run() else { return }
-                    facts.purged(report, at: clock.now.unixMicroseconds / 1_000_000)
-                    log.write(
-                        .info, "purged",
-                        [
-                            "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                            "rotations": report.rotations, "shares": report.shares, "events": report.events,
-                            "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
-                        ])
-                } catch let error as PostgresError {
-                    facts.purgeFailed()
-                    log.write(.warning, "not_purged", ["error": error])
-                } catch {
-                    facts.purgeFailed()
-                    log.write(.warning, "not_purged")
-                }
-            }
-        }
+        let purge = RegularPurge(
+            database: share.database, configuration: configuration, clock: backbone.clock, facts: facts, log: log)
+        while (try? await Task.sleep(for: .seconds(3_600))) != nil { await share.loop.run { await purge.run() } }
     }
 
     /// Lets requests finish within `timeout`, then closes everything.
     func stop(timeout: Duration) async {
-        if let offer { await offer.loop.run { offer.value.end() } }
-        await server.drain(deadline: timeout)
-        await metrics?.server.drain(deadline: .seconds(1))
+        await entrances.close(timeout: timeout)
         await backbone.stop()
     }
 }

@@ -32,6 +32,13 @@ struct SignalStateMachine {
         if phase == .starting { phase = .serving }
     }
 
+    /// Another server serves in this one's place. That may be before this one has said that it has started.
+    mutating func takenOver() -> Action {
+        guard phase != .stopping else { return .none }
+        phase = .stopping
+        return .tell(.stop)
+    }
+
     mutating func received(_ signal: ServerSignal) -> Action {
         switch (phase, signal) {
         case (.starting, .stop): return .exit
@@ -94,7 +101,7 @@ final class ServerSignals: Sendable {
 
     /// Stops the server as a signal would: another one serves in its place.
     func stop() {
-        if case .tell(let signal) = machine.withLock({ $0.received(.stop) }) { continuation.yield(signal) }
+        if case .tell(let signal) = machine.withLock({ $0.takenOver() }) { continuation.yield(signal) }
     }
 
     /// The server answers requests: a signal to stop lets them finish.

@@ -74,7 +74,7 @@ import Testing
     @Test func `a reply that is being written when the server stops is written to its end, and is the last`() {
         var machine = Self.responding()
         #expect(machine.replied(to: 1) == false)
-        #expect(machine.drain() == .none)
+        #expect(machine.drain(isNew: true) == .none)
         #expect(machine.state == .writing(closes: false))
         #expect(machine.outputTaken() == .linger)
         #expect(machine.state == .lingering)
@@ -86,19 +86,38 @@ import Testing
             machine.handshakeFinished()
             machine.headRead(Self.exchange(body: true))
             #expect(machine.admitted(1, isIdentified: isKnown) == true)
-            #expect(machine.drain() == .none)
+            #expect(machine.drain(isNew: true) == .none)
             #expect(machine.drainGracePassed() == (isKnown ? .none : .refuse(.overloaded(retryAfter: 1))))
         }
         var answering = Self.responding()
-        _ = answering.drain()
+        _ = answering.drain(isNew: true)
         #expect(answering.drainGracePassed() == .none)
         #expect(answering.replied(to: 1) == true)
         var idle = Machine(isOverLimit: false)
         idle.handshakeFinished()
-        #expect(idle.drain() == .farewell)
+        #expect(idle.drain(isNew: false) == .farewell)
         var endless = Self.responding()
         _ = endless.replied(to: 1, end: .stream(isOpenEnded: true))
-        #expect(endless.drain() == .endStream)
+        #expect(endless.drain(isNew: true) == .endStream)
+    }
+
+    @Test(arguments: [true, false])
+    func `a new connection has its first request answered when the server stops, and no other`(shakesHands: Bool) {
+        var machine = Machine(isOverLimit: false)
+        if !shakesHands { machine.handshakeFinished() }
+        #expect(machine.drain(isNew: true) == .awaitFirst)
+        machine.handshakeFinished()
+        #expect(machine.state == .idle)
+        machine.headRead(Self.exchange())
+        #expect(machine.replied(to: 1) == true)
+        #expect(machine.outputTaken() == .linger)
+    }
+
+    @Test func `a connection that has had an answer is not new`() {
+        var machine = Self.responding()
+        _ = machine.replied(to: 1)
+        #expect(machine.outputTaken() == .readOn)
+        #expect(machine.drain(isNew: true) == .farewell)
     }
 
     // MARK: Any order
@@ -113,7 +132,7 @@ import Testing
             for _ in 0..<200 where machine.state != .closed {
                 model.step(&machine, &random)
             }
-            _ = machine.drain()
+            _ = machine.drain(isNew: true)
             // Nobody helps any more but the clock.
             for _ in 0..<8 where machine.state != .closed { model.expire(&machine) }
             #expect(machine.state == .closed)
@@ -149,7 +168,7 @@ import Testing
             case 9: perform(machine.outputTaken(), &machine)
             case 10: perform(machine.streamEnded(isComplete: !random.chance(of: 4)), &machine)
             case 11: perform(machine.deadlinePassed(), &machine)
-            case 12: if random.chance(of: 6) { perform(machine.drain(), &machine) }
+            case 12: if random.chance(of: 6) { perform(machine.drain(isNew: random.chance(of: 2)), &machine) }
             default: if random.chance(of: 6) { perform(machine.drainGracePassed(), &machine) }
             }
         }
@@ -183,6 +202,8 @@ import Testing
             switch action {
             case .none: break
             case .readOn: check(machine.state == .idle && !saidClose, "the next request is read when it may come")
+            case .awaitFirst:
+                check(heads == 0 && machine.isDraining, "nothing is awaited of a connection that has asked before")
             case .linger: check(machine.state == .lingering, "a connection that says its end lingers")
             case .farewell, .close, .abort:
                 check(machine.closed(), "a connection is closed once")

@@ -16,9 +16,10 @@ final class TestServer: Sendable {
     private let loops: [EventLoop]
 
     /// - Parameter context: nil speaks plain HTTP.
-    init(_ configuration: HTTPServerConfiguration = .patient, context: TLSServerContext? = nil, loops count: Int = 1)
-        async throws
-    {
+    init(
+        _ configuration: HTTPServerConfiguration = .patient, context: TLSServerContext? = nil, loops count: Int = 1,
+        accepts: Bool = true
+    ) async throws {
         let responder = TestResponder()
         var loops: [EventLoop] = []
         for index in 0..<count {
@@ -32,6 +33,7 @@ final class TestServer: Sendable {
         server = try await HTTPServer(
             address: SocketAddress(host: "127.0.0.1", port: 0), context: context, configuration: configuration,
             loops: loops.map { ($0, responder) })
+        if accepts { await server.startAccepting() }
     }
 
     func connect(
@@ -90,9 +92,9 @@ extension HTTPServerConfiguration {
 /// Runs `body` with a server and stops it.
 func withServer(
     _ configuration: HTTPServerConfiguration = .patient, context: TLSServerContext? = nil, loops: Int = 1,
-    _ body: (TestServer) async throws -> Void
+    accepts: Bool = true, _ body: (TestServer) async throws -> Void
 ) async throws {
-    let server = try await TestServer(configuration, context: context, loops: loops)
+    let server = try await TestServer(configuration, context: context, loops: loops, accepts: accepts)
     do {
         try await body(server)
     } catch {
@@ -102,7 +104,7 @@ func withServer(
     try await server.stop()
 }
 
-/// `/echo` answers the body, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
+/// `/echo` answers the body, `/guest` says how long a body of anybody's was, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
 /// time for it, `/large` answers megabytes, `/page` two of them, `/refuse` answers 404 at once, `/upload` says what
 /// it got. For the streams see ``TestStreams``.
 final class TestResponder: Responder {
@@ -128,7 +130,8 @@ final class TestResponder: Responder {
 
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
         if head.path == "/refuse" { return .refuse(Problem.notFound.response()) }
-        let limit = head.path == "/upload" ? 8_388_608 : head.path == "/echo" || head.path == "/drip" ? 1_000 : 10
+        let limits = ["/upload": 8_388_608, "/guest": 98_304, "/echo": 1_000, "/drip": 1_000]
+        let limit = limits[head.path] ?? 10
         let hasLittleTime = head.path == "/hang" || head.path.hasSuffix("-in-little-time")
         let deadline: Duration = hasLittleTime ? .milliseconds(300) : .seconds(300)
         if let stream = streams.stream(at: head.path, wait: wait) {
@@ -146,6 +149,7 @@ final class TestResponder: Responder {
                 case "/upload":
                     let bytes = Array(body.take())
                     return Response(status: .ok, body: Self.text("\(bytes.count) \(Self.checksum(of: bytes))"))
+                case "/guest": return Response(status: .ok, body: Self.text("\(body.take().count)"))
                 case "/echo": return Response(status: .ok, body: .bytes(body.take()))
                 case "/large":
                     return Self.letters(65, count: Self.largeByteCount)

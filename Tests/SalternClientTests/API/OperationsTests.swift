@@ -53,16 +53,16 @@ struct OperationsTests {
         return operations
     }
 
-    private static let token = Token(SecureBytes(copying: Array("slt_x".utf8)))
+    static let token = Token(SecureBytes(copying: Array("slt_x".utf8)))
     private static let secret = SecretBytes(SecureRandom.secureBytes(32))
     private static let content = ItemContent(collection: "notes", format: "saltern-1", body: [1])
     private static let share = ShareContent(format: "aes-256-gcm", salt: [1], iterations: 1, sealed: [1])
     private static let new = NewCredential(
         passwordKey: secret, iterations: 1, keyring: nil, keyringRevision: nil)
 
-    private typealias Call = @Sendable (SalternAPI) async throws -> Void
+    typealias Call = @Sendable (SalternAPI) async throws -> Void
 
-    private static let calls: [String: Call] = [
+    static let calls: [String: Call] = [
         "describeService": { _ = try await $0.describeService() },
         "checkLiveness": { try await $0.checkLiveness() },
         "checkReadiness": { try await $0.checkReadiness() },

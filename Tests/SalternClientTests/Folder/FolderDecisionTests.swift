@@ -74,8 +74,11 @@ import Testing
             #expect(try FolderPath(target.text) == target)
             // The name that it would have is taken.
             view.local[target] = content("earlier")
-            #expect(
-                FolderDecision.decide(view).contains { if case .moveAside(long, _, _) = $0 { true } else { false } })
+            let others = FolderDecision.decide(view).compactMap { action -> FolderPath? in
+                if case .moveAside(long, let other, _) = action { other } else { nil }
+            }
+            let other = try #require(others.first)
+            #expect(others.count == 1 && view.local[other] == nil && other.text.contains("(conflict, "))
         }
     }
 

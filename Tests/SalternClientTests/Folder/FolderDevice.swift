@@ -26,12 +26,14 @@ struct FolderDevice {
         (sync, agreeing) = Self.syncs(vault, folder.path, name)
     }
 
-    static func syncs(_ vault: Vault, _ folder: String, _ name: String) -> (FolderSync, FolderSync) {
+    static func syncs(
+        _ vault: Vault, _ folder: String, _ name: String, _ system: any FolderSystem = DiskFolders()
+    ) -> (FolderSync, FolderSync) {
         var settings = FolderSettings(deviceName: name)
-        let root = URL(filePath: folder)
-        let sync = FolderSync(vault: vault, root: root, settings: settings)
+        let root = URL(filePath: folder).standardizedFileURL.resolvingSymlinksInPath().path
+        let sync = FolderSync(vault, root, settings, system)
         settings.allowsDeletions = true
-        return (sync, FolderSync(vault: vault, root: root, settings: settings))
+        return (sync, FolderSync(vault, root, settings, system))
     }
 
     func url(_ path: String) -> URL { URL(filePath: folder.path + "/" + path) }

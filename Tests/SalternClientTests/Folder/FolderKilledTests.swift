@@ -4,8 +4,8 @@ import Testing
 
 @testable import SalternClient
 
-/// A device that is killed at any system call by which its store writes, so between any two steps of a round, or at any
-/// moment: nothing that a person wrote is lost, and nothing is there twice.
+/// A device that is killed at any system call by which its store writes or its folder is changed, so between any two steps
+/// of a round, or at any moment: nothing that a person wrote is lost, and nothing is there twice.
 ///
 /// More rounds with `SALTERN_KILLED_PROCESSES`.
 @Suite struct FolderKilledTests {
@@ -90,13 +90,15 @@ private struct FolderLife: Codable, Sendable {
         anchor = address.anchor ?? []
         let faults: [WriteFault] = [.killBefore, .killWithin, .killAfter]
         fault = round % 4 < 3 ? faults[round % 4] : nil
-        moment = fault == nil ? Int.random(in: 0...300_000, using: &random) : Int.random(in: 1...80, using: &random)
+        moment = fault == nil ? Int.random(in: 0...300_000, using: &random) : Int.random(in: 1...160, using: &random)
     }
 
     /// Works until it is killed.
     func live() async throws {
+        var system: any FolderSystem = DiskFolders()
         if let fault {
-            guard fault.happen(at: moment) else { return }
+            guard let life = fault.happen(at: moment) else { return }
+            system = MortalFolders(life: life)
         } else {
             let moment = UInt32(moment)
             Thread.detachNewThread {
@@ -107,7 +109,7 @@ private struct FolderLife: Codable, Sendable {
         let server = CurlTransport.Server(base: base, pins: [pin], anchor: anchor)
         let settings = VaultSettings.forTests(folder: folder, try CurlTransport(server), name: "phone")
         if let vault = try await Vault.resume(settings) {
-            _ = try await FolderDevice.syncs(vault, files, "phone").1.run()
+            _ = try await FolderDevice.syncs(vault, files, "phone", system).1.run()
         }
         kill(getpid(), SIGKILL)
     }

@@ -132,7 +132,7 @@ final class FolderScenario {
             return written.edit(device, names, .random(using: &random, hasLong: false), random.next())
         }
         if chance(8) { await devices[randomIndex()].link.deliverLate() }
-        if chance(3) { setBadFate(device.link) }
+        if chance(3) { device.link.setBadFates(random.next()) }
         if chance(24) { device.link.expireCursor() }
         let mustEnd = arm(device)
         do {
@@ -170,21 +170,6 @@ final class FolderScenario {
         default: break
         }
         return false
-    }
-
-    private func setBadFate(_ link: LossyTransport) {
-        let random = Mutex(SeededRandom(state: random.next()))
-        link.setFate {
-            random.withLock { random in
-                switch Int.random(in: 0..<9, using: &random) {
-                case 0: .losesRequest
-                case 1, 2: .losesReply
-                case 3: .repeats
-                case 4: .arrivesLate
-                default: .passes
-                }
-            }
-        }
     }
 
     private func converge() async throws {

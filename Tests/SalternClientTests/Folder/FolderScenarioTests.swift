@@ -21,6 +21,7 @@ import Testing
         let size = (Self.count + Self.lanes - 1) / Self.lanes
         let first = Self.first + lane * size
         let end = min(first + size, Self.first + Self.count)
+        print("scenarios of folders: seeds \(first) to \(end - 1)")
         for start in stride(from: first, to: end, by: Int(Self.share)) {
             let person = try await MemoryPerson(start)
             for seed in start..<min(start + Self.share, end) {

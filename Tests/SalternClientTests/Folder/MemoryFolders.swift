@@ -16,6 +16,7 @@ final class MemoryFolders: FolderSystem {
         var changed: Int64 = 0
         /// A folder that was removed: nothing can be made in it.
         var isGone = false
+        var device: dev_t = 1
     }
 
     private struct State {
@@ -25,6 +26,12 @@ final class MemoryFolders: FolderSystem {
         var lastDescriptor: Int32 = 0
         /// Far enough from the present that no file is young.
         var clock: Int64 = 1_000_000_000_000_000_000
+        var isFull = false
+        /// Nobody can tell what is at this name.
+        var failing: String?
+        /// The folder on which a disk is mounted.
+        var hidden: UInt64?
+        var canExchange = true
 
         mutating func add(_ node: Node) -> UInt64 {
             let number = UInt64(nodes.count)
@@ -47,6 +54,32 @@ final class MemoryFolders: FolderSystem {
         self.foldsCase = foldsCase
         self.moments = moments
     }
+
+    /// From now on there is no room for anything new.
+    func fill() { state.withLock { $0.isFull = true } }
+
+    /// The disk fails where something of this name is looked at; nil for nowhere.
+    func fail(at name: String?) { state.withLock { $0.failing = name } }
+
+    /// Another disk, with nothing on it, is mounted at a folder in the root.
+    func mount(at name: String) {
+        state.withLock { state in
+            state.hidden = entry(name.utf8, 0, state)?.node
+            let disk = state.add(Node(entries: [:], device: 2))
+            state.nodes[0]?.entries?[Array(name.utf8)] = disk
+        }
+    }
+
+    /// What was there before is there again.
+    func unmount(at name: String) {
+        state.withLock { state in
+            let folder = state.hidden.take()
+            state.nodes[0]?.entries?[Array(name.utf8)] = folder
+        }
+    }
+
+    /// From now on no two names are exchanged, as on file systems that cannot.
+    func forgetExchanging() { state.withLock { $0.canExchange = false } }
 
     /// The process that had files open has ended.
     func closeAll() { state.withLock { $0.open = [:] } }
@@ -96,10 +129,12 @@ final class MemoryFolders: FolderSystem {
         }
     }
 
-    func status(_ name: String, in folder: Descriptor) -> stat? {
+    func entry(_ name: String, in folder: Descriptor) -> FolderEntry? {
         moments.look()
         return state.withLock { state in
-            entry(name.utf8, state.open[folder.number], state).flatMap { status($0.node, state) }
+            if state.failing == name { return nil }
+            let node = entry(name.utf8, state.open[folder.number], state)?.node
+            return node.flatMap { status($0, state) }.map { .something($0) } ?? .nothing
         }
     }
 
@@ -110,7 +145,7 @@ final class MemoryFolders: FolderSystem {
     private func status(_ number: UInt64, _ state: borrowing State) -> stat? {
         guard let node = state.nodes[number] else { return nil }
         var status = stat()
-        status.st_dev = 1
+        status.st_dev = node.device
         status.st_ino = ino_t(number)
         status.st_mode = node.entries == nil ? S_IFREG | node.mode : S_IFDIR | 0o700
         status.st_size = off_t(node.content.count)
@@ -141,7 +176,9 @@ final class MemoryFolders: FolderSystem {
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
         guard moments.write() else { return nil }
         return state.withLock { state in
-            make(Array(name.utf8), Node(), state.open[folder.number], &state).flatMap { descriptor($0, &state) }
+            state.isFull
+                ? nil
+                : make(Array(name.utf8), Node(), state.open[folder.number], &state).flatMap { descriptor($0, &state) }
         }
     }
 
@@ -217,7 +254,7 @@ final class MemoryFolders: FolderSystem {
     func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
         guard moments.write() else { return false }
         return state.withLock { state in
-            guard let one = state.open[one.number], let two = state.open[two.number],
+            guard state.canExchange, let one = state.open[one.number], let two = state.open[two.number],
                 let (name, node) = entry(name.utf8, one, state), let (other, otherNode) = entry(other.utf8, two, state)
             else { return false }
             state.nodes[one]?.entries?[name] = otherNode

@@ -89,7 +89,48 @@ struct DocumentVectorTests {
                 "passphrase": "0123456789abcdefABCDEF", "salt": Hex.encode(salt), "iterations": "10000",
                 "key": Hex.encode(shareKey), "content": "{\"user\":\"guests\"}",
             ],
+            "rncryptor": try rncryptor(),
         ]
+    }
+
+    // MARK: RNCryptor v3
+
+    private static let rncryptorText = "Käse, Salz"
+
+    /// The two modes of RNCryptor v3, with numbers that are not random. The kit itself only opens this format.
+    private static func rncryptor() throws -> [String: String] {
+        let text = Array(rncryptorText.utf8)
+        let vector = bytes(32..<48)
+        func message(_ head: [UInt8], _ encryption: SecureBytes, _ authentication: SecureBytes) throws -> [UInt8] {
+            let body = head + vector + (try AESCBC.encrypt(text, using: encryption, vector: vector))
+            return body + HMACSHA256.authenticationCode(for: body, using: authentication).bytes
+        }
+        let (encryption, authentication) = (
+            SecureBytes(copying: bytes(0..<32)), SecureBytes(copying: bytes(64..<96))
+        )
+        let salts = bytes(100..<116)
+        func key(_ salt: ArraySlice<UInt8>) throws -> SecureBytes {
+            try PBKDF2.deriveKeyWithSHA1(from: Array("S3kr3t!".utf8), salt: salt, iterations: 10_000)
+        }
+        return [
+            "content": rncryptorText, "password": "S3kr3t!", "encryptionKey": Hex.encode(bytes(0..<32)),
+            "authenticationKey": Hex.encode(bytes(64..<96)),
+            "keyMode": Hex.encode(try message([3, 0], encryption, authentication)),
+            "passwordMode": Hex.encode(try message([3, 1] + salts, key(salts[..<8]), key(salts[8...]))),
+        ]
+    }
+
+    /// Opens both modes. Python's `rncryptor` makes the same bytes.
+    private static func checkRNCryptor(_ messages: [String: String]) throws {
+        let (encryption, authentication) = (
+            SecureBytes(copying: bytes(0..<32)), SecureBytes(copying: bytes(64..<96))
+        )
+        let keyed = try #require(messages["keyMode"].flatMap { Hex.decode($0) })
+        let passworded = try #require(messages["passwordMode"].flatMap { Hex.decode($0) })
+        let text = SecureBytes(copying: rncryptorText.utf8)
+        #expect(
+            try RNCryptorMessage.open(keyed, encryptionKey: encryption, authenticationKey: authentication) == text)
+        #expect(try RNCryptorMessage.open(passworded, password: Array("S3kr3t!".utf8)) == text)
     }
 
     /// Opens what was made with random numbers.
@@ -129,6 +170,7 @@ struct DocumentVectorTests {
         if ProcessInfo.processInfo.environment["SALTERN_WRITE_VECTORS"] != nil { try await Self.write(fixed) }
         var document = try JSONDecoder().decode([String: [String: String]].self, from: Data(contentsOf: Self.file))
         try await Self.check(try #require(document.removeValue(forKey: "random")))
+        try Self.checkRNCryptor(try #require(document["rncryptor"]))
         #expect(document == fixed)
     }
 }

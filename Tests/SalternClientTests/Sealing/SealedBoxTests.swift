@@ -48,6 +48,31 @@ struct SealedBoxTests {
         }
     }
 
+    /// A box of what its author made of the plaintext, sealed as it should be.
+    private func box(_ plaintext: [UInt8]) throws -> [UInt8] {
+        let sealed = try AESGCM.seal(
+            plaintext, using: key.itemKey(place), authenticating: SealedBox.additionalData(place))
+        return [1] + key.id.bytes + sealed
+    }
+
+    @Test func `only zeros hide a length, and as few as are due`() throws {
+        let prefix = UInt32(5).bigEndianBytes + UInt64(1).bigEndianBytes + [UInt8](repeating: 0, count: 32)
+        let honest = prefix + Array("hello".utf8) + [UInt8](repeating: 0, count: 64 - 49)
+        #expect(try SealedBox.open(box(honest), at: place, with: key).content == SecureBytes(copying: "hello".utf8))
+        // What is in the padding nobody sees, and says which of two boxes it is.
+        for index in 49..<64 {
+            var marked = honest
+            marked[index] = 1
+            #expect(throws: SealedBox.Failure.malformed) { try SealedBox.open(box(marked), at: place, with: key) }
+        }
+        #expect(throws: SealedBox.Failure.malformed) {
+            try SealedBox.open(box(honest + [UInt8](repeating: 0, count: 64)), at: place, with: key)
+        }
+        var long = honest
+        long[3] = 21
+        #expect(throws: SealedBox.Failure.malformed) { try SealedBox.open(box(long), at: place, with: key) }
+    }
+
     @Test func `lengths tell little`() {
         let counts = Set((0...1_000).map(SealedBox.sealedCount))
         #expect(counts.count <= 17)

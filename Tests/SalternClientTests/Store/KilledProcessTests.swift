@@ -4,7 +4,8 @@ import SalternTesting
 import Testing
 
 /// A device whose process is killed at any system call by which its store writes, or at any moment, or whose disk fails
-/// once: what `put` has returned for is there when it starts again, once, and nothing else is.
+/// once, while requests and replies are lost or repeated: what `put` has returned for is there when it starts again, once,
+/// and nothing else is.
 ///
 /// More rounds with `SALTERN_KILLED_PROCESSES`.
 @Suite struct KilledProcessTests {
@@ -138,7 +139,7 @@ private struct Life: Codable, Sendable {
             let notes = FileHandle(forWritingAtPath: journal)
         else { return }
         if let fault {
-            guard fault.happen(at: moment) else { return }
+            guard fault.happen(at: moment) != nil else { return }
         } else {
             let moment = UInt32(moment)
             Thread.detachNewThread {
@@ -146,16 +147,19 @@ private struct Life: Codable, Sendable {
                 kill(getpid(), SIGKILL)
             }
         }
-        do { try await work(notes) } catch VaultError.store {
+        do { try await work(notes, LossyTransport(settings().transport)) } catch VaultError.store {
             // The disk failed while the store was opened.
         }
         kill(getpid(), SIGKILL)
     }
 
-    private func work(_ journal: FileHandle) async throws {
-        guard let vault = try await Vault.resume(settings()) else { return }
+    private func work(_ journal: FileHandle, _ link: LossyTransport) async throws {
+        var settings = try settings()
+        settings.transport = link
+        guard let vault = try await Vault.resume(settings) else { return }
         let notes = vault.collection("notes", of: Note.self)
         var random = SeededRandom(state: seed)
+        let fates: [LossyTransport.Fate] = [.passes, .passes, .losesRequest, .losesReply, .repeats]
         for number in 0..<24 {
             // The laptop's items are its own.
             let mine = try await notes.all().filter { $0.value.text.hasPrefix("phone") }
@@ -173,8 +177,13 @@ private struct Life: Codable, Sendable {
                 case 6:
                     guard let id = candidates.randomElement(using: &random) else { continue }
                     try await step(journal, id, nil) { try await notes.delete($0) }
-                default: try await vault.sync()
+                default:
+                    let fate = fates.randomElement(using: &random) ?? .passes
+                    link.setFate { fate }
+                    try await vault.sync()
                 }
+            } catch VaultError.unavailable {
+                // Offline.
             } catch VaultError.store {
                 // The disk failed, or was full: the person goes on.
             }

@@ -29,6 +29,22 @@ struct StoreTests {
         #expect(try store.text(.cursor) == "abc")
     }
 
+    @Test func `when everything is removed no table has a row`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        try store.put(StoredItem(id: .random(), revision: Revision(7), content: content(1), edit: 3), listing: 0)
+        try store.record(.random(), content: content(2), edit: 4)
+        try store.setFolder(.random(), at: "/folder")
+        try store.setGeneration(7, ofFolder: .random())
+        try store.note(.conflict)
+        try store.removeEverything()
+        let tables = try store.database.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") { $0.text(0) ?? "" }
+        #expect(tables.count > 10)
+        for table in tables {
+            #expect(try store.database.rows("SELECT count(*) FROM \(table)") { $0.integer(0) } == [0], "\(table)")
+        }
+    }
+
     @Test func `a second process is refused, and a file that others can read`() throws {
         let folder = try TemporaryDirectory()
         let path = folder.path + "/store.sqlite"

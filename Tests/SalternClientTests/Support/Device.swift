@@ -9,6 +9,7 @@ struct Device {
     let folder: TemporaryDirectory
     var settings: VaultSettings
     let link: LossyTransport
+    private(set) var life = StoreLife()
 
     init(_ name: String, _ server: LiveServer, merge: MergeRule? = nil) throws {
         self.name = name
@@ -16,6 +17,15 @@ struct Device {
         link = LossyTransport(try CurlTransport(server.address()))
         settings = .forTests(folder: folder.path, link, name: name, merge: merge)
     }
+
+    /// From now on it is in another process, whose store can fail by ``life``. Whoever calls this has let go of the vault.
+    mutating func beginLife() throws {
+        life = StoreLife()
+        guard StoreCalls.concern(life, folder: folder.path) else { throw StoreError.unusable }
+        link.belong(to: life)
+    }
+
+    func endLives() { StoreCalls.concern(nil, folder: folder.path) }
 }
 
 extension VaultSettings {

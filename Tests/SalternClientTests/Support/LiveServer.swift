@@ -14,16 +14,20 @@ import TransportSecurity
 /// A whole server, as `saltern serve` composes it, that clients of a test talk to.
 final class LiveServer: Sendable {
     let certificates: CertificateDirectory
+    let database: TemporaryDatabase
     private let directory: TemporaryDirectory
     private let environment: [String: String]
     private let running: Mutex<RunningServer>
+    private let hasStopped = Mutex(false)
 
     static let saltPrefix = "com.example.test:"
 
     private init(
-        _ environment: [String: String], _ directory: TemporaryDirectory, _ certificates: CertificateDirectory
+        _ environment: [String: String], _ database: TemporaryDatabase, _ directory: TemporaryDirectory,
+        _ certificates: CertificateDirectory
     ) async throws {
         let server = try await Self.start(environment)
+        self.database = database
         self.certificates = certificates
         self.directory = directory
         self.environment = environment
@@ -45,14 +49,14 @@ final class LiveServer: Sendable {
                 "SALTERN_RATE_LIMITS": "off",
                 "SALTERN_KDF_MINIMUM_ITERATIONS": "10000", "SALTERN_KDF_DEFAULT_ITERATIONS": "10000",
             ]
-            let server = try await LiveServer(environment.merging(changes) { $1 }, directory, certificates)
+            let server = try await LiveServer(environment.merging(changes) { $1 }, database, directory, certificates)
             do {
                 try await body(server)
             } catch {
-                await server.server.stop(timeout: .milliseconds(1))
+                await server.stop(timeout: .milliseconds(1))
                 throw error
             }
-            await server.server.stop(timeout: .seconds(10))
+            await server.stop()
         }
     }
 
@@ -64,12 +68,24 @@ final class LiveServer: Sendable {
 
     var server: RunningServer { running.withLock { $0 } }
 
+    /// Ends the server. ``restart(timeout:_:)`` starts it again.
+    func stop(timeout: Duration = .seconds(10)) async {
+        // It waits for what the first call has ended.
+        let hadStopped = hasStopped.withLock { hasStopped in
+            defer { hasStopped = true }
+            return hasStopped
+        }
+        if !hadStopped { await server.stop(timeout: timeout) }
+    }
+
     /// Ends the server and starts it again, at another port: somebody may have taken the old one meanwhile. What is under
     /// way longer than `timeout` is cut off.
-    func restart(timeout: Duration) async throws {
-        await server.stop(timeout: timeout)
-        let next = try await Self.start(environment)
+    /// - Parameter changes: What is set otherwise this time.
+    func restart(timeout: Duration, _ changes: [String: String] = [:]) async throws {
+        await stop(timeout: timeout)
+        let next = try await Self.start(environment.merging(changes) { $1 })
         running.withLock { $0 = next }
+        hasStopped.withLock { $0 = false }
     }
 
     /// The pin of the key that the server shows, and that of the key that it would show next.

@@ -1,5 +1,6 @@
-import SalternClient
 import Synchronization
+
+@testable import SalternClient
 
 /// Loses requests and replies, repeats requests, holds them back, and lets a test change what a server says and do
 /// something at an exact point of an exchange.
@@ -29,8 +30,10 @@ final class LossyTransport: HTTPTransport {
         var late: [HTTPRequest] = []
         var exchanges = 0
         var interruption: Interruption?
+        var life: StoreLife?
     }
 
+    private let cut = Mutex<@Sendable () -> Int?>({ nil })
     private let fate = Mutex<@Sendable () -> Fate>({ .passes })
     private let rewrite = Mutex<@Sendable (HTTPRequest, HTTPReply) -> HTTPReply>({ $1 })
     private let answer = Mutex<@Sendable (HTTPRequest) -> HTTPReply?>({ _ in nil })
@@ -43,7 +46,34 @@ final class LossyTransport: HTTPTransport {
     /// What passes is carried by another one from now on.
     func change(to inner: any HTTPTransport) { state.withLock { $0.inner = inner } }
 
+    /// What is sent and heard is of this process; none sends or hears anything after its end.
+    func belong(to life: StoreLife) { state.withLock { $0.life = life } }
+
+    private func checkLife() throws(TransportError) {
+        if state.withLock({ $0.life })?.hasEnded == true { throw .cancelled }
+    }
+
     func setFate(_ next: @escaping @Sendable () -> Fate) { fate.withLock { $0 = next } }
+
+    /// From now on more than half of all exchanges go wrong.
+    /// - Parameter seed: What decides which ones.
+    func setBadFates(_ seed: UInt64) {
+        let random = Mutex(SeededRandom(state: seed))
+        setFate {
+            random.withLock { random in
+                switch Int.random(in: 0..<9, using: &random) {
+                case 0: .losesRequest
+                case 1, 2: .losesReply
+                case 3: .repeats
+                case 4: .arrivesLate
+                default: .passes
+                }
+            }
+        }
+    }
+
+    /// After how many pieces the next streams are cut, the last piece in its middle; nil for one that goes on.
+    func setCuts(_ next: @escaping @Sendable () -> Int?) { cut.withLock { $0 = next } }
 
     /// The next exchange passes; every later one has this fate.
     func setFateFromSecond(_ fate: Fate) {
@@ -103,12 +133,14 @@ final class LossyTransport: HTTPTransport {
     }
 
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
+        try checkLife()
         let exchange = state.withLock { state in
             state.exchanges += 1
             return state.exchanges - 1
         }
         let fate = self.fate.withLock { $0 }()
         await interrupt(exchange, .beforeRequest)
+        try checkLife()
         switch fate {
         case .losesRequest: throw .connectionLost
         case .arrivesLate:
@@ -120,6 +152,7 @@ final class LossyTransport: HTTPTransport {
         var reply = try await inner.send(request)
         if case .repeats = fate { reply = try await inner.send(request) }
         await interrupt(exchange, .beforeReply)
+        try checkLife()
         if case .losesReply = fate { throw .connectionLost }
         return rewrite.withLock { $0 }(request, reply)
     }
@@ -133,6 +166,30 @@ final class LossyTransport: HTTPTransport {
     }
 
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
-        try await inner.stream(request)
+        try checkLife()
+        let stream = try await inner.stream(request)
+        guard let count = cut.withLock({ $0 })() else { return stream }
+        return HTTPReplyStream(head: stream.head, body: stream.body.cut(after: count))
+    }
+}
+
+extension ReplyBody {
+    /// The same up to the middle of the piece after `count` others, where the connection is lost.
+    fileprivate func cut(after count: Int) -> ReplyBody {
+        let reading = Mutex<Task<Void, Never>?>(nil)
+        let body = ReplyBody(onRoom: {}, onAbandoned: { reading.withLock { $0 }?.cancel() })
+        let task = Task { [weak body] in
+            var pieces = makeAsyncIterator()
+            var left = count
+            while let piece = try? await pieces.next(isolation: nil) {
+                let isLast = left == 0
+                _ = (isLast ? Array(piece.prefix(piece.count / 2)) : piece).withUnsafeBytes { body?.offer($0) }
+                if isLast { break }
+                left -= 1
+            }
+            body?.finish(.failure(.connectionLost))
+        }
+        reading.withLock { $0 = task }
+        return body
     }
 }

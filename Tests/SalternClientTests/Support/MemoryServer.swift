@@ -167,19 +167,27 @@ final class MemoryServer: HTTPTransport {
 
     private func changes(_ query: [String: String]) -> [String: Any] {
         let (items, end) = state.withLock { ($0.items, $0.revision) }
-        let since = query["since"].flatMap { Int64($0) }
-        let hasTombstones = since != nil || query["tombstones"] == "all"
-        let all = items.filter { $1.revision > since ?? 0 && (hasTombstones || $1.content != nil) }
+        // As far as it was followed, and up to where tombstones are of items that were never told of.
+        let cursor = (query["since"] ?? "").split(separator: "-").compactMap { Int64($0) }
+        let since = cursor.first ?? 0
+        let floor = query["tombstones"] == "all" ? 0 : cursor.last ?? end
+        let all = items.filter { $1.revision > since && ($1.revision > floor || $1.content != nil) }
             .sorted { $0.value.revision < $1.value.revision }
         let page = all.prefix(query["limit"].flatMap { Int($0) } ?? 100)
         let isLast = page.count == all.count
+        let seen = page.last?.value.revision ?? end
         return [
             "changes": page.map { Self.members($0.key, $0.value, isMetaOnly: query["fields"] == "meta") },
-            "cursor": String(isLast ? end : page.last?.value.revision ?? end), "more": !isLast, "revisionBase": 1,
+            "cursor": isLast ? "\(end)-\(end)" : "\(seen)-\(max(seen, cursor.last ?? end))", "more": !isLast,
+            "revisionBase": 1,
         ]
     }
 
     private func batch(_ operations: [Operation]) -> (Int, [String: Any]) {
+        // What is not there cannot be deleted.
+        if operations.contains(where: { $0.content == nil && $0.ifRevision == 0 }) {
+            return problem(422, "out_of_range", ["limit": 1])
+        }
         let (conflicts, results) = state.withLock { state in
             let outcomes = operations.map { Self.decide($0, state.items[$0.id]) }
             let conflicts = zip(operations, outcomes).enumerated().compactMap { index, one -> Conflict? in

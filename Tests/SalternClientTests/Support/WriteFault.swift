@@ -2,8 +2,7 @@ import CSQLite
 import Foundation
 import Synchronization
 
-/// Something that happens at one of the system calls by which SQLite writes. It is of the whole process: for processes of
-/// their own.
+/// Something that happens at one of the system calls by which SQLite writes.
 enum WriteFault: Int, Codable, CaseIterable {
     /// The process is killed before the call.
     case killBefore
@@ -16,59 +15,79 @@ enum WriteFault: Int, Codable, CaseIterable {
     /// The disk fails, once.
     case inputOutput
 
-    private static let calls = Atomic(0)
-    private static let target = Atomic(0)
-    private static let kind = Atomic(0)
+    /// Lets it happen at the `call`-th call of this whole process from now on, which is killed in truth: for processes of
+    /// their own.
+    /// - Returns: What other calls may ask, too; nil when this SQLite does not let its system calls be replaced.
+    func happen(at call: Int) -> StoreLife? {
+        let life = StoreLife(isReal: true)
+        life.arm(self, at: call)
+        return StoreCalls.concern(life) ? life : nil
+    }
+}
 
-    /// Lets it happen at the `call`-th call from now on.
-    /// - Returns: false when this SQLite does not let its system calls be replaced.
-    func happen(at call: Int) -> Bool {
-        Self.kind.store(rawValue, ordering: .relaxed)
-        Self.target.store(call, ordering: .relaxed)
-        guard let files = sqlite3_vfs_find(nil), let replace = files.pointee.xSetSystemCall else { return false }
-        let write: Write = { descriptor, bytes, count in
-            WriteFault.around(count) { Glibc.write(descriptor, bytes, $0) }
-        }
-        let writeAt: WriteAt = { descriptor, bytes, count, offset in
-            WriteFault.around(count) { pwrite(descriptor, bytes, $0, offset) }
-        }
-        let truncate: Truncate = { descriptor, size in
-            Int32(WriteFault.around(0) { _ in Int(ftruncate(descriptor, size)) })
-        }
-        // SQLite keeps all of its calls under one type and casts them back.
-        let calls: [(String, sqlite3_syscall_ptr)] = [
-            ("write", unsafeBitCast(write, to: sqlite3_syscall_ptr.self)),
-            ("pwrite", unsafeBitCast(writeAt, to: sqlite3_syscall_ptr.self)),
-            ("pwrite64", unsafeBitCast(writeAt, to: sqlite3_syscall_ptr.self)),
-            ("ftruncate", unsafeBitCast(truncate, to: sqlite3_syscall_ptr.self)),
-        ]
-        // Which of them it uses depends on how it was built.
-        let replaced = calls.filter { files.pointee.xGetSystemCall?(files, $0.0) != nil }
-        return !replaced.isEmpty && replaced.allSatisfy { replace(files, $0.0, $0.1) == SQLITE_OK }
+/// One process of a device, as far as its store's files can tell.
+final class StoreLife: Sendable {
+    private struct State {
+        var armed: (fault: WriteFault, call: Int)?
+        var hasFailed = false
+        var hasEnded = false
     }
 
-    private typealias Write = @convention(c) (Int32, UnsafeRawPointer?, Int) -> Int
-    private typealias WriteAt = @convention(c) (Int32, UnsafeRawPointer?, Int, off_t) -> Int
-    private typealias Truncate = @convention(c) (Int32, off_t) -> Int32
+    private let isReal: Bool
+    private let state = Mutex(State())
 
-    private static func around(_ count: Int, _ call: (Int) -> Int) -> Int {
-        guard calls.add(1, ordering: .relaxed).newValue == target.load(ordering: .relaxed) else { return call(count) }
-        switch WriteFault(rawValue: kind.load(ordering: .relaxed)) {
-        case .killBefore?: kill(getpid(), SIGKILL)
-        case .killWithin?:
-            _ = call(count / 2)
-            kill(getpid(), SIGKILL)
-        case .killAfter?:
-            _ = call(count)
-            kill(getpid(), SIGKILL)
-        case .diskFull?:
-            errno = ENOSPC
-            return -1
-        case .inputOutput?:
-            errno = EIO
-            return -1
-        case nil: break
+    /// - Parameter isReal: Whether this process is killed. Otherwise its end is played: what it writes later has no effect.
+    init(isReal: Bool = false) { self.isReal = isReal }
+
+    /// Lets something happen at the `call`-th call from now on.
+    func arm(_ fault: WriteFault, at call: Int) { state.withLock { $0.armed = (fault, call) } }
+
+    /// Nothing happens from now on.
+    /// - Returns: Whether something has happened since the last time.
+    func disarm() -> Bool {
+        state.withLock { state in
+            defer { state = State(hasEnded: state.hasEnded) }
+            return state.hasFailed
         }
-        return call(count)
+    }
+
+    /// Whether something has happened.
+    var hasFailed: Bool { state.withLock { $0.hasFailed } }
+
+    var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+    /// Does a call, or what happens in its place.
+    /// - Parameter count: How many bytes it writes; 0 for what cannot be done by halves.
+    func around(_ count: Int, _ call: (Int) -> Int) -> Int {
+        let fault = state.withLock { state -> WriteFault? in
+            if state.hasEnded { return .inputOutput }
+            state.armed?.call -= 1
+            guard let armed = state.armed, armed.call <= 0 else { return nil }
+            state.armed = nil
+            state.hasFailed = true
+            return armed.fault
+        }
+        switch fault {
+        case nil: return call(count)
+        case .killBefore?:
+            end()
+            errno = EIO
+        case .killWithin?:
+            if count > 0 { _ = call(count / 2) }
+            end()
+            errno = EIO
+        case .killAfter?:
+            let result = call(count)
+            end()
+            return result
+        case .diskFull?: errno = ENOSPC
+        case .inputOutput?: errno = EIO
+        }
+        return -1
+    }
+
+    private func end() {
+        if isReal { kill(getpid(), SIGKILL) }
+        state.withLock { $0.hasEnded = true }
     }
 }

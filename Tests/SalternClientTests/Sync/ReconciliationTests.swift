@@ -37,6 +37,13 @@ struct ReconciliationTests {
         #expect(Reconciliation.decide(item: nil, change: nil, server: try server(2, nil)) == .nothing)
     }
 
+    @Test func `what was never opened is looked at again`() throws {
+        var item = stored(1, 1)
+        item.edit = 0
+        #expect(Reconciliation.decide(item: item, change: nil, server: try server(1, 1)) == .take)
+        #expect(Reconciliation.decide(item: item, change: nil, server: try server(2, nil)) == .remove)
+    }
+
     @Test func `changed here`() throws {
         let item = stored(1, 1)
         #expect(Reconciliation.decide(item: item, change: change(1, 2), server: try server(1, 1)) == .nothing)

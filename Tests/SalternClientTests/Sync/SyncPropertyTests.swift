@@ -5,9 +5,11 @@ import Testing
 @testable import SalternClient
 
 /// No edit is ever lost: three devices, random edits, offline periods, requests and replies that are lost, repeated or
-/// late, edits within a sync, syncs that are cut off, devices and servers that start again.
+/// late, streams that are cut, edits within a sync, syncs that are cut off, processes that are killed at any call that
+/// writes, disks that fail, devices and servers that start again.
 ///
 /// A scenario is its seed. `SALTERN_SYNC_SCENARIOS` runs more of them, `SALTERN_SYNC_SEED` begins at another one.
+/// ``KilledProcessTests`` kills processes in truth.
 @Suite struct SyncPropertyTests {
     private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SCENARIOS"] ?? "") ?? 1_000
     private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SEED"] ?? "") ?? 1
@@ -19,38 +21,46 @@ import Testing
 
     @Test(arguments: 0..<lanes)
     func `in the end all devices are equal and have every version that a person wrote`(lane: UInt64) async throws {
+        let size = (Self.count + Self.lanes - 1) / Self.lanes
+        let first = Self.first + lane * size
+        let end = min(first + size, Self.first + Self.count)
+        guard first < end else { return }
+        print("seeds \(first) to \(end - 1)")
+        var incidents = SyncScenario.Incidents()
         try await LiveServer.with { server in
-            let size = (Self.count + Self.lanes - 1) / Self.lanes
-            let first = Self.first + lane * size
-            let end = min(first + size, Self.first + Self.count)
             for start in stride(from: first, to: end, by: Int(Self.share)) {
                 // Every second one fetches and sends little at a time, so that pages and batches follow one another.
                 let isSmall = (start - first) / Self.share % 2 == 1
                 let limits = isSmall ? SyncLimits(page: 5, batch: 5) : SyncLimits()
                 let person = try await Person("person-\(start)@example.org", server, limits)
                 for seed in start..<min(start + Self.share, end) {
+                    let scenario = SyncScenario(seed, person, server)
                     do {
-                        try await SyncScenario(seed, person, server).run()
+                        try await scenario.run()
                     } catch {
                         Issue.record("seed \(seed): \(error)")
                         // Where it stopped its devices are of no use to the next one.
                         break
                     }
+                    incidents.add(scenario.incidents)
                 }
             }
         }
+        print("seeds \(first) to \(end - 1): \(incidents)")
+        if end - first > 100 { #expect(incidents.hasEverything) }
     }
 }
 
 /// A person with three devices.
 final class Person {
-    let devices: [Device]
+    private(set) var devices: [Device]
     private(set) var vaults: [Vault?] = []
 
     init(_ userid: String, _ server: LiveServer, _ limits: SyncLimits = SyncLimits()) async throws {
         devices = try ["phone", "laptop", "tablet"].map { name in
             var device = try Device(name, server)
             device.settings.limits = limits
+            try device.beginLife()
             return device
         }
         let password = Password("password")
@@ -62,11 +72,27 @@ final class Person {
         }
     }
 
+    deinit { for device in devices { device.endLives() } }
+
     /// Ends the device's process and starts it again.
-    func startAgain(_ index: Int) async throws {
+    /// - Parameter fault: What happens meanwhile.
+    func startAgain(_ index: Int, _ fault: (kind: WriteFault, call: Int)? = nil) async throws {
+        if let fault { devices[index].life.arm(fault.kind, at: fault.call) }
         // Nothing else holds it.
         vaults[index] = nil
-        vaults[index] = try await Vault.resume(devices[index].settings)
+        try devices[index].beginLife()
+        if let fault { devices[index].life.arm(fault.kind, at: fault.call) }
+        while true {
+            do {
+                vaults[index] = try await Vault.resume(devices[index].settings)
+                if !devices[index].life.hasEnded { break }
+            } catch VaultError.store where devices[index].life.hasFailed {
+                // The next process opens it.
+            }
+            vaults[index] = nil
+            try devices[index].beginLife()
+        }
+        _ = devices[index].life.disarm()
     }
 
     func vault(_ index: Int) throws -> Vault { try #require(vaults[index]) }

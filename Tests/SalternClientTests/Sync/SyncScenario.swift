@@ -1,17 +1,20 @@
-import SalternClient
-import Synchronization
 import Testing
 
+@testable import SalternClient
+
 /// What becomes of one seed. Nothing in it depends on time: what happens within a sync happens at an exact point of one
-/// of its exchanges.
+/// of its exchanges, and what happens to a process at one of its store's system calls.
 final class SyncScenario {
-    private let seed: UInt64
-    private let person: Person
-    private let server: LiveServer
-    private var random: SeededRandom
-    private let collection: String
-    private var written = Written()
+    let seed: UInt64
+    let person: Person
+    let server: LiveServer
+    var random: SeededRandom
+    var incidents = Incidents()
+    private let collections: [String]
+    private var written = WrittenVersions()
     private var trashed: [[ItemID]] = [[], [], []]
+    /// What a device did not tell the end of.
+    private var begun: [WrittenStep?] = [nil, nil, nil]
     /// Whether the server has got a request so late that it could bring back what was long deleted.
     private var wasLate = false
 
@@ -20,121 +23,137 @@ final class SyncScenario {
         self.person = person
         self.server = server
         random = SeededRandom(state: seed)
-        collection = "notes-\(seed)"
+        collections = ["notes-\(seed)", "archive-\(seed)"]
     }
 
     func run() async throws {
-        for _ in 0..<Int.random(in: 8...28, using: &random) { try await step(Int.random(in: 0..<3, using: &random)) }
-        for device in person.devices { try await deliverLate(device) }
+        for _ in 0..<Int.random(in: 8...22, using: &random) {
+            try await step(Int.random(in: 0..<3, using: &random))
+            for index in 0..<3 { try await goOnAfterFault(index) }
+        }
+        for (index, device) in person.devices.enumerated() {
+            try await deliverLate(device)
+            _ = person.devices[index].life.disarm()
+        }
         try await converge()
         try await check()
     }
 
     private func step(_ index: Int) async throws {
-        if chance(12) { try await person.startAgain(index) }
-        if chance(8) { try await deliverLate(person.devices[Int.random(in: 0..<3, using: &random)]) }
-        let vault = try person.vault(index)
-        let notes = vault.collection(collection, of: Note.self)
-        // In an order that does not depend on ids, because those of copies are random.
-        let present = try await notes.all().map { (id: $0.key, text: $0.value.text) }.sorted {
-            ($0.text, $0.id) < ($1.text, $1.id)
+        if random.chance(12) { try await person.startAgain(index, random.chance(3) ? randomFault(within: 12) : nil) }
+        if random.chance(8) { try await deliverLate(person.devices[Int.random(in: 0..<3, using: &random)]) }
+        if random.chance(4) {
+            let fault = randomFault(within: 80)
+            person.devices[index].life.arm(fault.kind, at: fault.call)
         }
-        switch Int.random(in: 0..<12, using: &random) {
-        case 0...2:
-            try await notes.put(Note(text: written.write(over: nil)), newID())
-        case 3...5:
+        let vault = try person.vault(index)
+        // In an order that does not depend on ids, because those of copies are random.
+        let present = try await present(vault).sorted { ($0.value, $0.key) < ($1.value, $1.key) }
+        switch Int.random(in: 0..<180, using: &random) {
+        case 0..<45: try await write(over: nil, index)
+        case 45..<75: try await write(over: present.randomElement(using: &random), index)
+        case 75..<90: try await rename(present.randomElement(using: &random), index)
+        case 90..<105:
             guard let (id, seen) = present.randomElement(using: &random) else { return }
-            try await notes.put(Note(text: written.write(over: seen)), id)
-        case 6:
-            guard let (id, seen) = present.randomElement(using: &random) else { return }
-            try await notes.delete(id)
-            written.leaves.remove(seen)
+            try await carryOut(.delete(id, seen: seen), index) { try await vault.delete(id) }
             trashed[index].append(id)
-        case 7:
-            guard let id = trashed[index].popLast(), try await notes[id] == nil else { return }
-            try await notes.restore(id)
-            written.leaves.insert(try #require(try await notes[id]).text)
-        case 8...9:
-            try await editWithinSync(notes, vault, present.randomElement(using: &random), person.devices[index].link)
-        default:
-            try await syncBadly(vault, person.devices[index].link)
+        case 105..<120:
+            guard let id = trashed[index].popLast(), try await vault.item(id) == nil else { return }
+            try await carryOut(.restore(id), index) { try await vault.restore(id) }
+        case 120..<150: try await editWithinSync(vault, present.randomElement(using: &random), index)
+        case 150..<179: try await syncBadly(vault, person.devices[index].link)
+        default: try await follow(index, sender: (index + Int.random(in: 1...2, using: &random)) % 3)
+        }
+    }
+
+    // MARK: What a person does
+
+    /// - Returns: Where it was written.
+    @discardableResult
+    func write(over seen: (key: ItemID, value: WrittenVersion)?, _ index: Int) async throws -> ItemID {
+        let (id, version) = next(over: seen)
+        let vault = try person.vault(index)
+        try await carryOut(.write(version, over: seen?.value), index) {
+            try await vault.put(version.item, id, in: version.collection)
+        }
+        return id
+    }
+
+    private func next(over seen: (key: ItemID, value: WrittenVersion)?) -> (ItemID, WrittenVersion) {
+        var version = seen?.value ?? WrittenVersion(collection: collections[0], title: nil, text: "")
+        version.text = written.name("version")
+        return (seen?.key ?? newID(), version)
+    }
+
+    /// Another title, and sometimes another collection.
+    private func rename(_ seen: (key: ItemID, value: WrittenVersion)?, _ index: Int) async throws {
+        guard let (id, seen) = seen else { return }
+        var version = seen
+        version.title = written.name("title")
+        if random.chance(3) { version.collection = collections[seen.collection == collections[0] ? 1 : 0] }
+        let (vault, next) = (try person.vault(index), version)
+        try await carryOut(.write(next, over: seen), index) {
+            try await vault.put(next.item, id, in: next.collection)
         }
     }
 
     /// A person goes on writing while a round is under way.
     private func editWithinSync(
-        _ notes: VaultCollection<Note>, _ vault: Vault, _ seen: (id: ItemID, text: String)?, _ link: LossyTransport
+        _ vault: Vault, _ seen: (key: ItemID, value: WrittenVersion)?, _ index: Int
     ) async throws {
-        let version = if let seen { try await notes.version(of: seen.id) } else { nil as ItemVersion? }
-        let note = Note(text: written.write(over: seen?.text))
-        let id = seen?.id ?? newID()
-        let failure = Mutex<(any Error)?>(nil)
-        link.interrupt(
-            LossyTransport.Interruption(exchange: Int.random(in: 0..<3, using: &random), moment: randomMoment()) {
-                do { try await notes.put(note, id, over: version) } catch { failure.withLock { $0 = error } }
-            })
-        if chance(2) { setBadFate(link) }
-        try await syncOrFail(vault, link)
-        await link.endInterruption()?.body()
-        if let error = failure.withLock({ $0 }) { throw error }
-    }
-
-    /// A sync during which something goes wrong, or nothing.
-    private func syncBadly(_ vault: Vault, _ link: LossyTransport) async throws {
-        if chance(2) { setBadFate(link) }
-        let exchange = Int.random(in: 0..<4, using: &random)
-        if chance(5) {
-            link.interrupt(
-                LossyTransport.Interruption(exchange: exchange, moment: randomMoment()) {
-                    withUnsafeCurrentTask { $0?.cancel() }
-                })
-        } else if chance(50) {
-            let (server, links, seed) = (server, person.devices.map(\.link), seed)
-            let patience: Duration = chance(2) ? .seconds(1) : .milliseconds(1)
-            link.interrupt(
-                LossyTransport.Interruption(exchange: exchange, moment: randomMoment()) {
-                    do {
-                        try await server.restart(timeout: patience)
-                        for link in links { link.change(to: try CurlTransport(server.address())) }
-                    } catch {
-                        Issue.record("seed \(seed): \(error)")
-                    }
-                })
-        }
-        if chance(24) { link.expireCursor() }
-        try await syncOrFail(vault, link)
-        _ = link.endInterruption()
-    }
-
-    private func setBadFate(_ link: LossyTransport) {
-        let random = Mutex(SeededRandom(state: random.next()))
-        link.setFate {
-            random.withLock { random in
-                switch Int.random(in: 0..<9, using: &random) {
-                case 0: .losesRequest
-                case 1, 2: .losesReply
-                case 3: .repeats
-                case 4: .arrivesLate
-                default: .passes
-                }
+        let link = person.devices[index].link
+        let (id, version) = next(over: seen)
+        let known = if let seen { try await vault.version(of: seen.key) } else { nil as ItemVersion? }
+        try await carryOut(.write(version, over: seen?.value), index) {
+            try await interruptSync(vault, link) {
+                try await vault.put(version.item, id, in: version.collection, over: known)
             }
         }
     }
 
-    private func syncOrFail(_ vault: Vault, _ link: LossyTransport) async throws {
+    /// Notes what a person has done when it has returned; when a process has ended or a disk has failed meanwhile, the
+    /// device is looked at afterwards.
+    private func carryOut(_ step: WrittenStep, _ index: Int, _ body: () async throws -> Void) async throws {
         do {
-            // In a task of its own, which may be cancelled.
-            _ = try await Task { try await vault.sync() }.value
-        } catch VaultError.unavailable {
-            // Offline, or cut off.
+            try await body()
+            if case .restore = step {
+                written.note(step, try await present(person.vault(index)))
+            } else {
+                written.note(step, [:])
+            }
+        } catch VaultError.store where person.devices[index].life.hasFailed {
+            begun[index] = step
         }
-        link.setFate { .passes }
-        link.setRewrite { $1 }
+    }
+
+    private func goOnAfterFault(_ index: Int) async throws {
+        if person.devices[index].life.hasEnded {
+            incidents.kills += 1
+            try await person.startAgain(index, random.chance(4) ? randomFault(within: 12) : nil)
+        } else if person.devices[index].life.hasFailed {
+            incidents.failures += 1
+            _ = person.devices[index].life.disarm()
+        }
+        guard let step = begun[index].take() else { return }
+        let present = try await present(person.vault(index))
+        if step.hasHappened(present) { written.note(step, present) }
+    }
+
+    private func present(_ vault: Vault) async throws -> [ItemID: WrittenVersion] {
+        var versions: [ItemID: WrittenVersion] = [:]
+        for collection in collections {
+            let (items, sealed) = try await vault.items(collection)
+            guard sealed.isEmpty else { throw VaultError.unreadable }
+            for (id, item) in items { versions[id] = WrittenVersion(item, in: collection) }
+        }
+        return versions
     }
 
     private func deliverLate(_ device: Device) async throws {
         if await device.link.deliverLate() > 0 { wasLate = true }
     }
+
+    // MARK: The end
 
     /// Every device syncs until none has anything new.
     private func converge() async throws {
@@ -151,12 +170,12 @@ final class SyncScenario {
     }
 
     private func check() async throws {
-        var contents: [[ItemID: String]] = []
+        var contents: [[ItemID: WrittenVersion]] = []
         var kinds: Set<Notice.Kind> = [.conflict, .keptAfterDeletion, .deletionUndone, .massDeletion]
         if wasLate { kinds.insert(.rolledBack) }
         for index in 0..<3 {
             let vault = try person.vault(index)
-            contents.append(try await vault.collection(collection, of: Note.self).all().mapValues(\.text))
+            contents.append(try await present(vault))
             #expect(try await vault.unsentCount() == 0, "seed \(seed)")
             for notice in try await vault.notices() {
                 #expect(kinds.contains(notice.kind), "seed \(seed)")
@@ -164,51 +183,15 @@ final class SyncScenario {
             }
         }
         #expect(contents[0] == contents[1] && contents[1] == contents[2], "seed \(seed)")
-        let texts = Set(contents[0].values)
-        #expect(written.leaves.isSubset(of: texts), "seed \(seed): lost \(written.leaves.subtracting(texts))")
+        let lost = written.leaves.subtracting(contents[0].values)
+        #expect(lost.isEmpty, "seed \(seed): lost \(lost)")
     }
 
     // MARK: Choices
 
-    private func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &random) == 0 }
+    func newID() -> ItemID { .random(using: &random) }
 
-    private func newID() -> ItemID { .random(using: &random) }
-
-    private func randomMoment() -> LossyTransport.Moment {
-        LossyTransport.Moment.allCases.randomElement(using: &random) ?? .beforeReply
-    }
-}
-
-/// Which texts a person wrote and has not replaced or deleted where they could see them.
-private struct Written {
-    var leaves: Set<String> = []
-    var count = 0
-
-    mutating func write(over seen: String?) -> String {
-        count += 1
-        let text = "version \(count)"
-        if let seen { leaves.remove(seen) }
-        leaves.insert(text)
-        return text
-    }
-}
-
-/// SplitMix64.
-struct SeededRandom: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-        return value ^ (value >> 31)
-    }
-}
-
-extension Identifier {
-    static func random(using random: inout SeededRandom) -> Self {
-        let bytes = (0..<16).map { _ in UInt8.random(in: 0...255, using: &random) }
-        return Self(bytes: bytes) ?? .random()
+    private func randomFault(within calls: Int) -> (kind: WriteFault, call: Int) {
+        (WriteFault.allCases.randomElement(using: &random) ?? .killBefore, Int.random(in: 1...calls, using: &random))
     }
 }

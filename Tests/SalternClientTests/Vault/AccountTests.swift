@@ -139,7 +139,7 @@ import Testing
     }
 
     /// RFC 6238 with six digits of 30 seconds.
-    private static func code(_ secret: String, at moment: Date) -> String {
+    static func code(_ secret: String, at moment: Date) -> String {
         var bits = 0
         var count = 0
         var key: [UInt8] = []

@@ -27,7 +27,7 @@ import Testing
             let bytes = item(nil, [0, 255, 10, 13])
             let first = try await vault.put(text, .random(), in: "notes")
             let second = try await vault.put(bytes, .random(), in: "files")
-            #expect(try await vault.exportDocuments(to: file) == 2)
+            #expect(try await vault.exportDocuments(to: file) == DocumentExport(documents: 2))
             let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
             #expect(attributes[.posixPermissions] as? Int == 0o600)
 
@@ -44,6 +44,22 @@ import Testing
         }
     }
 
+    @Test func `an item that does not open is named, and the file says that it is not there`() async throws {
+        try await withVault { _, vault, file in
+            let good = try await vault.put(item("good", [1]), .random(), in: "notes")
+            let damaged = try await vault.put(item("damaged", [2]), .random(), in: "notes")
+            try await vault.sync()
+            try await vault.damage(damaged)
+            let done = try await vault.exportDocuments(to: file)
+            #expect(done == DocumentExport(documents: 1, unreadable: [damaged]))
+            let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+            #expect(lines.last == #"{"documents":1,"type":"end","unreadable":1}"#)
+            // What is there can be imported all the same.
+            #expect(try await vault.importDocuments(from: file) == DocumentImport(unchanged: 1))
+            #expect(try await vault.item(good) == item("good", [1]))
+        }
+    }
+
     @Test func `what is there with another content stays, and the file's version is beside it, once`() async throws {
         try await withVault { _, vault, file in
             let id = try await vault.put(item("a", [1]), .random(), in: "notes")
@@ -54,6 +70,95 @@ import Testing
             #expect(try await vault.item(id) == item("a", [2]))
             #expect(Set(try await vault.items().compactMap(\.byteCount)) == [1])
             #expect(try await vault.items().count == 2)
+        }
+    }
+
+    @Test func `what a manifest says of a file goes with it`() async throws {
+        try await withVault { server, vault, file in
+            let properties = ["executable": "1", "modified": "1700000000000000000"]
+            var ids: [ItemID] = []
+            for text in ["#!/bin/sh", String(repeating: "long ", count: 150_000)] {
+                let source = AttachmentSource(SecureBytes(copying: Array(text.utf8)))
+                let body = try await vault.attach(source, properties: properties).body()
+                ids.append(try await vault.put(PlainItem(title: "run", body: body), .random(), in: "files"))
+            }
+            try await vault.exportDocuments(to: file)
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.signUp(laptop.settings, userid: "eve@example.org", password: password)
+            #expect(try await other.importDocuments(from: file) == DocumentImport(created: 2))
+            #expect(try await other.importDocuments(from: file) == DocumentImport(unchanged: 2))
+            for id in ids {
+                let body = try #require(try await other.item(id)?.body)
+                #expect(Attachment(body)?.properties == properties)
+                #expect(try await other.wholeItem(id) == vault.wholeItem(id))
+            }
+        }
+    }
+
+    @Test func `without network what is short is imported, and what is long when the network is back`() async throws {
+        try await withVault { server, vault, file in
+            let short = item("short", Array("Buy salt.".utf8))
+            let long = item("long", [UInt8](repeating: 7, count: 600_000))
+            let executable = try await vault.attach(
+                AttachmentSource(SecureBytes(copying: Array("#!".utf8))), properties: ["executable": "1"])
+            let ids = [
+                try await vault.put(short, .random(), in: "notes"),
+                try await vault.put(PlainItem(title: "run", body: executable.body()), .random(), in: "files"),
+                try await vault.put(
+                    PlainItem(title: "long", body: try await vault.attach(AttachmentSource(long.body)).body()),
+                    .random(),
+                    in: "zzz"),
+            ]
+            try await vault.exportDocuments(to: file)
+
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.signUp(laptop.settings, userid: "eve@example.org", password: password)
+            laptop.link.setFate { .losesRequest }
+            await #expect { try await other.importDocuments(from: file) } throws: {
+                if case VaultError.unavailable(let error) = $0 { error.isPassing } else { false }
+            }
+            #expect(try await other.item(ids[2]) == nil)
+            let arrived = try await other.items().count
+            laptop.link.setFate { .passes }
+            let done = try await other.importDocuments(from: file)
+            #expect(done == DocumentImport(created: 3 - arrived, unchanged: arrived))
+            #expect(try await other.item(ids[0]) == short)
+            #expect(try await other.wholeItem(ids[2])?.body == long.body)
+            let run = try #require(try await other.item(ids[1]))
+            #expect(Attachment(run.body)?.properties["executable"] == "1")
+        }
+    }
+
+    @Test func `without network documents that are short are all imported`() async throws {
+        try await withVault { server, vault, file in
+            let notes = [item("a", Array("one".utf8)), item("b", [UInt8](repeating: 7, count: 500_000))]
+            for note in notes { try await vault.put(note, .random(), in: "notes") }
+            let run = try await vault.attach(
+                AttachmentSource(SecureBytes(copying: [UInt8](repeating: 7, count: 10_000))),
+                properties: ["executable": "1"])
+            try await vault.put(PlainItem(title: "run", body: run.body()), .random(), in: "files")
+            try await vault.exportDocuments(to: file)
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.signUp(laptop.settings, userid: "eve@example.org", password: password)
+            laptop.link.setFate { .losesRequest }
+            #expect(try await other.importDocuments(from: file) == DocumentImport(created: 3))
+            #expect(try await other.unsentCount() == 3)
+            laptop.link.setFate { .passes }
+            try await other.sync()
+            #expect(try await other.unsentCount() == 0)
+        }
+    }
+
+    @Test func `the collection of chunks is not for items`() async throws {
+        try await withVault { _, vault, file in
+            await #expect(throws: VaultError.self) {
+                try await vault.put(item("a", [1]), .random(), in: Attachment.chunkCollection)
+            }
+            let line = #"{"type":"document","id":"\#(ItemID.random())","collection":"saltern-chunks","text":"a"}"#
+            let lines = [#"{"type":"documents","version":1}"#, line, #"{"type":"end","documents":1}"#]
+            try Data(lines.map { $0 + "\n" }.joined().utf8).write(to: file)
+            await #expect(throws: VaultError.self) { try await vault.importDocuments(from: file) }
+            #expect(try await vault.items().isEmpty)
         }
     }
 

@@ -84,8 +84,14 @@ import Testing
                 })
             let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
             try await other.sync()
-            #expect(try await other.collection("notes", of: Note.self).all().isEmpty)
+            let contents = try await other.collection("notes", of: Note.self).contents()
+            #expect(contents.items.isEmpty)
+            #expect(contents.unreadable == [one: .doesNotOpen, two: .doesNotOpen])
             #expect(Set(try await other.notices().map(\.kind)) == [.unreadable])
+            // What has never been opened is looked at again when everything is listed.
+            laptop.link.expireCursor()
+            try await other.sync()
+            #expect(try await other.collection("notes", of: Note.self).all().count == 2)
         }
     }
 
@@ -160,6 +166,81 @@ import Testing
             try await other.sync()
             #expect(try await there.all() == [id: Note(text: "first")])
             #expect(try await other.notices().map(\.kind) == [.rolledBack])
+        }
+    }
+
+    @Test func `a title that goes away is reported, also where the server only left it out`() async throws {
+        try await withTwoDevices { vault, other, laptop in
+            let body = SecureBytes(copying: Array("salt".utf8))
+            let id = try await vault.put(PlainItem(title: "Shopping", body: body), .random(), in: "notes")
+            try await vault.sync()
+            try await other.sync()
+            let later = SecureBytes(copying: Array("pepper".utf8))
+            try await vault.put(PlainItem(title: "Shopping", body: later), id, in: "notes")
+            try await vault.sync()
+            laptop.link.setRewrite(Self.rewriting("/v1/changes") { $0.replacing(/"title":"[^"]*",?/, with: "") })
+            try await other.sync()
+            #expect(try await other.item(id) == PlainItem(title: nil, body: later))
+            let notice = try #require(try await other.notices().first)
+            #expect(notice.kind == .titleMissing && notice.item == id)
+            #expect(try await other.notices().count == 1)
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a title that goes away is reported in a conflict, too`(isMerged: Bool) async throws {
+        try await withPhone { server, _, vault in
+            let merge: MergeRule = { _, _, mine, theirs in PlainItem(title: theirs.title, body: mine.body) }
+            let laptop = try Device("laptop", server, merge: isMerged ? merge : nil)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            let (first, second, third) = (bytes("one"), bytes("two"), bytes("three"))
+            let id = try await vault.put(PlainItem(title: "Shopping", body: first), .random(), in: "notes")
+            try await vault.sync()
+            try await other.sync()
+            try await vault.put(PlainItem(title: "Shopping", body: second), id, in: "notes")
+            try await vault.sync()
+            try await other.put(PlainItem(title: "Shopping", body: third), id, in: "notes")
+            laptop.link.setRewrite(Self.rewriting("/v1/changes") { $0.replacing(/"title":"[^"]*",?/, with: "") })
+            try await other.sync()
+            #expect(try await other.item(id) == PlainItem(title: nil, body: isMerged ? third : second))
+            let kinds = try await other.notices().map(\.kind)
+            #expect(kinds == (isMerged ? [.titleMissing] : [.titleMissing, .conflict]))
+        }
+    }
+
+    @Test func `a title that goes away from what others made of an edit is reported`() async throws {
+        try await withTwoDevices { vault, other, laptop in
+            let id = try await vault.put(PlainItem(title: "Shopping", body: bytes("one")), .random(), in: "notes")
+            try await vault.sync()
+            try await other.sync()
+            try await other.put(PlainItem(title: "Shopping", body: bytes("two")), id, in: "notes")
+            laptop.link.setFate { .losesReply }
+            await #expect(throws: VaultError.self) { try await other.sync() }
+            laptop.link.setFateFromSecond(.losesReply)
+            await #expect(throws: VaultError.self) { try await other.sync() }
+            laptop.link.setFate { .passes }
+            try await vault.sync()
+            try await vault.put(PlainItem(title: "Shopping", body: bytes("three")), id, in: "notes")
+            try await vault.sync()
+            laptop.link.setRewrite(Self.rewriting("/v1/changes") { $0.replacing(/"title":"[^"]*",?/, with: "") })
+            try await other.sync()
+            #expect(try await other.item(id) == PlainItem(title: nil, body: bytes("three")))
+            #expect(try await other.notices().map(\.kind) == [.titleMissing])
+        }
+    }
+
+    private func bytes(_ text: String) -> SecureBytes { SecureBytes(copying: Array(text.utf8)) }
+
+    @Test func `each deletion from elsewhere is counted, however few there are`() async throws {
+        try await withTwoDevices { vault, other, _ in
+            let notes = vault.collection("notes", of: Note.self)
+            let ids = [try await notes.put(Note(text: "one")), try await notes.put(Note(text: "two"))]
+            try await vault.sync()
+            try await other.sync()
+            try await notes.delete(ids[0])
+            try await vault.sync()
+            #expect(try await other.sync().removed == [ids[0]])
+            #expect(try await other.deletedItems().map(\.id) == [ids[0]])
         }
     }
 

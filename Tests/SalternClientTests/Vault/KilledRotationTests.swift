@@ -121,7 +121,7 @@ private struct RotatingLife: Codable, Sendable {
     /// Works until it is killed.
     func live() async throws {
         if let fault {
-            guard fault.happen(at: moment) else { return }
+            guard fault.happen(at: moment) != nil else { return }
         } else {
             let moment = UInt32(moment)
             Thread.detachNewThread {

@@ -56,6 +56,23 @@ import Testing
         }
     }
 
+    @Test func `what was deleted is in the trash for 30 days`() async throws {
+        try await withVault { _, vault, _ in
+            let ids = [ItemID.random(), .random()]
+            for id in ids {
+                try await vault.put(item(nil, "1"), id, in: "notes")
+                try await vault.delete(id)
+            }
+            try await vault.setDeletion(ids[0], Date(timeIntervalSinceNow: -29.9 * 86_400))
+            try await vault.setDeletion(ids[1], Date(timeIntervalSinceNow: -30.1 * 86_400))
+            try await vault.sync()
+            #expect(try await vault.deletedItems().map(\.id) == [ids[0]])
+            await #expect { try await vault.restore(ids[1]) } throws: {
+                if case VaultError.notFound = $0 { true } else { false }
+            }
+        }
+    }
+
     @Test func `what is in the trash and here again is not listed as deleted`() async throws {
         try await withVault { _, vault, _ in
             let id = try await vault.put(item("a", "1"), .random(), in: "notes")
@@ -77,7 +94,7 @@ import Testing
             try await vault.delete(ids[8])
             #expect(try await vault.counted { try $0.items().count } == Counted(items: 7, statements: 1))
             #expect(try await vault.counted { try $0.items(in: "notes").count } == Counted(items: 5, statements: 1))
-            #expect(try await vault.counted { try $0.items("files").count } == Counted(items: 2, statements: 1))
+            #expect(try await vault.counted { try $0.items("files").opened.count } == Counted(items: 2, statements: 1))
             #expect(try await vault.counted { try $0.deletedItems().count } == Counted(items: 2, statements: 1))
         }
     }
@@ -150,5 +167,11 @@ extension Vault {
             let items = try body(self)
             return Counted(items: items, statements: statements[0])
         }
+    }
+}
+
+extension Vault {
+    fileprivate func setDeletion(_ id: ItemID, _ moment: Date) throws {
+        if let item = try store.trashed(id) { try store.trash(item, at: moment) }
     }
 }

@@ -61,13 +61,13 @@ import Testing
             let first = ids.enumerated().map { ($1, Note(text: "\($0)")) }
             let before = try await check(server, has: Dictionary(uniqueKeysWithValues: first))
             // Edited, deleted, moved, created and thrown away there, and not sent.
-            try await notes(other).put(Note(text: "edited"), ids[0])
+            try await notes(other).put(Note(text: "edited"), ids[0], title: "T0")
             try await notes(other).delete(ids[1])
             let moved = try #require(try await other.item(ids[2]))
             try await other.put(moved, ids[2], in: "archive")
             let created = try await notes(other).put(Note(text: "created"))
             // And here, while it goes on.
-            try await notes(vault).put(Note(text: "edited here"), ids[3])
+            try await notes(vault).put(Note(text: "edited here"), ids[3], title: "T3")
             try await vault.rotateKeys(password: password)
             await #expect { try await other.sync() } throws: {
                 if case VaultError.sessionEnded = $0 { true } else { false }
@@ -318,6 +318,85 @@ import Testing
             let later = try await notes(vault).put(Note(text: "later"))
             try await vault.sync()
             try await check(server, has: [id: Note(text: "kept"), later: Note(text: "later")])
+        }
+    }
+
+    @Test func `after a restore of the server no newer key is sealed under a password of before`() async throws {
+        try await LiveServer.with { server in
+            let (_, vault) = try await signUp(server)
+            let api = try server.api()
+            let old = try #require(try await api.getKeyring(vault.secrets().token)).keyring.bytes
+            try await vault.rotateKeys(password: password)
+            let next = Password("correct horse battery staple, too")
+            try await vault.changePassword(from: password, to: next)
+            // Another device makes the server what it was.
+            let other = try await Vault.logIn(
+                try Device("other", server).settings, userid: userid, password: next, code: nil)
+            try await other.changePassword(from: next, to: password)
+            let token = try await other.secrets().token
+            let now = try #require(try await api.getKeyring(token))
+            _ = try await api.putKeyring(old, recoveryKeyring: nil, .revision(now.revision), token)
+            await #expect {
+                try await vault.logInAgain(password: password, restoringKeyring: true)
+            } throws: {
+                if case VaultError.keyringUnusable = $0 { true } else { false }
+            }
+        }
+    }
+
+    /// What the account's recovery is when the server's database is restored.
+    enum RestoredCode: CaseIterable { case none, same, laterHere }
+
+    @Test(arguments: RestoredCode.allCases)
+    func `after a restore of the server the later keyring is put back when a person agrees`(
+        _ kind: RestoredCode
+    ) async throws {
+        try await LiveServer.with { server in
+            let (_, vault) = try await signUp(server)
+            let code = kind == .same ? try await vault.makeRecoveryCode(password: password) : nil
+            let id = try await notes(vault).put(Note(text: "kept"))
+            try await vault.sync()
+            let api = try server.api()
+            let old = try #require(try await api.getKeyring(vault.secrets().token)).keyring.bytes
+            let item = try #require(try await api.getItem(id, vault.secrets().token).content)
+            if kind == .laterHere { _ = try await vault.makeRecoveryCode(password: password) }
+            try await vault.rotateKeys(password: password)
+            let later = try await notes(vault).put(Note(text: "later"))
+            try await vault.sync()
+            let (token, keyring) = try await vault.secrets()
+            let now = try #require(try await api.getKeyring(token))
+            let recoveryKeyring = kind == .none ? nil : SecureRandom.bytes(300)
+            _ = try await api.putKeyring(old, recoveryKeyring: recoveryKeyring, .revision(now.revision), token)
+            _ = try await api.putItem(id, item, .present, token)
+
+            await #expect { try await vault.logInAgain(password: password) } throws: {
+                if case VaultError.keyringUnusable = $0 { true } else { false }
+            }
+            let unsent = try await notes(vault).put(Note(text: "unsent"))
+            try await vault.logInAgain(password: password, restoringKeyring: true)
+            let next = try await vault.secrets().keyring
+            #expect(next.counter > keyring.counter && next.currentKey == keyring.currentKey)
+            try await vault.sync()
+            let all = [id: Note(text: "kept"), later: Note(text: "later"), unsent: Note(text: "unsent")]
+            let (_, other) = try await logIn("other", server)
+            try await other.sync()
+            #expect(try await notes(other).all() == all)
+            // What is sealed with the older key opens: it is an edit of before, and no riddle.
+            let kinds: [Notice.Kind] = kind == .laterHere ? [.recoveryRemoved, .rolledBack] : [.rolledBack]
+            #expect(try await vault.notices().map(\.kind) == kinds)
+            #expect(try await vault.account().recovery.set == (kind == .same))
+            // What needs the server's keyring goes on.
+            try await vault.rotateKeys(password: password)
+            try await check(server, has: all)
+            if let code {
+                let device = try Device("recovered", server)
+                let recovered = try await Vault.recover(
+                    device.settings, userid: userid, code: code, newPassword: Password("another"))
+                try await recovered.sync()
+                #expect(try await notes(recovered).all() == all)
+            } else {
+                _ = try await vault.makeRecoveryCode(password: password)
+            }
         }
     }
 

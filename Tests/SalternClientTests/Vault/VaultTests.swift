@@ -30,7 +30,7 @@ import Testing
             #expect(try await phone.sync().sent == 1)
             #expect(try await laptop.sync().changed == [id])
             #expect(try await there[id] == Note(text: "Buy salt."))
-            try await there.put(Note(text: "Buy pepper."), id)
+            try await there.put(Note(text: "Buy pepper."), id, title: "Shopping")
             try await laptop.sync()
             try await phone.sync()
             #expect(try await notes.all() == [id: Note(text: "Buy pepper.")])

@@ -38,11 +38,22 @@ struct HeldRow: Sendable {
     }
 
     /// Waits until so many sessions of PostgreSQL wait for it.
+    /// - Throws: ``NobodyWaits`` after a minute.
     func waiters(_ count: Int64) async throws {
-        while try await transaction.transaction.execute(CountLockWaiters()).first ?? 0 < count {
+        let end = ContinuousClock.now + .seconds(60)
+        while try await waiters() < count {
+            guard ContinuousClock.now < end else { throw NobodyWaits() }
             try await Task.sleep(for: .milliseconds(5))
         }
     }
+
+    private func waiters() async throws -> Int64 {
+        let transaction = transaction.transaction
+        guard TestEnvironment.isCluster else { return try await transaction.execute(CountLockWaiters()).first ?? 0 }
+        return try await transaction.execute(CountClusterLockWaiters()).first ?? 0
+    }
+
+    struct NobodyWaits: Error {}
 
     /// Executes a statement in the transaction that holds the row.
     func execute<S: Statement>(_ statement: S) async throws -> [S.Row] {
@@ -55,5 +66,14 @@ private struct CountLockWaiters: Statement {
     static let sql: SQL<Self> = """
         SELECT count(DISTINCT l.pid) FROM pg_locks l
         WHERE NOT l.granted AND pg_backend_pid() = ANY(pg_blocking_pids(l.pid))
+        """
+}
+
+/// On a cluster the row is on a worker, and so is who waits for it.
+private struct CountClusterLockWaiters: Statement {
+    typealias Row = Int64
+    static let sql: SQL<Self> = """
+        SELECT count(DISTINCT w.waiting_gpid) FROM pg_catalog.citus_lock_waits w
+        WHERE w.blocking_gpid = pg_catalog.citus_backend_gpid()
         """
 }

@@ -1,6 +1,7 @@
 import HTTPCore
 import Postgres
 import SalternTesting
+import Synchronization
 import Testing
 
 @testable import SalternServer
@@ -37,17 +38,19 @@ import Testing
             }
             app.clock.advance(by: .seconds(40 * 86_400))
             let now = app.clock.now
+            let counts = Mutex<[Int]>([])
             @Sendable func purge() async throws -> Purge.Report? {
                 let postgres = app.postgres
                 return try await app.run {
                     try await Purge(
                         database: postgres, sessions: SessionPolicy(idleTimeout: .seconds(100 * 86_400)),
                         policy: PurgePolicy(biteSize: 1), now: now
-                    ).run()
+                    ).run { count in counts.withLock { $0.append(count) } }
                 }
             }
             let report = try await HeldRow.account(ada, in: app) { _ in try await purge() }
             #expect(report == Purge.Report(contents: 2, skippedAccounts: 1))
+            #expect(counts.withLock { $0.contains(1) && $0.last == 2 }, "each bite is told")
             #expect(try await purge() == Purge.Report(contents: 3))
         }
     }

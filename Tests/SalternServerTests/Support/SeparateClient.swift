@@ -1,5 +1,6 @@
 import EventLoop
 import Postgres
+import SalternServer
 import SalternTesting
 
 /// A client of a test's database beside the application's own, on a loop of its own.
@@ -8,15 +9,21 @@ struct SeparateClient: Sendable {
     private let loop: EventLoop
 
     /// Lends a client that connects to `url` and has as many connections for transactions as a test needs at once.
+    /// - Parameter watch: What looks at its connections, and the epoch that they are of.
     static func with<Result: Sendable>(
-        _ url: String, transactions: Int = 1, _ body: (SeparateClient) async throws -> Result
+        _ url: String, transactions: Int = 1, watch: (DatabaseWatch, DatabaseEpoch)? = nil,
+        _ body: (SeparateClient) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "separate client")
         try loop.start()
         defer { loop.stop() }
         var settings = try PostgresConfiguration.patient(url)
         settings.leasedConnections = transactions
-        let postgres = await loop.run { [settings] in PostgresClient(configuration: settings, loop: loop) }
+        settings.onConnected = watch?.0.welcome
+        let epoch = watch?.1 ?? DatabaseEpoch()
+        let postgres = await loop.run { [settings] in
+            PostgresClient(configuration: settings, loop: loop, epoch: epoch)
+        }
         let client = SeparateClient(postgres: postgres, loop: loop)
         do {
             let result = try await body(client)

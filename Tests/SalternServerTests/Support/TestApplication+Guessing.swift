@@ -30,3 +30,14 @@ extension TestClient {
         return SHA256.hash(Array(bytes[UUID.byteCount...])).bytes[0] % KnownDevice.slotCount
     }
 }
+
+extension DeviceTokens {
+    /// The device that a token's text is of.
+    func device(_ text: String) -> KnownDevice? {
+        var text = text
+        return text.withUTF8(DeviceToken.init).flatMap(device)
+    }
+
+    /// The token's text.
+    func text(_ device: KnownDevice) -> String? { token(device).map { "sld_" + Base64URL.encodeToString($0.bytes) } }
+}

@@ -65,7 +65,7 @@ import Testing
     /// The token of a device of an account that is none of those.
     private static func token(_ app: TestApplication) -> String {
         DeviceTokens(keys: app.configuration.masterKey.subkeys("known-device"))
-            .token(.new(of: .random(), generation: 1)) ?? ""
+            .text(.new(of: .random(), generation: 1)) ?? ""
     }
 
     /// How long one request takes.

@@ -107,6 +107,58 @@ class HeldBodies(Attack):
         return counts["held"] > 0
 
 
+class GuestBodies(Attack):
+    """Bodies of people who have no account yet, announced, sent but for a little, and held."""
+
+    name = "guest-bodies"
+    says = "registrations of 60 kB over 400 connections: parts from all to nearly nothing at once, the rest in drips"
+    connections = 400
+    length = 60_000
+    #: The small ones take the room that the large ones leave.
+    beginnings = (59_000, 30_000, 8_000, 2_000, 500)
+
+    async def run(self, scene: Scene) -> None:
+        fields = {"Content-Type": "application/json", "Content-Length": str(self.length)}
+
+        async def guest(number: int) -> None:
+            async with scene.connection(BLOCK, number) as connection:
+                beginning = self.beginnings[number % len(self.beginnings)]
+                await connection.send(head("POST", "/v1/accounts", fields) + b" " * beginning)
+                answer = asyncio.create_task(connection.reply())
+                try:
+                    while not answer.done() and not scene.over:
+                        await asyncio.sleep(1)
+                        connection.writer.write(b" " * 16)
+                    scene.counts["held"] += not answer.done()
+                    if answer.done():
+                        scene.saw(answer.result())
+                finally:
+                    answer.cancel()
+
+        async def neighbour() -> None:
+            await asyncio.sleep(2)
+            while not scene.over:
+                connection = await Connection.open(scene.stage.target, loopback(BLOCK + 1, 0))
+                try:
+                    reply = await connection.exchange(head("POST", "/v1/accounts", fields) + b" " * self.length)
+                    scene.counts["refused neighbour" if reply.status == 503 else "neighbour"] += 1
+                except TROUBLE:
+                    scene.counts["refused neighbour"] += 1
+                finally:
+                    connection.close()
+                await asyncio.sleep(0.25)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scene.crowd(self.connections, guest))
+            group.create_task(neighbour())
+
+    def objection(self, counts: Counter[str]) -> str | None:
+        # Who is refused makes room for who comes next.
+        if counts["neighbour"] * 3 < counts["refused neighbour"]:
+            return f"of somebody else's bodies {counts['neighbour']} found room, {counts['refused neighbour']} did not"
+        return None
+
+
 class LentMemory(Attack):
     """The memory for large bodies, taken and kept by slow senders of many accounts at two addresses."""
 

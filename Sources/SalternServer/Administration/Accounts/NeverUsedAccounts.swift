@@ -24,11 +24,17 @@ public struct NeverUsedAccounts {
 
     /// How far a walk through all accounts has come.
     public struct Progress: Sendable, Equatable {
-        /// Accounts in all, when the walk began.
-        public let total: Int
+        /// How much of the keys is behind it, from 0 to 1. They are random, so that is how much of the accounts, and none has to
+        /// be counted ahead: that takes longer than all else when there are millions.
+        var position = 0.0
         public internal(set) var looked = 0
         public internal(set) var found = 0
         public internal(set) var deleted = 0
+
+        /// About how many accounts there are, and exactly in the end.
+        public var total: Int {
+            position > 0 ? max(looked, Int(min(Double(looked) / position, 1e15).rounded())) : looked
+        }
     }
 
     /// Walks through all accounts and counts those that were never used.
@@ -49,7 +55,7 @@ public struct NeverUsedAccounts {
     private func walk(
         _ proceed: (Progress) -> Bool, _ treat: ([AccountID]) async throws -> Int
     ) async throws -> Progress {
-        var progress = Progress(total: Int(try await database.execute(CountAccounts()).first ?? 0))
+        var progress = Progress()
         var last: AccountID?
         while true {
             let slice = try await database.execute(
@@ -57,16 +63,21 @@ public struct NeverUsedAccounts {
             var batch: [AccountID] = []
             for (index, account) in slice.enumerated() {
                 progress.looked += 1
+                let isLast = index == slice.count - 1
+                progress.position = isLast && slice.count < Self.sliceSize ? 1 : account.id.position
                 if account.isNeverUsed {
                     batch.append(account.id)
                     progress.found += 1
                 }
-                guard batch.count == Self.batchSize || index == slice.count - 1 else { continue }
+                guard batch.count == Self.batchSize || isLast else { continue }
                 if !batch.isEmpty { progress.deleted += try await treat(batch) }
                 batch.removeAll(keepingCapacity: true)
                 if !proceed(progress) { return progress }
             }
-            guard slice.count == Self.sliceSize else { return progress }
+            guard slice.count == Self.sliceSize else {
+                progress.position = 1
+                return progress
+            }
             last = slice.last?.id
         }
     }
@@ -93,4 +104,9 @@ public struct NeverUsedAccounts {
             return unused.count
         }
     }
+}
+
+extension AccountID {
+    /// Where among all keys it is, from 0 to 1.
+    fileprivate var position: Double { Double(uuid.high) / 0x1p64 }
 }

@@ -1,13 +1,5 @@
 internal import Postgres
 
-/// How many accounts there are.
-struct CountAccounts: Statement {
-    typealias Row = Int64
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = "SELECT count(*) FROM saltern.accounts"
-}
-
 /// The condition that the account `a` was never used, and was created before a moment that a parameter names.
 private func unusedAccount<Root>(createdBefore moment: SQL<Root>) -> SQL<Root> {
     let tables: [SQLFragment] = ["recoveries", "second_factors", "account_shares", "rotations", "receipts"]

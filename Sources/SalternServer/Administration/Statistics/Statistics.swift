@@ -11,6 +11,11 @@ public struct Statistics: Sendable {
     /// Of tables and indexes on disk.
     public let databaseBytes: Int64
 
+    /// What is read in one statement.
+    public enum Part: Int, CaseIterable, Sendable {
+        case accounts, sessions, rest
+    }
+
     public struct Accounts: Sendable {
         public let total: Int64
         public let locked: Int64
@@ -26,13 +31,17 @@ public struct Statistics: Sendable {
     ///   - database: Connects as the schema's owner, with time for that.
     ///   - sessions: The server's own: it says which sessions are live.
     ///   - now: The time that ages are taken from.
+    ///   - begin: Is told what is read next: of millions of rows each part takes seconds.
     public static func gather(
-        from database: PostgresClient, sessions: SessionPolicy, now: Timestamp
+        from database: PostgresClient, sessions: SessionPolicy, now: Timestamp, begin: (Part) -> Void = { _ in }
     ) async throws -> Statistics {
         try await database.withTransaction(isolation: .repeatableRead) { transaction in
+            begin(.accounts)
             let accounts = try await transaction.execute(SumUpAccounts(now: now))
+            begin(.sessions)
             let live = try await transaction.execute(
                 CountLiveSessions(now: now, idleSince: now - sessions.idleTimeout))
+            begin(.rest)
             let rest = try await transaction.execute(CountTheRest(now: now))
             guard let accounts = accounts.first, let live = live.first, let rest = rest.first else {
                 throw StatisticsUnavailable()

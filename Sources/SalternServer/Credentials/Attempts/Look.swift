@@ -53,8 +53,9 @@ final class Look {
         return try await database.execute(statement, recording(kind), key: .counters(counter.subject)).0
     }
 
-    /// Opens the session of a recovery as ``send(_:isRight:kind:of:)`` sends a statement.
-    func open(_ opening: OpenRecoverySession) async throws(PostgresError) -> [OpenRecoverySession.Row] {
+    /// Opens the session of a recovery as ``send(_:isRight:kind:of:)`` sends a statement; with the right key on a connection
+    /// of its own, because it is used under the account's lock. Whatever is wrong locks and writes nothing but its count.
+    func open(_ opening: OpenRecoverySession) async throws -> [OpenRecoverySession.Row] {
         let account = opening.accountID
         let lock = LockRecoveringAccount(accountID: account, isPermitted: opening.isPermitted)
         let store = StoreRecoverySession(opening: opening)
@@ -63,7 +64,9 @@ final class Look {
             deviceName: opening.deviceName, writer: opening.writer)
         let drop = DropOldEvents(after: event)
         if opening.isPermitted {
-            return try await database.execute(lock, opening, store, event, drop, holding(), key: .account(account)).1
+            return try await database.withTransaction(key: .account(account)) { transaction in
+                try await transaction.execute(lock, opening, store, event, drop, holding()).1
+            }
         }
         return try await database.execute(
             lock, opening, store, event, drop, recording(.recoveryKey), key: .counters(counter.subject)

@@ -49,32 +49,3 @@ struct FindLogin: Statement {
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
-
-/// Replaces the decoys by the quantiles of the iteration counts that accounts have now; one row when it did,
-/// none when the last drawing is too recent or there are no accounts.
-///
-/// The k-th of 256 is the quantile at (k - 1/2)/256, so a count that a share p of the accounts has fills about
-/// 256·p slots.
-struct RedrawDecoys: Statement {
-    typealias Row = Bool
-
-    let now: Timestamp
-    let drawnBefore: Timestamp
-
-    static let sql: SQL<Self> = """
-        WITH drawn AS (
-            SELECT percentile_disc(ARRAY[\(middles)]::double precision[])
-                WITHIN GROUP (ORDER BY kdf_iterations) AS iterations
-            FROM saltern.logins
-        )
-        UPDATE saltern.installation i
-        SET decoy_iterations = d.iterations, decoys_drawn_at = \(\.now)
-        FROM drawn d
-        WHERE i.singleton AND i.decoys_drawn_at <= \(\.drawnBefore) AND d.iterations IS NOT NULL
-        RETURNING true
-        """
-
-    /// The middle of each slot. Written out: a cluster gathers what it sorts, and takes constants only.
-    private static let middles = (0..<DecoyParameters.slotCount)
-        .map { "\(2 * $0 + 1) / \(2 * DecoyParameters.slotCount).0" as SQLFragment }.joined(separator: ", ")
-}

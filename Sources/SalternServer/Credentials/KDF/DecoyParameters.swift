@@ -24,6 +24,12 @@ public struct DecoyParameters: Sendable {
         return 1 + Int32(code.withUnsafeBytes { $0[0] })
     }
 
+    /// A sample of so many accounts is enough: a share of them is off by a percent or two.
+    static let sampleSize: Int64 = 50_000
+    /// What part of the accounts is asked about, one after the other until it is enough: so some four times as many as that
+    /// are read at most, however many there are.
+    private static let percents = [0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 100]
+
     /// Draws the quantiles anew when the last drawing is a day old. Called at start and every hour; nodes may do so
     /// at once.
     /// - Returns: Whether they were drawn.
@@ -32,10 +38,24 @@ public struct DecoyParameters: Sendable {
         database: PostgresClient, clock: any WallClock
     ) async throws(PostgresError) -> Bool {
         let now = clock.now
-        let redraw = RedrawDecoys(now: now, drawnBefore: now - redrawInterval)
-        // It goes through all userids: on a connection of its own, so that nobody waits for it.
+        let drawnBefore = now - redrawInterval
+        guard try await !database.execute(AreDecoysDue(drawnBefore: drawnBefore)).isEmpty else { return false }
+        guard let quantiles = try await sample(database)?.quantiles else { return false }
+        let replace = ReplaceDecoys(iterations: quantiles, now: now, drawnBefore: drawnBefore)
+        return try await !database.execute(replace).isEmpty
+    }
+
+    /// Enough of the accounts, or all of them.
+    static func sample(_ database: PostgresClient) async throws(PostgresError) -> SampleIterations.Row? {
+        // On a connection of its own, so that nobody waits for it.
         do {
-            return try await database.withTransaction { try await !$0.execute(redraw).isEmpty }
+            return try await database.withTransaction { transaction in
+                var sample: SampleIterations.Row?
+                for percent in percents where (sample?.count ?? 0) < sampleSize {
+                    sample = try await transaction.execute(SampleIterations(percent: percent)).first
+                }
+                return sample
+            }
         } catch let error as PostgresError {
             throw error
         } catch {

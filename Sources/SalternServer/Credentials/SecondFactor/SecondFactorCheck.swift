@@ -6,30 +6,45 @@ struct SecondFactorCheck: Sendable {
     let masterKey: MasterKey
 
     /// Opens the session, or finds the code to be wrong; in one transaction with the count of it.
+    /// - Parameters:
+    ///   - factor: The second factor as it was found before; nil when nobody has looked.
+    ///   - completion: Runs in the transaction once the session is stored in it, and never without one.
     /// - Returns: Undecided is ``SecondFactorProblem/required``, without a code.
     /// - Throws: ``SecondFactorUnreadable``, or a `PostgresError`.
     func open(
-        _ opening: OpenSession, _ factor: StoredSecondFactor, _ code: SecondFactorCode?, _ look: Look
+        _ opening: OpenSession, _ factor: StoredSecondFactor?, _ code: SecondFactorCode?, _ look: Look,
+        completion: @Sendable (Transaction) async throws -> Void = { _ in }
     ) async throws -> Finding<OpenSession.Row> {
-        guard let code else { return .undecided(SecondFactorProblem.required) }
+        if factor != nil && code == nil { return .undecided(SecondFactorProblem.required) }
         return try await look.transaction(of: opening.accountID) { transaction in
-            var factor = factor
-            while true {
-                if let opened = try await use(code, factor, opening, transaction) { return .right(opened) }
-                // The factor may have been removed, or exchanged, since it was read: then the first statement is asked
-                // again, which opens a session when there is none.
-                let (accounts, stored) = try await transaction.execute(opening, StoreSession(opening: opening))
-                guard let account = accounts.first else { return .wrong(.passwordKey, WrongCredentials()) }
-                guard let present = account.secondFactor else {
-                    if stored.first?.count == 1 { return .right(account) }
-                    continue
-                }
-                if present.enrolledAt == factor.enrolledAt {
-                    return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
-                }
-                // The account is locked by now: it is exchanged no more.
-                factor = present
+            let finding = try await open(opening, factor, code, transaction)
+            if case .right = finding { try await completion(transaction) }
+            return finding
+        }
+    }
+
+    private func open(
+        _ opening: OpenSession, _ found: StoredSecondFactor?, _ code: SecondFactorCode?, _ transaction: Transaction
+    ) async throws -> Finding<OpenSession.Row> {
+        var factor = found
+        while true {
+            if let factor, let code, let opened = try await use(code, factor, opening, transaction) {
+                return .right(opened)
             }
+            // The factor may have been removed, or exchanged, since it was read: then the first statement is asked
+            // again, which opens a session when there is none.
+            let (accounts, stored) = try await transaction.execute(opening, StoreSession(opening: opening))
+            guard let account = accounts.first else { return .wrong(.passwordKey, WrongCredentials()) }
+            guard let present = account.secondFactor else {
+                if stored.first?.count == 1 { return .right(account) }
+                continue
+            }
+            if code == nil { return .undecided(SecondFactorProblem.required) }
+            if present.enrolledAt == factor?.enrolledAt {
+                return .wrong(.secondFactor, SecondFactorProblem.wrongCode)
+            }
+            // The account is locked by now: it is exchanged no more.
+            factor = present
         }
     }
 

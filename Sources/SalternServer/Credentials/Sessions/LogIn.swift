@@ -57,7 +57,7 @@ struct LogIn: OpenEndpoint {
         let opened = try await attempt.run { look in try await open(body, look) }
         if opened.duty == .after {
             // The log-in has succeeded whether this does or not; the next one tries again.
-            try? await trim(opened.opening, duty: .after)
+            try? await trim(opened.opening)
         }
         return .json(.created, capacity: 512 + (opened.account.keyring?.count ?? 0) * 4 / 3) { writer in
             writer.object { writer in
@@ -84,44 +84,76 @@ struct LogIn: OpenEndpoint {
             credentialRevision: look.login?.credentialRevision ?? 0)
         // The tally is asked for right keys alone: what strangers do neither moves it nor takes another path.
         let duty = isPermitted ? tally.begin(accountID) : .never
-        if duty == .before { try await trim(opening, duty: .before) }
-        let found = try await look.open(opening, kind: .passwordKey)
-        guard let login = look.login, isPermitted, let (account, isStored) = found else {
-            if isPermitted { tally.undo(accountID) }
-            return .wrong(.passwordKey, WrongCredentials())
-        }
-        let device = look.device ?? .new(of: accountID, generation: login.deviceGeneration)
-        func opened(_ account: OpenSession.Row) -> Opened {
-            Opened(
-                login: login, session: session, opening: opening, account: account, device: device, duty: duty)
-        }
-        guard let factor = account.secondFactor else {
-            // A second factor that was confirmed between the two statements is asked for as any other.
-            return isStored ? .right(opened(account)) : .undecided(SecondFactorProblem.required)
-        }
-        switch try await secondFactor.open(opening, factor, body.code, look) {
-        case .right(let account): return .right(opened(account))
-        case .wrong(let kind, let error): return .wrong(kind, error)
-        case .undecided(let error): return .undecided(error)
+        let finding = try await open(opening, body.code, duty, look)
+        guard let login = look.login, isPermitted else { return .wrong(.passwordKey, WrongCredentials()) }
+        switch finding {
+        case .right(let account):
+            if duty == .within { tally.counted(accountID, before: true) }
+            return .right(
+                Opened(
+                    login: login, session: session, opening: opening, account: account,
+                    device: look.device ?? .new(of: accountID, generation: login.deviceGeneration), duty: duty))
+        case .wrong(let kind, let error):
+            tally.undo(accountID)
+            return .wrong(kind, error)
+        case .undecided(let error):
+            tally.undo(accountID)
+            return .undecided(error)
         }
     }
 
-    /// Counts the account's sessions, and ends those that are more than the plan allows with the one that is opened.
-    private func trim(_ opening: OpenSession, duty: SessionTally.Duty) async throws(PostgresError) {
+    /// Opens the session, with the code when the account asks for one.
+    private func open(
+        _ opening: OpenSession, _ code: SecondFactorCode?, _ duty: SessionTally.Duty, _ look: Look
+    ) async throws -> Finding<OpenSession.Row> {
+        if duty == .within {
+            return try await secondFactor.open(opening, nil, code, look) { try await $0.trim(opening) }
+        }
+        guard let (account, isStored) = try await look.open(opening, kind: .passwordKey) else {
+            return .wrong(.passwordKey, WrongCredentials())
+        }
+        guard let factor = account.secondFactor else {
+            // A second factor that was confirmed between the two statements is asked for as any other.
+            return isStored ? .right(account) : .undecided(SecondFactorProblem.required)
+        }
+        return try await secondFactor.open(opening, factor, code, look)
+    }
+
+    /// Counts the account's sessions after one was opened, and ends those that are more than the plan allows.
+    private func trim(_ opening: OpenSession) async throws(PostgresError) {
         let id = opening.accountID
-        let counts = try await database.execute(
-            CountSessions(accountID: id, now: opening.now, idleSince: opening.idleSince))
-        guard let count = counts.first else { return }
-        // What is opened is counted when it was opened before.
-        let others = duty == .after ? count.live - 1 : count.live
-        if count.stored > count.live || others >= count.limit {
-            let removal = TrimSessions(
-                accountID: id, now: opening.now, idleSince: opening.idleSince, tokenHash: opening.tokenHash,
-                otherSessions: max(count.limit - 1, 0))
+        if let removal = try await database.execute(CountSessions(opening: opening)).first?.removal(for: opening) {
             _ = try await database.execute(
                 LockAccount(accountID: id), NoteEnds(removal: removal), removal, key: .account(id))
         }
-        tally.counted(id, before: duty == .before)
+        tally.counted(id, before: false)
+    }
+}
+
+extension Transaction {
+    /// Does the same in the transaction that opens the session: others of the account that do so wait for its end.
+    fileprivate func trim(_ opening: OpenSession) async throws(PostgresError) {
+        let (_, counts) = try await execute(
+            LockAccount(accountID: opening.accountID), CountSessions(opening: opening))
+        guard let removal = counts.first?.removal(for: opening) else { return }
+        executeWithNext(NoteEnds(removal: removal))
+        executeWithNext(removal)
+    }
+}
+
+extension CountSessions {
+    fileprivate init(opening: OpenSession) {
+        self.init(accountID: opening.accountID, now: opening.now, idleSince: opening.idleSince)
+    }
+}
+
+extension CountSessions.Row {
+    /// What ends the sessions that are too many besides the one that was opened; nil when none are.
+    fileprivate func removal(for opening: OpenSession) -> TrimSessions? {
+        if stored == live && live <= limit { return nil }
+        return TrimSessions(
+            accountID: opening.accountID, now: opening.now, idleSince: opening.idleSince,
+            tokenHash: opening.tokenHash, otherSessions: max(limit - 1, 0))
     }
 }
 

@@ -5,8 +5,9 @@ internal import Synchronization
 ///
 /// Counting costs PostgreSQL nearly half as much as opening, so it is done at every eighth log-in. An account about which
 /// nothing is known counts as one that is due: after a start, and when another account has taken its place here. So no
-/// account has more than ``interval`` sessions beyond its plan's for each node, and the memory is that of ``places``
-/// accounts, however many log in.
+/// account has more than ``interval`` sessions beyond its plan's for each node, besides those that are being opened while
+/// another log-in counts: as many as it has counters of failures. The memory is that of ``places`` accounts, however many
+/// log in.
 public final class SessionTally: Sendable {
     /// Of so many log-ins one counts.
     static let interval = 8
@@ -18,8 +19,8 @@ public final class SessionTally: Sendable {
         case never
         /// After it has opened its session: it has succeeded whether counting does or not.
         case after
-        /// Before it opens one: those before should have counted and have not.
-        case before
+        /// In the transaction that opens it: those before should have counted and have not.
+        case within
     }
 
     private struct Place {
@@ -39,7 +40,7 @@ public final class SessionTally: Sendable {
     /// A session of the account is about to be opened.
     func begin(_ account: AccountID) -> Duty {
         let opened = change(account) { $0 + 1 }
-        return opened < interval ? .never : opened == interval ? .after : .before
+        return opened < interval ? .never : opened == interval ? .after : .within
     }
 
     /// It was not opened after all.

@@ -157,6 +157,8 @@ struct DropContents: AccountWrite {
 
     let room: NeededRoom
 
+    /// A slice can be long, too.
+    static let needsLease = true
     static let sql: CallerSQL<Self> = """
         WITH account AS (
             \(CallersAccount.sql)

@@ -45,6 +45,8 @@ struct WriteItem: AccountWrite {
 
     var sealedByteCount: Int { body.bytes.count + (title?.bytes.count ?? 0) }
     var byteCount: Int64 { Int64(sealedByteCount) }
+    /// What it replaces can be long.
+    var isLong: Bool { precondition != .absent || sealedByteCount > Authorization.sharedByteLimit }
 
     static let sql: CallerSQL<Self> = """
         WITH decision AS (

@@ -33,6 +33,15 @@ struct FindMovedRevisions: Statement {
             tokenHashes.append(session.tokenHash.digest.withUnsafeBytes { [UInt8]($0) })
             revisions.append(revision)
         }
+
+        /// A question for each of the parts, which are told for each session in order.
+        func split(by parts: [Int32]) -> [Question] {
+            var pieces: [Int32: Question] = [:]
+            for (position, part) in parts.enumerated() {
+                pieces[part, default: Question()].append(sessions[position], revision: revisions[position])
+            }
+            return Array(pieces.values)
+        }
     }
 
     struct Row: Sendable {
@@ -81,6 +90,26 @@ struct FindLiveSessions: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> =
         "SELECT w.position, s.account_id IS NOT NULL \(FindMovedRevisions.sessions, of: \.find)"
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// In which of 32 equal parts of the hashes accounts are, in the order of the question.
+///
+/// A cluster spreads accounts by this hash, over 32 shards unless told otherwise: what is in one part is on one node. It
+/// asks no table, and so no other node.
+struct FindHashParts: Statement {
+    let accounts: [UUID]
+
+    struct Row: Sendable {
+        let part: Int32
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT ((uuid_hash(w.account_id)::bigint + 2147483648) / 134217728)::integer
+        FROM unnest(\(\.accounts)::uuid[]) WITH ORDINALITY AS w (account_id, position) ORDER BY w.position
+        """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

@@ -15,18 +15,9 @@ public final class RevisionWatcher: Sendable {
     private let idleTimeout: Duration
     private let state: Mutex<State>
 
-    private struct Watched {
-        /// What is known of the account.
-        var revision: Int64
-        var subscriptions: [LiveSubscription]
-    }
-
     private struct State {
-        var sessions: [SessionKey: Watched] = [:]
+        var sessions = WatchedSessions()
         var streamCounts: [AccountID: Int] = [:]
-        /// What is asked each tick; nil when it has to be made anew.
-        var question: FindMovedRevisions.Question?
-        var isAsking = false
         /// Streams by the tick in which they are kept alive: only those of one are looked at in a tick.
         var keptAlive: [[ObjectIdentifier: LiveSubscription]]
         var tick = 0
@@ -56,13 +47,7 @@ public final class RevisionWatcher: Sendable {
         let place = state.withLock { state -> (tick: Int, sleeping: CheckedContinuation<Void, Never>?)? in
             guard state.streamCounts[session.accountID, default: 0] < Self.streamsPerAccount else { return nil }
             state.streamCounts[session.accountID, default: 0] += 1
-            if let known = state.sessions[session]?.revision {
-                if known > revision { subscription.move(to: known) }
-            } else {
-                state.question = nil
-            }
-            state.sessions[session, default: Watched(revision: revision, subscriptions: [])].subscriptions
-                .append(subscription)
+            state.sessions.add(subscription, revision: revision)
             state.keptAlive[state.tick][ObjectIdentifier(subscription)] = subscription
             return (state.tick, state.sleeping.take())
         }
@@ -77,10 +62,7 @@ public final class RevisionWatcher: Sendable {
             state.streamCounts[session.accountID, default: 1] -= 1
             if state.streamCounts[session.accountID] == 0 { state.streamCounts[session.accountID] = nil }
             state.keptAlive[tick][ObjectIdentifier(subscription)] = nil
-            state.sessions[session]?.subscriptions.removeAll { $0 === subscription }
-            guard state.sessions[session]?.subscriptions.isEmpty == true else { return }
-            state.sessions[session] = nil
-            state.question = nil
+            state.sessions.remove(subscription)
         }
     }
 
@@ -93,34 +75,37 @@ public final class RevisionWatcher: Sendable {
                 await waitForStreams()
                 try? await Task.sleep(for: interval)
                 keepAlive()
+                let asker = RevisionAsker(
+                    database: database, now: clock.now, idleSince: clock.now - idleTimeout, tell: note)
                 // While the database does not answer, streams are kept alive and nothing more is asked.
-                guard let question = beginQuestion() else { continue }
-                group.addTask { await self.ask(question, database, now: clock.now, log) }
+                if let question = state.withLock({ $0.sessions.beginQuestion() }) {
+                    group.addTask { await self.ask(question, asker, log) }
+                }
+                if let (question, isFirst) = state.withLock({ $0.sessions.beginApart(.now) }) {
+                    group.addTask { await self.askInPieces(question, isFirst: isFirst, asker, log) }
+                }
             }
             group.cancelAll()
         }
     }
 
-    private func ask(
-        _ question: FindMovedRevisions.Question, _ database: PostgresClient, now: Timestamp, _ log: Log
-    ) async {
-        let find = FindMovedRevisions(question: question, now: now, idleSince: now - idleTimeout)
-        do throws(PostgresError) {
-            guard let found = try await database.execute(find).first else { return endQuestion(question, [:]) }
-            var moved = Dictionary(uniqueKeysWithValues: zip(found.positions, found.revisions.map { Int64?($0) }))
-            if found.liveCount < question.sessions.count {
-                let sessions = try await database.execute(FindLiveSessions(find: find))
-                let live = Set(sessions.filter(\.isLive).map(\.position))
-                for position in 1...Int64(question.sessions.count) where !live.contains(position) {
-                    moved.updateValue(nil, forKey: position)
-                }
-            }
-            endQuestion(question, moved)
-        } catch {
-            endQuestion(question, [:])
-            if case .cancelled = error { return }
-            log.write(.warning, "live_streams_unanswered", ["error": error])
+    private func ask(_ question: FindMovedRevisions.Question, _ asker: RevisionAsker, _ log: Log) async {
+        if await asker.ask(question) == nil {
+            let isWhole = state.withLock { $0.sessions.endQuestion() }
+            if isWhole { log.write(.info, "live_streams_answered", [:]) }
+        } else {
+            state.withLock { $0.sessions.setApart(question) }
         }
+    }
+
+    private func askInPieces(
+        _ question: FindMovedRevisions.Question, isFirst: Bool, _ asker: RevisionAsker, _ log: Log
+    ) async {
+        let (failure, isDown) = await asker.askInPieces(question, isFirst: isFirst)
+        let unanswered = state.withLock { $0.sessions.endApart(.now, isDown: isDown) }
+        guard let unanswered, let failure else { return }
+        if case .cancelled = failure { return }
+        log.write(.warning, "live_streams_unanswered", ["error": failure, "sessions": unanswered])
     }
 
     private func waitForStreams() async {
@@ -146,33 +131,8 @@ public final class RevisionWatcher: Sendable {
         for subscription in due.values { subscription.keepAlive() }
     }
 
-    /// What to ask now; nil when nobody listens or the last question has not been answered.
-    private func beginQuestion() -> FindMovedRevisions.Question? {
-        state.withLock { state in
-            guard !state.isAsking, !state.sessions.isEmpty else { return nil }
-            state.isAsking = true
-            if let question = state.question { return question }
-            var question = FindMovedRevisions.Question()
-            for (session, watched) in state.sessions { question.append(session, revision: watched.revision) }
-            state.question = question
-            return question
-        }
-    }
-
-    /// - Parameter found: By position where the account is now; nil where the session is live no more.
-    private func endQuestion(_ question: FindMovedRevisions.Question, _ found: [Int64: Int64?]) {
-        var moved: [(LiveSubscription, Int64?)] = []
-        state.withLock { state in
-            state.isAsking = false
-            if found.isEmpty { return }
-            state.question = nil
-            for (position, revision) in found {
-                let session = question.sessions[Int(position) - 1]
-                guard let watched = state.sessions[session] else { continue }
-                if let revision { state.sessions[session]?.revision = revision }
-                for subscription in watched.subscriptions { moved.append((subscription, revision)) }
-            }
-        }
+    private func note(_ found: [Int64: Int64?], _ question: FindMovedRevisions.Question) {
+        let moved = state.withLock { $0.sessions.note(found, of: question) }
         for (subscription, revision) in moved {
             if let revision { subscription.move(to: revision) } else { subscription.end() }
         }

@@ -15,6 +15,12 @@ struct DatabaseFingerprint: Sendable, Hashable {
     /// Whether everything is known that tells a failover from no failover.
     var tellsFailovers: Bool { !parts.contains("-") }
 
+    /// The cluster and its timeline, as far as they may be known.
+    var place: (cluster: Substring, timeline: UInt32)? {
+        guard parts.count == 4, parts[0] != "-", let timeline = UInt32(parts[1], radix: 16) else { return nil }
+        return (parts[0], timeline)
+    }
+
     /// Whether this is the same database on a later timeline than `other`: what is left after a standby was promoted, or
     /// after a recovery to a point in time.
     func isLaterTimeline(of other: DatabaseFingerprint) -> Bool {

@@ -1,14 +1,18 @@
 public import Postgres
 internal import Synchronization
 
-/// What a node does on each new connection to its database, before anybody uses it, and once a minute: it sets its clock
+/// What a node does on each new connection to its database, before anybody uses it, and every few seconds: it sets its clock
 /// by the database's, and finds out whether time went back in the database. Then it moves the revision base first.
 ///
 /// A promoted standby cannot be reached by a connection from before, and a restored database not without a new one, unless
-/// its tables are replaced under the server's hands; that is what the look once a minute is for. One for all loops.
+/// its tables are replaced under the server's hands; that is what the looks are for. A new connection that leads to another
+/// primary, and one in use that leads to a restore that is not finished, begin an epoch: those from before are given up, on
+/// all loops. A new one that is not welcome says nothing of the others: behind one name there may be several servers. One for
+/// all loops.
 public final class DatabaseWatch: Sendable {
     private let clock: DatabaseClock?
     private let failover: FailoverKind
+    private let epoch: DatabaseEpoch
     private let log: Log
     private let told = Mutex(Told())
 
@@ -16,8 +20,7 @@ public final class DatabaseWatch: Sendable {
     private struct Told {
         var agreement: ClockAgreement?
         var tellsFailovers = true
-        /// Whether the database had an installation: one that has none any more is being restored just now.
-        var hasInstallation = false
+        var knowledge = DatabaseKnowledge()
     }
 
     /// How often somebody may be faster in noting a change before it is given up.
@@ -26,44 +29,93 @@ public final class DatabaseWatch: Sendable {
     /// - Parameters:
     ///   - clock: The clock to set; nil to set none.
     ///   - failover: What a new timeline means.
+    ///   - epoch: That of the clients whose connections it looks at.
     ///   - log: Where it says what it has found.
-    public init(clock: DatabaseClock?, failover: FailoverKind, log: Log) {
+    public init(
+        clock: DatabaseClock?, failover: FailoverKind, epoch: DatabaseEpoch = DatabaseEpoch(), log: Log
+    ) {
         self.clock = clock
         self.failover = failover
+        self.epoch = epoch
         self.log = log
     }
 
     /// Looks, on a connection that nobody else uses yet; for ``PostgresConfiguration/onConnected``.
-    /// - Throws: ``DatabaseIsStandby``, ``InstallationError/missing`` while a restore is under way, or a `PostgresError`,
-    ///   also when the schema is not this program's: the connection is not to be used.
+    /// - Throws: ``DatabaseIsStandby``, ``DatabaseIsSuperseded``, ``UnfinishedRestore``, ``InstallationError/missing`` while
+    ///   tables are exchanged by other means, or a `PostgresError`, also when the schema is not this program's: the
+    ///   connection is not to be used.
     public func welcome(_ connection: PostgresLease) async throws {
         for _ in 0..<Self.attemptLimit where try await isSettled(on: connection) { return }
         throw PostgresError.unavailable(retryAfter: .seconds(1))
     }
 
-    /// Looks at a database that is in use.
+    /// Looks at a database that is in use. When a new connection would not be welcome, all are given up.
+    /// - Throws: As ``welcome(_:)`` does.
     public func look(_ database: PostgresClient) async throws {
         let asked = clock?.reading
-        guard let found = try await database.execute(ReadDatabase()).first else { return }
-        guard found.known == nil || found.known == found.fingerprint else {
-            return try await database.withConnection { try await welcome($0) }
+        let present = epoch.current
+        let finding = try await ask(in: present) { () async throws(PostgresError) in
+            try await database.execute(ReadDatabase()).first
         }
-        note(found, askedAt: asked)
+        switch finding {
+        case .overtaken: return
+        case .refused(let error, let isOfOthers):
+            if isOfOthers, epoch.current == present { epoch.begin() }
+            throw error
+        case .settled(let found, _):
+            guard found.known == nil || found.known == found.fingerprint else {
+                return try await database.withConnection { try await welcome($0) }
+            }
+            note(found, askedAt: asked)
+        }
+    }
+
+    /// What came of asking.
+    private enum Finding {
+        /// What was found, and the epoch that the connection is of.
+        case settled(ReadDatabase.Row, in: Int)
+        /// Another epoch has begun since: it has to be asked once more.
+        case overtaken
+        case refused(any Error, isOfOthers: Bool)
+    }
+
+    /// - Parameter present: The epoch in which it is asked.
+    private func ask(
+        in present: Int, _ body: () async throws(PostgresError) -> ReadDatabase.Row?
+    ) async throws -> Finding {
+        let found: ReadDatabase.Row?
+        var failure: PostgresError?
+        do throws(PostgresError) { found = try await body() } catch {
+            found = nil
+            failure = error
+        }
+        return told.withLock { told in
+            let verdict = failure.map { told.knowledge.judge($0) } ?? found.map { told.knowledge.judge($0) }
+            switch (verdict, found) {
+            case (.isNew, let found?): return .settled(found, in: epoch.begin())
+            case (.isGood, let found?): return epoch.current == present ? .settled(found, in: present) : .overtaken
+            case (.isBad(let error), _): return .refused(error, isOfOthers: true)
+            case (.isOfNoUse(let error), _): return .refused(error, isOfOthers: false)
+            default: return .refused(InstallationError.missing, isOfOthers: false)
+            }
+        }
     }
 
     /// - Returns: Whether the connection may be used; false when somebody else has just noted something.
     private func isSettled(on connection: PostgresLease) async throws -> Bool {
         let asked = clock?.reading
-        guard let found = try await connection.execute(ReadDatabase()).first,
-            let fingerprint = found.fingerprint
-        else { throw DatabaseIsStandby() }
-        let isComplete = told.withLock { told in
-            told.hasInstallation = told.hasInstallation || found.known != nil
-            return found.known != nil || !told.hasInstallation
+        let finding = try await ask(in: epoch.current) { () async throws(PostgresError) in
+            try await connection.execute(ReadDatabase()).first
         }
-        guard isComplete else { throw InstallationError.missing }
+        guard case .settled(let found, let present) = finding else {
+            if case .refused(let error, _) = finding { throw error }
+            return false
+        }
+        connection.epoch = present
         note(found, askedAt: asked)
-        guard let known = found.known, known != fingerprint else { return true }
+        // A scout is to be quick: what is to be written can wait for those that follow.
+        guard !connection.isScout, let fingerprint = found.fingerprint, let known = found.known, known != fingerprint
+        else { return true }
         if failover == .synchronous, fingerprint.isLaterTimeline(of: known) {
             let note = NoteFingerprint(known: known, fingerprint: fingerprint)
             guard try await connection.execute(note).first != nil else { return false }

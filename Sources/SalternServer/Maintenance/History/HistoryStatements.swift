@@ -12,11 +12,14 @@ struct ReadDatabase: Statement {
         /// Nil before the installation was made.
         let known: DatabaseFingerprint?
         let time: Timestamp
+        /// Whether a restore has not come to its end (``UnfinishedRestore``).
+        let isRestoring: Bool
     }
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT saltern.database_fingerprint(), i.fingerprint, pg_catalog.clock_timestamp()
+        SELECT saltern.database_fingerprint(), i.fingerprint, pg_catalog.clock_timestamp(),
+            pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL
         FROM saltern.schema_migrations h LEFT JOIN saltern.installation i ON i.singleton
         WHERE h.version = 1
         """

@@ -3,13 +3,14 @@ public import Postgres
 /// What an operator does after a restore that the server cannot notice by itself, such as that of a snapshot of the disk.
 public struct RestoredDatabase: Sendable {
     private let database: PostgresClient
+    private let sliceSize: Int64
 
-    /// How many accounts one slice of ``endSessions(by:going:)`` has.
-    private static let sliceSize: Int64 = 500
-
-    /// - Parameter database: Connects as the schema's owner.
-    public init(database: PostgresClient) {
+    /// - Parameters:
+    ///   - database: Connects as the schema's owner.
+    ///   - sliceSize: After how many accounts ``endSessions(by:going:)`` asks whether to go on.
+    public init(database: PostgresClient, sliceSize: Int64 = 500) {
         self.database = database
+        self.sliceSize = sliceSize
     }
 
     /// Moves the base, so that no number is given out again and every device lists everything once.
@@ -38,21 +39,22 @@ public struct RestoredDatabase: Sendable {
     /// Ends all sessions of all accounts, an account at a time.
     /// - Parameters:
     ///   - signature: Whose doing it is; one row in the audit log for all.
-    ///   - going: Told how many sessions have ended so far; says whether to go on.
+    ///   - going: Told how many sessions have ended so far, after each slice but the last; says whether to go on.
     /// - Returns: How many sessions have ended.
     public func endSessions(by signature: AuditSignature, going: (Int) -> Bool) async throws -> Int {
         var ended = 0
         var last: AccountID?
-        var isOver = false
-        while !isOver {
-            let slice = try await database.execute(FindAccountsWithSessions(after: last, limit: Self.sliceSize))
+        var isComplete = false
+        repeat {
+            let slice = try await database.execute(FindAccountsWithSessions(after: last, limit: sliceSize))
             for account in slice { ended += try await endSessions(of: account, now: signature.now) }
             last = slice.last
-            isOver = !going(ended) || slice.count < Self.sliceSize
-        }
-        try await database.withTransaction { [ended] transaction in
+            isComplete = slice.count < sliceSize
+        } while !isComplete && going(ended)
+        let whose = isComplete ? "of all accounts" : "of some accounts, interrupted"
+        try await database.withTransaction { [ended, whose] transaction in
             try await transaction.record(
-                AppendAudit(signature, .sessionsEnded, detail: "\(ended) sessions of all accounts"))
+                AppendAudit(signature, .sessionsEnded, detail: "\(ended) sessions \(whose)"))
         }
         return ended
     }

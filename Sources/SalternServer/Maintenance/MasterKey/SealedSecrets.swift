@@ -35,7 +35,8 @@ public struct SealedSecrets {
     ///
     /// Each secret is replaced by itself and only if it is still the one that was read, so people can log in, and set up
     /// and remove second factors, meanwhile. It may be stopped at any time and run again.
-    public func reseal(with masterKey: MasterKey) async throws -> Report {
+    /// - Parameter noting: Told how many were sealed so far, after each slice.
+    public func reseal(with masterKey: MasterKey, noting: (Int) -> Void = { _ in }) async throws -> Report {
         var report = Report()
         var last = AccountID(UUID.zero)
         while true {
@@ -51,6 +52,7 @@ public struct SealedSecrets {
                     report.unreadable.append((row.accountID, error))
                 }
             }
+            noting(report.resealed)
             if slice.count < sliceSize { return report }
         }
     }

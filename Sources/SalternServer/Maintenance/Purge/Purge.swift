@@ -40,13 +40,14 @@ public struct Purge {
     }
 
     /// Purges everything that is due, unless another node is at it.
+    /// - Parameter noting: Told how many rows were removed so far, after each bite.
     /// - Returns: What was removed; nil when another node has the lock.
     /// - Throws: A `PostgresError`. What was removed before stays removed.
-    public func run() async throws -> Report? {
-        guard database.keepsSessions else { return try await runHoldingTransaction() }
+    public func run(noting: @escaping (Int) -> Void = { _ in }) async throws -> Report? {
+        guard database.keepsSessions else { return try await runHoldingTransaction(noting) }
         return try await database.withConnection { connection -> Report? in
             guard try await connection.execute(TakePurgeLock()).first == true else { return nil }
-            var run = PurgeRun(self, finding: connection)
+            var run = PurgeRun(self, finding: connection, noting: noting)
             let report = try await run.report()
             // The end of the connection would do it too, a moment later.
             _ = try? await connection.execute(ReleasePurgeLock())
@@ -56,11 +57,11 @@ public struct Purge {
 
     /// A session's lock would stay with whichever session has taken it, so a transaction of its own has it, which does
     /// nothing else: it keeps no vacuum and no migration waiting.
-    private func runHoldingTransaction() async throws -> Report? {
+    private func runHoldingTransaction(_ noting: @escaping (Int) -> Void) async throws -> Report? {
         try await database.withTransaction { holder -> Report? in
             guard try await holder.execute(HoldPurgeLock()).first == true else { return nil }
             return try await database.withConnection { connection in
-                var run = PurgeRun(self, finding: connection)
+                var run = PurgeRun(self, finding: connection, noting: noting)
                 return try await run.report()
             }
         }

@@ -4,6 +4,9 @@ internal import Postgres
 struct PurgeRun {
     private let purge: Purge
     private let connection: PostgresLease
+    private let noting: (Int) -> Void
+    /// Rows of all kinds.
+    private var removedCount = 0
     /// Accounts that somebody held when their turn came.
     private var skipped: Set<AccountID> = []
 
@@ -15,9 +18,16 @@ struct PurgeRun {
     /// Where so many accounts are held something is wrong that waiting does not mend.
     private static let skippedLimit = 200
 
-    init(_ purge: Purge, finding connection: PostgresLease) {
+    init(_ purge: Purge, finding connection: PostgresLease, noting: @escaping (Int) -> Void) {
         self.purge = purge
         self.connection = connection
+        self.noting = noting
+    }
+
+    private mutating func note(_ bite: Int) -> Int {
+        removedCount += bite
+        noting(removedCount)
+        return bite
     }
 
     private var policy: PurgePolicy { purge.policy }
@@ -49,10 +59,11 @@ struct PurgeRun {
             let removals = Set(slice.lazy.filter(\.hasEnded).map(\.accountID)).map {
                 ($0, RemoveSessions(accountID: $0, now: now, idleSince: idleSince))
             }
-            removed += try await remove(removals) { transaction, removals in
-                _ = try await transaction.execute(each: removals.map(NoteEnds.init))
+            let bite = try await remove(removals) { transaction, removals in
+                for removal in removals { transaction.executeWithNext(NoteEnds(removal: removal)) }
                 return try await transaction.execute(each: removals).joined().reduce(0) { $0 + $1.count }
             }
+            removed += note(bite)
             guard slice.count == policy.biteSize, !isGivenUp else { return removed }
             last = slice.last
         }
@@ -92,10 +103,8 @@ struct PurgeRun {
         } removeDue: { run, due in
             var removed = 0
             for (owner, ids) in due {
-                removed += try await run.alone(with: owner) { transaction in
-                    let gone = try await transaction.execute(RemoveEndedShares(ids: ids, now: now))
-                    _ = try await transaction.execute(RemoveAccountShares(accountID: owner, ids: gone))
-                    return gone.count
+                removed += try await run.alone(with: owner) {
+                    try await AccountShares.remove(ids, of: owner, at: now, in: $0)
                 }
             }
             return removed
@@ -128,7 +137,7 @@ struct PurgeRun {
     }
 
     /// Failures that nobody added to. Those that somebody is adding to at this moment are skipped.
-    private func purgeAttempts() async throws -> Int {
+    private mutating func purgeAttempts() async throws -> Int {
         let before = now - AttemptPolicy.retention
         var removed = 0
         while true {
@@ -140,7 +149,7 @@ struct PurgeRun {
                 bite += Self.sum(
                     try await connection.execute(RemoveOldAttempts(subjects: subjects, before: before)))
             }
-            removed += bite
+            removed += note(bite)
             guard due.count == policy.biteSize, bite > 0 else { return removed }
         }
     }
@@ -171,7 +180,7 @@ struct PurgeRun {
             let due = try await connection.execute(find(Array(skipped), biteSize))
             let skippedBefore = skipped.count
             let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner).mapValues { $0.map(\.id) })
-            removed += bite
+            removed += note(bite)
             // Nothing was removed when somebody was faster with all of it; the next run sees to the rest.
             guard due.count == policy.biteSize, bite > 0 || skipped.count > skippedBefore, !isGivenUp else {
                 return removed
@@ -181,6 +190,8 @@ struct PurgeRun {
 
     /// Carries out what names one account each, for several accounts in one transaction, and for each alone where
     /// somebody holds one of them. A cluster would have a commit in two phases for several.
+    ///
+    /// The locks are sent with what they are for: a round trip with each would be a wait each, and hold them for longer.
     private mutating func remove<Removal: Statement>(
         _ removals: [(account: AccountID, statement: Removal)],
         by carryingOut: (Transaction, [Removal]) async throws -> Int
@@ -208,8 +219,8 @@ struct PurgeRun {
     ) async throws -> Int? {
         do {
             return try await purge.database.withTransaction { transaction in
-                _ = try await transaction.execute(Self.patienceTogether)
-                _ = try await transaction.execute(each: group.map { LockAccount(accountID: $0.account) })
+                transaction.executeWithNext(Self.patienceTogether)
+                for (account, _) in group { transaction.executeWithNext(LockAccount(accountID: account)) }
                 return try await carryingOut(transaction, group.map(\.statement))
             }
         } catch let error as PostgresError where Self.isHeld(error) {
@@ -226,7 +237,8 @@ struct PurgeRun {
         guard !skipped.contains(account), !isGivenUp else { return 0 }
         do {
             return try await purge.database.withTransaction(key: .account(account)) { transaction in
-                _ = try await transaction.execute(Self.patience, LockAccount(accountID: account))
+                transaction.executeWithNext(Self.patience)
+                transaction.executeWithNext(LockAccount(accountID: account))
                 return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {

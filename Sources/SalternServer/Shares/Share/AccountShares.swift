@@ -8,9 +8,22 @@ enum AccountShares {
         of account: AccountID, at now: Timestamp, in transaction: Transaction
     ) async throws(PostgresError) {
         let ended = try await transaction.execute(FindEndedAccountShares(accountID: account, now: now))
-        if ended.isEmpty { return }
-        let gone = try await transaction.execute(RemoveEndedShares(ids: ended, now: now))
+        _ = try await remove(ended, of: account, at: now, in: transaction)
+    }
+
+    /// Removes those of these that have ended.
+    /// - Returns: How many.
+    static func remove(
+        _ ids: [ShareID], of account: AccountID, at now: Timestamp, in transaction: Transaction
+    ) async throws(PostgresError) -> Int {
+        var gone: [ShareID] = []
+        // Citus locks no rows of several shards in one statement.
+        for ids in transaction.isDistributed ? ids.map({ [$0] }) : [ids] where !ids.isEmpty {
+            gone += try await transaction.execute(RemoveEndedShares(ids: ids, now: now))
+        }
+        if gone.isEmpty { return 0 }
         _ = try await transaction.execute(RemoveAccountShares(accountID: account, ids: gone))
+        return gone.count
     }
 
     /// Lets the account's links open nothing any more, or opens them again.

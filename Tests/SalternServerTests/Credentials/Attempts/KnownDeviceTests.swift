@@ -82,8 +82,8 @@ import Testing
             let ada = try await register(app)
             let bob = try await register(app)
             let device = try #require(Self.tokens(app).device(ada.token))
-            let foreign = DeviceTokens(keys: MasterKey.random().subkeys("known-device")).token(device)
-            let future = Self.tokens(app).token(device.inGeneration(2))
+            let foreign = DeviceTokens(keys: MasterKey.random().subkeys("known-device")).text(device)
+            let future = Self.tokens(app).text(device.inGeneration(2))
             for _ in 0..<5 { _ = try await attempt(app, ada.userid, Self.wrongKey) }
             let mangled = String(ada.token.dropLast()) + (ada.token.hasSuffix("A") ? "B" : "A")
             let tokens = [
@@ -141,7 +141,7 @@ import Testing
         let keys = MasterKey.random().subkeys("known-device")
         let tokens = DeviceTokens(keys: keys)
         let device = KnownDevice(accountID: .random(), slot: 15, generation: 0x0102_0304_0506_0708)
-        let token = try #require(tokens.token(device))
+        let token = try #require(tokens.text(device))
         let bytes = try Base64URL.decode(token.dropFirst(4).utf8.map { $0 })
         let name = [1] + device.accountID.uuid.bytes + [15, 1, 2, 3, 4, 5, 6, 7, 8]
         #expect(bytes == name + keys[0].authenticationCode(for: name).bytes)

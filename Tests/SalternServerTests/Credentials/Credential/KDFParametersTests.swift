@@ -85,6 +85,37 @@ import Testing
         }
     }
 
+    @Test func `decoys that are not due ask nothing of the accounts`() async throws {
+        try await TestApplication.with { app in
+            _ = try await app.register()
+            #expect(try await app.redraw() == true)
+            try await app.administer("ALTER TABLE saltern.logins RENAME TO logins_away")
+            #expect(try await app.redraw() == false)
+            app.clock.advance(by: .seconds(86_400))
+            await #expect(throws: PostgresError.self) { try await app.redraw() }
+            try await app.administer("ALTER TABLE saltern.logins_away RENAME TO logins")
+            #expect(try await app.redraw() == true)
+        }
+    }
+
+    @Test func `of many accounts a part is asked, from everywhere`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer(
+                """
+                INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
+                SELECT 'real' || n, gen_random_uuid(), sha256('x'), 600000 + n FROM generate_series(1, 250000) n
+                """)
+            let postgres = app.postgres
+            let sample = try #require(try await app.run { try await DecoyParameters.sample(postgres) })
+            #expect((DecoyParameters.sampleSize..<200_000).contains(sample.count))
+            let quantiles = try #require(sample.quantiles)
+            #expect(quantiles == quantiles.sorted() && quantiles.count == DecoyParameters.slotCount)
+            for (slot, iterations) in quantiles.enumerated() {
+                #expect(abs(Int(iterations) - 600_000 - 250_000 * (2 * slot + 1) / 512) < 25_000)
+            }
+        }
+    }
+
     @Test func `bad input is refused with its code and field`() async throws {
         try await TestApplication.with { app in
             let rows = [

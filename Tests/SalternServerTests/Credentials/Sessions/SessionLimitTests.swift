@@ -74,12 +74,8 @@ import Testing
 
     @Test func `log-ins that cannot end the others open no more than eight`() async throws {
         try await TestApplication.with { app in
-            try await app.administer(
-                """
-                UPDATE saltern.plans SET max_sessions = 1;
-                CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''refused''; END';
-                CREATE TRIGGER refuse BEFORE DELETE ON saltern.sessions FOR EACH ROW EXECUTE FUNCTION refuse();
-                """)
+            try await app.administer("UPDATE saltern.plans SET max_sessions = 1")
+            try await app.refuseEnds()
             let ada = try await app.register()
             // The first one on a node is due; those after it have to count before.
             #expect(try await app.logInStatus(ada.userid, ada.passwordKey) == 201)
@@ -88,6 +84,68 @@ import Testing
             try await app.administer("DROP TRIGGER refuse ON saltern.sessions")
             let last = try await app.logIn(ada)
             #expect(try await last.get("/v1/account").integer("usage.sessions") == 1)
+        }
+    }
+
+    @Test func `who has not shown the second factor ends nobody's session`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET max_sessions = 2")
+            let ada = try await app.protect(app.register())
+            #expect(try await app.logIn(ada, ada.recoveryCodes[0]).status == 201)
+            for _ in 0..<12 { #expect(try await app.logIn(ada, nil).code == "totp_required") }
+            for _ in 0..<4 { #expect(try await app.logIn(ada, "000000").code == "wrong_totp") }
+            for _ in 0..<12 { #expect(try await app.logIn(ada, nil).code == "totp_required") }
+            #expect(try await ada.client.get("/v1/account").integer("usage.sessions") == 2)
+            #expect(try await app.events(of: ada.account).count { $0 == "session_ended" } == 0)
+        }
+    }
+
+    @Test func `a log-in that has to end others uses its code up with that, or not at all`() async throws {
+        try await TestApplication.with { app in
+            try await app.refuseEnds()
+            try await app.administer("UPDATE saltern.plans SET max_sessions = 1")
+            let ada = try await app.protect(app.register())
+            #expect(try await app.logIn(ada, ada.recoveryCodes[0]).status == 201)
+            #expect(try await app.logIn(ada, ada.recoveryCodes[1]).status == 500)
+            #expect(try await app.logIn(ada, nil).code == "totp_required")
+            try await app.administer("DROP TRIGGER refuse ON saltern.sessions")
+            #expect(try await app.logIn(ada, "000000").code == "wrong_totp")
+            let last = try await app.logIn(ada, ada.recoveryCodes[1])
+            #expect(last.status == 201)
+            #expect(try await app.execute(CountRows()) == [[1, 1, 1]])
+        }
+    }
+
+    @Test func `log-ins of many devices at once open no more than eight beyond the plan's`() async throws {
+        try await TestApplication.with { app in
+            try await app.administer("UPDATE saltern.plans SET max_sessions = 3")
+            let ada = try await app.register()
+            _ = try await app.logIn(ada)
+            try await app.refuseEnds()
+            // While the first one of all is stored, the others have their turn.
+            try await app.administer(
+                """
+                CREATE SEQUENCE saltern.sessions_stored;
+                CREATE FUNCTION saltern.linger() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+                    'BEGIN IF nextval(''saltern.sessions_stored'') = 1 THEN PERFORM pg_sleep(0.7); END IF;
+                    RETURN NEW; END';
+                CREATE TRIGGER linger BEFORE INSERT ON saltern.sessions FOR EACH ROW EXECUTE FUNCTION saltern.linger()
+                """)
+            let tokens = try app.tokensOfAllSlots(ada)
+            let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                for token in tokens.map(Optional.some) + [nil] {
+                    group.addTask {
+                        try await GuessingTests.attempt(app, ada.userid, key: ada.passwordKey, token: token).status
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(statuses.count { $0 == 201 } >= 8)
+            let stored = try #require(try await app.execute(CountRows()).first)[2]
+            #expect(stored <= 11)
+            try await app.administer("DROP TRIGGER refuse ON saltern.sessions")
+            let last = try await app.logIn(ada)
+            #expect(try await last.get("/v1/account").integer("usage.sessions") == 3)
         }
     }
 
@@ -116,10 +174,30 @@ import Testing
             let duties = (0..<SessionTally.interval).map { _ in tally.begin(account) }
             // One of the eight, at the latest, is due.
             #expect(duties.contains(.after))
-            #expect(tally.begin(account) == .before)
+            #expect(tally.begin(account) == .within)
             tally.counted(account, before: true)
             tally.undo(account)
             #expect(tally.begin(account) == .never)
+        }
+    }
+}
+
+extension TestApplication {
+    /// From now on no session can be removed.
+    fileprivate func refuseEnds() async throws {
+        try await administer(
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''refused''; END';
+            CREATE TRIGGER refuse BEFORE DELETE ON saltern.sessions FOR EACH ROW EXECUTE FUNCTION refuse();
+            """)
+    }
+
+    /// A device's token for each counter that an account has besides the one of strangers.
+    fileprivate func tokensOfAllSlots(_ account: TestAccount) throws -> [String] {
+        let id = try #require(AccountID(pathParameter: account.id))
+        let tokens = DeviceTokens(keys: configuration.masterKey.subkeys("known-device"))
+        return try (0..<KnownDevice.slotCount).map { slot in
+            try #require(tokens.text(KnownDevice(accountID: id, slot: slot, generation: 1)))
         }
     }
 }

@@ -183,6 +183,47 @@ import Testing
         }
     }
 
+    /// As on a cluster of which a node is gone.
+    @Test func `streams hear of changes while other accounts cannot be asked about, and those do after`() async throws {
+        try await TestApplication.with { app in
+            let gone = try await app.register()
+            var others: [TestAccount] = []
+            for _ in 0..<8 { others.append(try await app.register()) }
+            let silent = try await Self.open(gone.client)
+            #expect(await Self.nextEvent(silent) == Self.event(0))
+            var streams: [TestStream] = []
+            for other in others {
+                streams.append(try await Self.open(other.client))
+                #expect(await Self.nextEvent(streams[streams.count - 1]) == Self.event(0))
+            }
+            _ = try await gone.createItem()
+            #expect(await Self.nextEvent(silent) == Self.event(1))
+            try await app.administer(
+                """
+                CREATE FUNCTION saltern.answers(account uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+                BEGIN
+                    IF account = '\(gone.id)' THEN RAISE 'its node is gone' USING ERRCODE = '08006'; END IF;
+                    RETURN true;
+                END $$;
+                GRANT EXECUTE ON FUNCTION saltern.answers TO PUBLIC;
+                CREATE POLICY nodes ON saltern.accounts USING (saltern.answers(account_id));
+                ALTER TABLE saltern.accounts ENABLE ROW LEVEL SECURITY
+                """)
+            try await Self.eventually { app.log.lines.contains { $0.contains("live_streams_unanswered") } }
+            for (other, stream) in zip(others, streams) {
+                _ = try await other.createItem()
+                #expect(await Self.nextEvent(stream) == Self.event(1))
+            }
+            try await app.administer(
+                "UPDATE saltern.accounts SET revision = revision + 1 WHERE account_id = '\(gone.id)'")
+            #expect(app.log.lines.count { $0.contains("live_streams_unanswered") } == 1)
+            try await app.administer("ALTER TABLE saltern.accounts DISABLE ROW LEVEL SECURITY")
+            #expect(await Self.nextEvent(silent) == Self.event(2))
+            try await Self.eventually { app.log.lines.contains { $0.contains("live_streams_answered") } }
+            for stream in streams + [silent] { await stream.close() }
+        }
+    }
+
     @Test func `what has moved is answered, and how many sessions are live`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()

@@ -18,6 +18,106 @@ import Testing
         #expect(Self.here.isLaterTimeline(of: DatabaseFingerprint(other)) == isLater)
     }
 
+    @Test func `a cluster that comes back on an earlier timeline is told from one that is new`() {
+        var memory = TimelineMemory()
+        func note(_ texts: String...) -> [TimelineMemory.Place] { texts.map { memory.note(DatabaseFingerprint($0)) } }
+        #expect(note("7311/00000009/16384/16400", "7311/0000000A/16384/16400") == [.same, .later])
+        #expect(note("7311/00000009/16384/16400", "7311/00000009/1/2") == [.earlier, .earlier])
+        #expect(note("7311/0000000A/16384/16401", "7311/0000000B/16384/16400") == [.same, .later])
+        #expect(note("7311/0000000A/16384/16400") == [.earlier])
+        #expect(note("7312/00000001/16384/16400", "7312/00000001/16384/16400") == [.later, .same], "another cluster")
+        #expect(note("-/00000001/16384/16400", "7311/-/16384/16400") == [.same, .same], "who may not know, goes on")
+    }
+
+    @Test func `a later timeline that one connection shows ends those of other loops, and the one before is not used`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            let epoch = DatabaseEpoch()
+            let watch = DatabaseWatch(
+                clock: nil, failover: .asynchronous, epoch: epoch, log: .captured(by: CapturedLog()))
+            let url = app.database.serverURL
+            try await SeparateClient.with(url, watch: (watch, epoch)) { idle in
+                let before = try await idle.run { try await $0.execute(FindOwnBackend()) }
+                try await Self.showTimeline(app, 0xFFFF)
+                try await SeparateClient.with(url, watch: (watch, epoch)) { other in
+                    _ = try await other.run { try await $0.execute(FindOwnBackend()) }
+                    #expect(epoch.current == 1, "once, by the connections of both")
+                    let after = try await idle.run { try await $0.execute(FindOwnBackend()) }
+                    #expect(after != before)
+                    try await Self.showTimeline(app, 0xFFFE)
+                    await #expect(throws: DatabaseIsSuperseded.self) {
+                        try await other.run { try await watch.look($0) }
+                    }
+                    #expect(epoch.current == 2)
+                    // Nothing is there that may be used, until the later one is there again.
+                    await #expect(throws: PostgresError.self) {
+                        try await Self.withinSeconds(1) {
+                            try await idle.run { try await $0.execute(FindOwnBackend()) }
+                        }
+                    }
+                    try await Self.showTimeline(app, 0xFFFF)
+                    _ = try await idle.run { try await $0.execute(FindOwnBackend()) }
+                }
+            }
+        }
+    }
+
+    /// Pretends that the server is on this timeline.
+    private static func showTimeline(_ app: TestApplication, _ timeline: Int) async throws {
+        try await app.administer(
+            "CREATE OR REPLACE FUNCTION saltern.database_fingerprint() RETURNS text LANGUAGE sql "
+                + "AS $$ SELECT format('7311/%s/1/2', lpad(upper(to_hex(\(timeline))), 8, '0')) $$")
+    }
+
+    private static func withinSeconds<Result: Sendable>(
+        _ seconds: Int, _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        try await withThrowingTaskGroup(of: Result?.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                try? await Task.sleep(for: .seconds(seconds))
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let result = try await group.next() ?? nil else { throw PostgresError.timedOut }
+            return result
+        }
+    }
+
+    @Test func `a running service does not use a database that is being restored, and goes on when it has come back`()
+        async throws
+    {
+        try await TestApplication.with(acquireTimeout: .seconds(2)) { app in
+            let ada = try await app.register()
+            try await app.administer("CREATE SCHEMA saltern_restoring")
+            await #expect(throws: UnfinishedRestore.self) { try await app.look() }
+            for path in ["/v1/changes", "/v1/health/ready"] {
+                let refused = try await ada.client.get(path)
+                #expect(refused.status == 503 && refused.string("code") == "database_unavailable", "\(refused)")
+            }
+            try await app.administer("DROP SCHEMA saltern_restoring")
+            try await TimeThatWentBackTests.eventually { try await ada.client.get("/v1/changes").status == 200 }
+            // An answer about readiness holds for a second.
+            app.clock.advance(by: .seconds(2))
+            #expect(try await ada.client.get("/v1/health/ready").status == 200)
+        }
+    }
+
+    @Test func `a running service whose schema has gone uses none of its connections when it is back`() async throws {
+        try await TestApplication.with(acquireTimeout: .seconds(2)) { app in
+            let ada = try await app.register()
+            let before = try await app.execute(FindOwnBackend())
+            try await app.administer("ALTER SCHEMA saltern RENAME TO saltern_before")
+            await #expect(throws: PostgresError.self) { try await app.look() }
+            try await app.administer("CREATE SCHEMA saltern_restoring; ALTER SCHEMA saltern_before RENAME TO saltern")
+            for _ in 0..<3 { #expect(try await ada.client.get("/v1/changes").status == 503) }
+            try await app.administer("DROP SCHEMA saltern_restoring")
+            try await TimeThatWentBackTests.eventually { try await ada.client.get("/v1/changes").status == 200 }
+            #expect(try await app.execute(FindOwnBackend()) != before)
+        }
+    }
+
     @Test func `a fingerprint with a gap tells no failovers`() {
         #expect(Self.here.tellsFailovers)
         #expect(!DatabaseFingerprint("-/0000000A/16384/16400").tellsFailovers)
@@ -125,6 +225,38 @@ import Testing
         }
     }
 
+    @Test func `a database whose restore is not finished is not used until it is`() async throws {
+        try await TestApplication.with { app in
+            let watch = DatabaseWatch(clock: nil, failover: .asynchronous, log: .captured(by: CapturedLog()))
+            try await SeparateClient.with(app.database.serverURL) { client in
+                try await app.administer("CREATE SCHEMA saltern_restoring")
+                await #expect(throws: UnfinishedRestore.self) {
+                    try await client.run { try await $0.withConnection { try await watch.welcome($0) } }
+                }
+                await #expect(throws: UnfinishedRestore.self) { try await client.run { try await watch.look($0) } }
+                try await app.administer("DROP SCHEMA saltern_restoring")
+                try await client.run { try await $0.withConnection { try await watch.welcome($0) } }
+            }
+        }
+    }
+
+    @Test func `a new connection that is not welcome says nothing of others; one in use does`() async throws {
+        try await TestApplication.with { app in
+            let epoch = DatabaseEpoch()
+            let watch = DatabaseWatch(
+                clock: nil, failover: .asynchronous, epoch: epoch, log: .captured(by: CapturedLog()))
+            try await app.administer("CREATE SCHEMA saltern_restoring")
+            try await SeparateClient.with(app.database.serverURL) { client in
+                await #expect(throws: UnfinishedRestore.self) {
+                    try await client.run { try await $0.withConnection { try await watch.welcome($0) } }
+                }
+                #expect(epoch.current == 0)
+                await #expect(throws: UnfinishedRestore.self) { try await client.run { try await watch.look($0) } }
+                #expect(epoch.current == 1)
+            }
+        }
+    }
+
     @Test func `a database without this schema, or whose installation has gone, is not used`() async throws {
         let watch = DatabaseWatch(clock: nil, failover: .asynchronous, log: .captured(by: CapturedLog()))
         try await TemporaryDatabase.with(migrations: Array(Schema.migrations.prefix(4))) { database in
@@ -157,6 +289,12 @@ extension Log {
     static func captured(by sink: CapturedLog) -> Log {
         Log(minimumLevel: .debug, sink: sink) { UTCTimestamp(microsecondsSinceEpoch: 0) }
     }
+}
+
+private struct FindOwnBackend: Statement {
+    typealias Row = Int32
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT pg_backend_pid()"
 }
 
 struct ReadRevisionBase: Statement {

@@ -7,11 +7,12 @@ import Testing
 
 @Suite struct RestoredDatabaseTests {
     private static func act<Result: Sendable>(
-        _ app: TestApplication, _ body: @escaping @Sendable (RestoredDatabase, AuditSignature) async throws -> Result
+        _ app: TestApplication, sliceSize: Int64 = 500,
+        _ body: @escaping @Sendable (RestoredDatabase, AuditSignature) async throws -> Result
     ) async throws -> Result {
         let signature = AuditSignature(actor: .account, now: app.clock.now)
         return try await SeparateClient.with(app.database.ownerURL) { client in
-            try await client.run { try await body(RestoredDatabase(database: $0), signature) }
+            try await client.run { try await body(RestoredDatabase(database: $0, sliceSize: sliceSize), signature) }
         }
     }
 
@@ -117,6 +118,17 @@ import Testing
             let events = try await app.logIn(ada).get("/v1/account/events")
             #expect(events.text.contains("sessions_ended"))
             #expect(try await app.execute(CountAuditRows(action: .sessionsEnded)) == [1])
+            #expect(try await app.execute(ReadAuditDetails(action: .sessionsEnded)) == ["3 sessions of all accounts"])
+        }
+    }
+
+    @Test func `an end of all sessions that is interrupted does not say that it was all`() async throws {
+        try await TestApplication.with { app in
+            for _ in 0..<3 { _ = try await app.register() }
+            let ended = try await Self.act(app, sliceSize: 2) { try await $0.endSessions(by: $1) { _ in false } }
+            #expect(ended == 2)
+            let details = try await app.execute(ReadAuditDetails(action: .sessionsEnded))
+            #expect(details == ["2 sessions of some accounts, interrupted"])
         }
     }
 }
@@ -128,4 +140,13 @@ private struct CountAuditRows: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = "SELECT count(*) FROM saltern.audit_log WHERE action = \(\.action.rawValue)"
+}
+
+private struct ReadAuditDetails: Statement {
+    typealias Row = String
+
+    let action: AuditAction
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT detail FROM saltern.audit_log WHERE action = \(\.action.rawValue)"
 }

@@ -51,12 +51,14 @@ import Testing
         "KeepChangesOut",
         // After a restore the sessions of all accounts end.
         "FindAccountsWithSessions",
+        // A hash is a thing of no table.
+        "FindHashParts",
         // Readiness: whether every node answers.
         "AskEveryNode",
         // The quantiles of all accounts, once a day.
-        "RedrawDecoys",
+        "SampleIterations",
         // An operator's questions, asked by hand.
-        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "CountAccounts",
+        "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts",
         "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
     ]
 

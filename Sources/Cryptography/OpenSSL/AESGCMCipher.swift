@@ -16,15 +16,13 @@ struct AESGCMCipher: ~Copyable {
 
     deinit { EVP_CIPHER_CTX_free(context) }
 
-    /// Sets key and nonce; to be called first.
+    /// Sets key and nonce, whose lengths were checked; to be called first.
     borrowing func begin(_ direction: Direction, key: SecureBytes, nonce: RawSpan) throws(AESGCM.Failure) {
-        guard key.count == AESGCM.keyByteCount else { throw .wrongKeyLength }
-        guard AESGCM.NonceLength(rawValue: nonce.byteCount) != nil else { throw .wrongNonceLength }
         let cipher = FetchedAlgorithm.aes256GCM.pointer
         // The nonce's length has to be set between choosing the cipher and setting the nonce.
         guard EVP_CipherInit_ex2(context, cipher, nil, nil, direction.rawValue, nil) == 1,
             saltern_EVP_CIPHER_CTX_set_iv_length(context, Int32(nonce.byteCount)) == 1
-        else { throw .openSSL(OpenSSLError(draining: "set up AES-GCM")) }
+        else { throw .library(OpenSSLError(draining: "set up AES-GCM")) }
         let status = key.withUnsafeBytes { key in
             nonce.withUnsafeBytes { nonce in
                 EVP_CipherInit_ex2(
@@ -32,7 +30,7 @@ struct AESGCMCipher: ~Copyable {
                     nonce.baseAddress?.assumingMemoryBound(to: UInt8.self), direction.rawValue, nil)
             }
         }
-        guard status == 1 else { throw .openSSL(OpenSSLError(draining: "set the key of AES-GCM")) }
+        guard status == 1 else { throw .library(OpenSSLError(draining: "set the key of AES-GCM")) }
     }
 
     borrowing func authenticate(_ data: UnsafeRawBufferPointer) throws(AESGCM.Failure) {
@@ -40,7 +38,7 @@ struct AESGCMCipher: ~Copyable {
         guard let length = Int32(exactly: data.count) else { throw .wrongLength }
         var written: Int32 = 0
         guard EVP_CipherUpdate(context, nil, &written, base.assumingMemoryBound(to: UInt8.self), length) == 1 else {
-            throw .openSSL(OpenSSLError(draining: "authenticate data with AES-GCM"))
+            throw .library(OpenSSLError(draining: "authenticate data with AES-GCM"))
         }
     }
 
@@ -53,7 +51,7 @@ struct AESGCMCipher: ~Copyable {
         let status = EVP_CipherUpdate(
             context, target.assumingMemoryBound(to: UInt8.self), &written,
             source.assumingMemoryBound(to: UInt8.self), length)
-        guard status == 1, written == length else { throw .openSSL(OpenSSLError(draining: "AES-GCM")) }
+        guard status == 1, written == length else { throw .library(OpenSSLError(draining: "AES-GCM")) }
     }
 
     borrowing func finishSealing(tag: UnsafeMutableRawBufferPointer) throws(AESGCM.Failure) {
@@ -61,12 +59,12 @@ struct AESGCMCipher: ~Copyable {
         var unused: UInt8 = 0
         guard EVP_CipherFinal_ex(context, &unused, &written) == 1,
             saltern_EVP_CIPHER_CTX_get_tag(context, Int32(tag.count), tag.baseAddress) == 1
-        else { throw .openSSL(OpenSSLError(draining: "finish AES-GCM")) }
+        else { throw .library(OpenSSLError(draining: "finish AES-GCM")) }
     }
 
     borrowing func finishOpening(tag: UnsafeRawBufferPointer) throws(AESGCM.Failure) {
         guard saltern_EVP_CIPHER_CTX_set_tag(context, Int32(tag.count), tag.baseAddress) == 1 else {
-            throw .openSSL(OpenSSLError(draining: "set the tag of AES-GCM"))
+            throw .library(OpenSSLError(draining: "set the tag of AES-GCM"))
         }
         var written: Int32 = 0
         var unused: UInt8 = 0

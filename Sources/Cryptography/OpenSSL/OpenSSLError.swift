@@ -59,3 +59,6 @@ public struct OpenSSLError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 }
+
+/// What ``AESGCM`` and others throw when the platform's library failed.
+public typealias LibraryError = OpenSSLError

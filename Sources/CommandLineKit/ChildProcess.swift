@@ -1,0 +1,86 @@
+import Foundation
+import Synchronization
+
+/// A program that this one has started and waits for.
+///
+/// It meets signals as if a shell had started it: the threads that tasks run on block nearly all, this process ignores some,
+/// and a child inherits both.
+package final class ChildProcess: Sendable {
+    private let process: pid_t
+    /// Whether its number may be another one's by now.
+    private let isOver = Mutex(false)
+
+    /// Where a child reads and writes, where that is not where this process does.
+    package struct Streams {
+        package var input: Int32?
+        package var output: Int32?
+        package var error: Int32?
+
+        package init(input: Int32? = nil, output: Int32? = nil, error: Int32? = nil) {
+            self.input = input
+            self.output = output
+            self.error = error
+        }
+    }
+
+    /// Starts it.
+    /// - Parameters:
+    ///   - words: The program's path, and its arguments.
+    ///   - isApart: Whether Ctrl-C in the terminal is for this process alone.
+    /// - Throws: ``CommandFailure`` when it cannot be started.
+    package init(
+        _ words: [String], environment: [String: String], streams: Streams = Streams(), isApart: Bool = false
+    ) throws(CommandFailure) {
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] { sigaddset(&signals, signal) }
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        let group = isApart ? Int32(POSIX_SPAWN_SETPGROUP) : 0
+        posix_spawnattr_setflags(
+            &attributes, Int16(Int32(POSIX_SPAWN_SETSIGDEF) | Int32(POSIX_SPAWN_SETSIGMASK) | group))
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (descriptor, number) in [streams.input, streams.output, streams.error].enumerated() {
+            if let number { posix_spawn_file_actions_adddup2(&actions, number, Int32(descriptor)) }
+        }
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        var variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup("\($0)=\($1)") } + [nil]
+        defer { for word in arguments + variables { free(word) } }
+        var process: pid_t = 0
+        let result = posix_spawn(&process, words[0], &actions, &attributes, &arguments, &variables)
+        guard result == 0 else {
+            throw CommandFailure("\(words[0]) cannot be started: \(String(cString: strerror(result)))")
+        }
+        self.process = process
+    }
+
+    /// Sends it a signal, unless it has ended.
+    package func send(_ signal: Int32) {
+        isOver.withLock { if !$0 { _ = kill(process, signal) } }
+    }
+
+    /// Waits, and holds the thread up meanwhile, until it has ended. To be called once.
+    /// - Returns: Its exit status; that of a shell when a signal has ended it.
+    package func wait() -> Int32 {
+        // It keeps its number until its status is taken.
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
+        return isOver.withLock { isOver in
+            isOver = true
+            var status: Int32 = 0
+            while waitpid(process, &status, 0) < 0 {
+                if errno != EINTR { return -1 }
+            }
+            let signal = status & 0x7f
+            return signal == 0 ? status >> 8 & 0xff : 128 + signal
+        }
+    }
+}

@@ -1,0 +1,52 @@
+internal import CryptoKit
+internal import Foundation
+
+extension P256.PublicKey {
+    /// Whether it is a point of the curve.
+    func check() throws(P256.Failure) { _ = try key() }
+
+    fileprivate func key() throws(P256.Failure) -> CryptoKit.P256.KeyAgreement.PublicKey {
+        do { return try CryptoKit.P256.KeyAgreement.PublicKey(x963Representation: bytes) } catch { throw .notAKey }
+    }
+}
+
+extension P256.PrivateKey {
+    /// Writes the stored form of a new key.
+    static func generate(into buffer: UnsafeMutableRawBufferPointer) throws(P256.Failure) {
+        var form = CryptoKit.P256.KeyAgreement.PrivateKey().x963Representation
+        defer { form.resetBytes(in: form.indices) }
+        guard form.count == buffer.count else { throw .library(LibraryError("read a P-256 key", form.count)) }
+        form.withUnsafeBytes { buffer.copyMemory(from: $0) }
+    }
+
+    /// Whether the number belongs to the point.
+    func check() throws(P256.Failure) {
+        guard try key().publicKey.x963Representation.elementsEqual(publicKey.bytes) else { throw .notAKey }
+    }
+
+    /// Writes the x of the common point.
+    func agree(
+        with other: P256.PublicKey, into secret: UnsafeMutableRawBufferPointer
+    ) throws(P256.Failure) {
+        let key = try key()
+        let peer = try other.key()
+        do {
+            let shared = try key.sharedSecretFromKeyAgreement(with: peer)
+            shared.withUnsafeBytes { secret.copyMemory(from: $0) }
+        } catch {
+            throw .library(LibraryError("agree on a key", error))
+        }
+    }
+
+    /// Of the number alone: whether the point belongs to it is for ``check()`` to say.
+    private func key() throws(P256.Failure) -> CryptoKit.P256.KeyAgreement.PrivateKey {
+        do {
+            return try bytes.withUnsafeBytes { bytes in
+                try CryptoKit.P256.KeyAgreement.PrivateKey(
+                    rawRepresentation: UnsafeRawBufferPointer(rebasing: bytes[P256.PublicKey.byteCount...]))
+            }
+        } catch {
+            throw .notAKey
+        }
+    }
+}

@@ -1,0 +1,25 @@
+internal import CommonCrypto
+
+extension PBKDF2 {
+    /// Fills `key`; no length has more than 31 bits.
+    static func derive(
+        _ key: UnsafeMutableRawBufferPointer, from password: UnsafeRawBufferPointer, salt: UnsafeRawBufferPointer,
+        _ digest: HMACDigest, rounds: Int32
+    ) throws(Failure) {
+        let function =
+            switch digest {
+            case .sha1: kCCPRFHmacAlgSHA1
+            case .sha256: kCCPRFHmacAlgSHA256
+            }
+        // CommonCrypto takes no null for an empty password.
+        let status = withUnsafeTemporaryAllocation(of: CChar.self, capacity: 1) { none in
+            CCKeyDerivationPBKDF(
+                CCPBKDFAlgorithm(kCCPBKDF2),
+                password.baseAddress?.assumingMemoryBound(to: CChar.self) ?? UnsafePointer(none.baseAddress),
+                password.count, salt.baseAddress?.assumingMemoryBound(to: UInt8.self), salt.count,
+                CCPseudoRandomAlgorithm(function), UInt32(rounds),
+                key.baseAddress?.assumingMemoryBound(to: UInt8.self), key.count)
+        }
+        guard status == kCCSuccess else { throw .library(LibraryError("derive a key with PBKDF2", status)) }
+    }
+}

@@ -1,0 +1,30 @@
+internal import CryptoKit
+
+/// Computes one digest.
+struct SHA256Context: ~Copyable {
+    private var hash = CryptoKit.SHA256()
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) { hash.update(bufferPointer: bytes) }
+
+    /// Writes 32 bytes; to be called last.
+    borrowing func finish(into digest: UnsafeMutablePointer<UInt8>) {
+        hash.finalize().withUnsafeBytes { bytes in
+            UnsafeMutableRawPointer(digest).copyMemory(from: bytes)
+        }
+    }
+
+    /// The digest of a whole message.
+    static func hash(_ bytes: UnsafeRawBufferPointer, into digest: UnsafeMutablePointer<UInt8>) {
+        var context = SHA256Context()
+        context.update(bytes)
+        context.finish(into: digest)
+    }
+}
+
+extension UnsafeMutableRawPointer {
+    /// Copies all of `bytes` to here.
+    func copyMemory(from bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress else { return }
+        copyMemory(from: base, byteCount: bytes.count)
+    }
+}

@@ -1,0 +1,11 @@
+internal import Security
+
+extension SecureRandom {
+    static func draw(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
+        let status = SecRandomCopyBytes(kSecRandomDefault, count, bytes)
+        precondition(status == errSecSuccess, "no secure randomness, refusing to go on: \(status)")
+    }
+
+    /// There is one generator for both.
+    static func drawSecret(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) { draw(bytes, count) }
+}

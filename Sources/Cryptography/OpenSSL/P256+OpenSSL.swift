@@ -1,0 +1,90 @@
+internal import COpenSSL
+
+extension P256.PublicKey {
+    /// Whether it is a point of the curve.
+    func check() throws(P256.Failure) { _ = try owner() }
+
+    fileprivate func owner() throws(P256.Failure) -> P256.Owner {
+        guard let key = saltern_EVP_PKEY_new_P256(bytes, nil) else {
+            OpenSSLError.clearQueue()
+            throw .notAKey
+        }
+        return P256.Owner(takingOwnershipOf: key)
+    }
+}
+
+extension P256.PrivateKey {
+    /// Writes the stored form of a new key.
+    static func generate(into buffer: UnsafeMutableRawBufferPointer) throws(P256.Failure) {
+        guard let pointer = saltern_EVP_EC_gen_P256() else {
+            throw .library(LibraryError(draining: "make a P-256 key"))
+        }
+        let owner = P256.Owner(takingOwnershipOf: pointer)
+        guard let base = buffer.baseAddress?.assumingMemoryBound(to: UInt8.self),
+            saltern_EVP_PKEY_get_P256_point(owner.pointer, base) == 1,
+            saltern_EVP_PKEY_get_P256_number(owner.pointer, base + P256.PublicKey.byteCount) == 1
+        else { throw .library(LibraryError(draining: "read a P-256 key")) }
+    }
+
+    /// Whether the number belongs to the point.
+    func check() throws(P256.Failure) {
+        let pair = try pair()
+        guard withExtendedLifetime(pair, { EVP_PKEY_pairwise_check(pair.context) }) == 1 else {
+            OpenSSLError.clearQueue()
+            throw .notAKey
+        }
+    }
+
+    /// Writes the x of the common point.
+    func agree(
+        with other: P256.PublicKey, into secret: UnsafeMutableRawBufferPointer
+    ) throws(P256.Failure) {
+        let derivation = try pair()
+        let peer = try other.owner()
+        var length = secret.count
+        guard EVP_PKEY_derive_init(derivation.context) == 1,
+            EVP_PKEY_derive_set_peer(derivation.context, peer.pointer) == 1,
+            EVP_PKEY_derive(
+                derivation.context, secret.baseAddress?.assumingMemoryBound(to: UInt8.self), &length) == 1,
+            length == secret.count
+        else { throw .library(LibraryError(draining: "agree on a key")) }
+    }
+
+    private func pair() throws(P256.Failure) -> P256.Derivation {
+        let key = bytes.withUnsafeBytes { bytes in
+            bytes.baseAddress.map { base in
+                let base = base.assumingMemoryBound(to: UInt8.self)
+                return saltern_EVP_PKEY_new_P256(base, base + P256.PublicKey.byteCount)
+            } ?? nil
+        }
+        guard let key else {
+            OpenSSLError.clearQueue()
+            throw .notAKey
+        }
+        return P256.Derivation(P256.Owner(takingOwnershipOf: key))
+    }
+}
+
+extension P256 {
+    /// Owns an `EVP_PKEY *`, which OpenSSL wipes when it frees it.
+    fileprivate final class Owner {
+        let pointer: OpaquePointer
+
+        init(takingOwnershipOf pointer: OpaquePointer) { self.pointer = pointer }
+
+        deinit { EVP_PKEY_free(pointer) }
+    }
+
+    /// Owns an `EVP_PKEY_CTX *` of a key, which it keeps alive.
+    fileprivate final class Derivation {
+        let context: OpaquePointer
+        private let key: Owner
+
+        init(_ key: Owner) {
+            self.key = key
+            context = requireAllocated(EVP_PKEY_CTX_new_from_pkey(nil, key.pointer, nil), "allocate a key agreement")
+        }
+
+        deinit { EVP_PKEY_CTX_free(context) }
+    }
+}

@@ -1,0 +1,17 @@
+internal import COpenSSL
+
+extension SecureRandom {
+    static func draw(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
+        require(RAND_bytes_ex(nil, bytes, count, 0))
+    }
+
+    /// From the generator that OpenSSL keeps apart for private values, so that nothing published was drawn from the same
+    /// state.
+    static func drawSecret(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
+        require(RAND_priv_bytes_ex(nil, bytes, count, 0))
+    }
+
+    private static func require(_ filled: Int32) {
+        precondition(filled == 1, "\(OpenSSLError(draining: "no secure randomness, refusing to go on"))")
+    }
+}

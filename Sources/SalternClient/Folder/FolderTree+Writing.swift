@@ -1,0 +1,143 @@
+internal import Foundation
+
+extension FolderTree {
+    /// A file that is being fetched.
+    func newPart() throws(FolderError) -> (name: String, file: Descriptor) {
+        let name = "part-\(ItemID.random())"
+        guard let file = system.createFile(name, in: parts) else { throw .unusable }
+        return (name, file)
+    }
+
+    func removePart(_ name: String) { system.removeFile(name, in: parts) }
+
+    /// Puts a whole file in its place.
+    /// - Parameters:
+    ///   - over: What is expected there; when it is something else that becomes a conflict copy at `aside`.
+    /// - Returns: false when nothing was changed.
+    func place(
+        _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, isExecutable: Bool,
+        modified: Int64?, aside: FolderPath
+    ) -> Bool {
+        guard let (folder, name) = place(path, isMade: true) else { return false }
+        let old = system.status(name, in: folder)
+        let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
+        let mode = readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
+        guard system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
+            system.sync(part.file)
+        else { return false }
+        guard let over else {
+            // An empty folder is nobody's.
+            if old?.isFolder == true { removeEmptyFolders(in: path) }
+            let isPlaced = system.rename(part.name, in: parts, to: name, in: folder)
+            return isPlaced && system.sync(folder)
+        }
+        // From here on the name may be that of what was displaced: who tidies up keeps it.
+        let swap = "swap-\(ItemID.random())"
+        guard system.rename(part.name, in: parts, to: swap, in: parts),
+            system.exchange(swap, in: parts, with: name, in: folder)
+        else {
+            system.removeFile(swap, in: parts)
+            return false
+        }
+        _ = system.sync(folder)
+        if content(swap, in: parts)?.digest == over.digest {
+            system.removeFile(swap, in: parts)
+        } else {
+            keep(swap, aside)
+        }
+        return true
+    }
+
+    private func content(_ name: String, in folder: Descriptor) -> FileContent? {
+        guard let file = system.openFile(name, in: folder), let status = system.status(file), status.isFile,
+            let digest = digest(of: file)
+        else { return nil }
+        return FileContent(digest: digest, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
+    }
+
+    /// What was displaced and is not what was expected becomes a file of its own.
+    private func keep(_ name: String, _ aside: FolderPath) {
+        guard let (folder, newName) = place(aside, isMade: true),
+            system.rename(name, in: parts, to: newName, in: folder)
+        else {
+            _ = system.rename(name, in: parts, to: Self.trashName(aside), in: trash)
+            return
+        }
+    }
+
+    func move(_ from: FolderPath, to: FolderPath) -> Bool {
+        let (oldKey, newKey) = (key(from), key(to))
+        if oldKey == newKey || to.folders.contains(where: { key($0) == oldKey })
+            || from.folders.contains(where: { key($0) == newKey })
+        {
+            return moveThroughParts(from, to)
+        }
+        guard let (old, name) = place(from), let (new, newName) = place(to, isMade: true) else { return false }
+        if system.status(newName, in: new)?.isFolder == true { removeEmptyFolders(in: to) }
+        guard system.rename(name, in: old, to: newName, in: new) else { return false }
+        _ = system.sync(new)
+        removeEmptyFolders(above: from)
+        return true
+    }
+
+    private func key(_ path: FolderPath) -> String { folds ? path.text.lowercased() : path.text }
+
+    /// Moves a file to where one of its own folders is, beneath its own name, or to another spelling of its name.
+    private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
+        let id = ItemID.random().description
+        defer { system.removeFile(Self.placesPrefix + id, in: parts) }
+        guard notePlaces([to, from], id), let (old, name) = place(from),
+            system.rename(name, in: old, to: Self.movePrefix + id, in: parts)
+        else { return false }
+        removeEmptyFolders(above: from)
+        return endMove(id, [to, from]) == to
+    }
+
+    static let movePrefix = "move-"
+    private static let placesPrefix = "places-"
+
+    /// Where a file goes that has no place for a moment: for who is killed then, and starts again.
+    private func notePlaces(_ places: [FolderPath], _ id: String) -> Bool {
+        guard let file = system.createFile(Self.placesPrefix + id, in: parts) else { return false }
+        let text = places.map(\.text).joined(separator: "\0")
+        return Array(text.utf8).withUnsafeBytes { system.write($0, to: file) } && system.sync(file)
+    }
+
+    func places(_ id: String) -> [FolderPath] {
+        guard let file = system.openFile(Self.placesPrefix + id, in: parts) else { return [] }
+        var bytes = [UInt8](repeating: 0, count: 1 << 14)
+        let count = bytes.withUnsafeMutableBytes { system.read(file, at: 0, into: $0) } ?? 0
+        return String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\0").compactMap {
+            try? FolderPath($0)
+        }
+    }
+
+    /// Puts it where there is room, the first place first, else in the trash.
+    func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
+        let name = Self.movePrefix + id
+        for path in places {
+            guard let (folder, newName) = place(path, isMade: true),
+                system.rename(name, in: parts, to: newName, in: folder)
+            else { continue }
+            _ = system.sync(folder)
+            return path
+        }
+        let last = places.last ?? (try? FolderPath(name))
+        if let last { _ = system.rename(name, in: parts, to: Self.trashName(last), in: trash) }
+        return nil
+    }
+
+    /// Puts a file in the trash, unless it is not what is expected.
+    func discard(_ path: FolderPath, _ expected: FileContent) -> Bool {
+        guard let (folder, name) = place(path) else { return false }
+        let trashed = Self.trashName(path)
+        guard system.rename(name, in: folder, to: trashed, in: trash) else { return false }
+        guard content(trashed, in: trash)?.digest == expected.digest else {
+            _ = system.rename(trashed, in: trash, to: name, in: folder)
+            return false
+        }
+        _ = system.sync(trash)
+        removeEmptyFolders(above: path)
+        return true
+    }
+}

@@ -1,0 +1,54 @@
+/// The server as the engine sees it.
+struct LiveSyncServer: SyncServer {
+    let api: SalternAPI
+    let token: Token
+    let retries: Retries
+
+    /// A cursor is kept: those of this server have less than 100 bytes.
+    private static let cursorByteLimit = 4 << 10
+
+    func changes(
+        since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
+    ) async throws(APIError) -> ChangePage {
+        let page = try await retries({ () throws(APIError) in
+            try await api.listChanges(
+                since: cursor, isMetaOnly: isMetaOnly, limit: limit, tellsDeletions: tellsDeletions, token)
+        })
+        guard page.changes.count <= limit, page.cursor.utf8.count <= Self.cursorByteLimit else {
+            throw .unexpectedReply
+        }
+        return page
+    }
+
+    func item(_ id: ItemID) async throws(APIError) -> ItemState? {
+        let state: ItemState
+        do throws(APIError) {
+            state = try await retries({ () throws(APIError) in try await api.getItem(id, token) })
+        } catch .problem(let problem) where problem.code == .notFound {
+            return nil
+        }
+        guard state.id == id else { throw .unexpectedReply }
+        return state
+    }
+
+    func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision] {
+        // The same bytes again are a success, so a lost reply costs nothing.
+        let reply = try await retries({ () throws(APIError) in try await api.writeBatch(operations, token) })
+        guard reply.results.count == operations.count,
+            zip(operations, reply.results).allSatisfy({ $0.canHave($1) })
+        else { throw .unexpectedReply }
+        return reply.results.map(\.revision)
+    }
+}
+
+extension BatchOperation {
+    /// Whether it can have come to this. Revisions only grow; the bytes that are there already keep theirs.
+    fileprivate func canHave(_ result: BatchResult.Entry) -> Bool {
+        switch self {
+        case .put(let id, _, let base):
+            result.id == id && result.revision.number >= max(base?.number ?? 0, 1)
+        case .delete(let id, let base):
+            result.id == id && result.revision.number > (base?.number ?? 0)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+internal import Cryptography
+internal import Foundation
+internal import Security
+
+/// ``HTTPTransport`` on the system's URL loading: TLS 1.3, pinned public keys, no cookies, caches or redirects.
+///
+/// The server's key is compared with the pins when the system asks whether to trust it, which is before anything is sent.
+/// The system copies bodies and tokens into memory of its own and does not wipe it; and it keeps of a reply's trailers what
+/// it likes.
+public final class URLSessionTransport: HTTPTransport {
+    public typealias Server = PinnedServer
+
+    private let base: String
+    private let session: URLSession
+    private let events: URLSessionEvents
+
+    /// Connects to nothing yet.
+    /// - Throws: ``TransportError/configuration`` when base, pins or anchor are malformed.
+    public convenience init(_ server: Server) throws(TransportError) {
+        guard server.isValid, let trust = ServerTrust(server) else { throw .configuration }
+        self.init(to: server.base, trust)
+    }
+
+    /// The seam through which a test talks to a server without TLS.
+    init(to base: String, _ trust: ServerTrust) {
+        self.base = base
+        events = URLSessionEvents(trust)
+        session = URLSession(configuration: Self.configuration, delegate: events, delegateQueue: nil)
+    }
+
+    deinit { session.invalidateAndCancel() }
+
+    private static var configuration: URLSessionConfiguration {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
+        configuration.httpCookieStorage = nil
+        configuration.httpShouldSetCookies = false
+        configuration.urlCache = nil
+        configuration.urlCredentialStorage = nil
+        configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
+        configuration.httpMaximumConnectionsPerHost = 8
+        configuration.waitsForConnectivity = false
+        return configuration
+    }
+
+    public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
+        let transfer = try transfer(request, limit: request.replyLimit)
+        let deadline = Task {
+            try await Task.sleep(for: request.timeout)
+            transfer.end(.failure(.timedOut))
+        }
+        defer { deadline.cancel() }
+        let head = try await transfer.run()
+        return HTTPReply(head: head, body: transfer.takeBody())
+    }
+
+    public func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
+        let transfer = try transfer(request, limit: nil)
+        let body = ReplyBody(
+            onRoom: { transfer.goOn() }, onAbandoned: { transfer.end(.failure(.cancelled)) })
+        transfer.connect(body)
+        let head = try await transfer.run()
+        return HTTPReplyStream(head: head, body: body)
+    }
+
+    private func transfer(_ request: HTTPRequest, limit: Int?) throws(TransportError) -> URLSessionTransfer {
+        guard let request = Self.request(request, base) else { throw .configuration }
+        let task = session.dataTask(with: request)
+        let transfer = URLSessionTransfer(task, limit: limit)
+        events.add(transfer, for: task)
+        return transfer
+    }
+
+    /// - Returns: nil when the URL or a field is malformed.
+    private static func request(_ request: HTTPRequest, _ base: String) -> URLRequest? {
+        guard let url = URL(string: base + request.target, encodingInvalidCharacters: false) else { return nil }
+        var fields = request.fields
+        if let token = request.token {
+            fields.append(("Authorization", token.withUnsafeBytes { "Bearer " + String(decoding: $0, as: UTF8.self) }))
+        }
+        // Otherwise the system asks for compression, and unpacks what comes.
+        fields.append(("Accept-Encoding", "identity"))
+        var made = URLRequest(
+            url: url, cachePolicy: .reloadIgnoringLocalCacheData,
+            timeoutInterval: max(1, Double(request.silence.components.seconds)))
+        made.httpMethod = request.method.rawValue
+        made.httpShouldHandleCookies = false
+        made.httpBody = request.body?.withUnsafeBytes { Data($0) }
+        for (name, value) in fields {
+            guard (name + value).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else { return nil }
+            made.setValue(value, forHTTPHeaderField: name)
+        }
+        return made
+    }
+}

@@ -1,0 +1,124 @@
+internal import CCurl
+internal import Foundation
+internal import Synchronization
+
+/// One thread with one `CURLM *`, on which all transfers of a transport run.
+///
+/// `@unchecked Sendable` is safe: the multi handle and `running` are touched by the thread alone, but for
+/// `curl_multi_wakeup`, which libcurl allows from any thread as long as the handle lives; the handle is freed by the
+/// thread after it has taken `.stop`, which is the last command that anybody sends.
+final class CurlLoop: @unchecked Sendable {
+    private enum Command {
+        case start(CurlTransfer), cancel(CurlTransfer), resume(CurlTransfer), stop
+    }
+
+    private struct Inbox {
+        var commands: [Command] = []
+        var isStopped = false
+    }
+
+    private let multi: UnsafeMutableRawPointer
+    private let inbox = Mutex(Inbox())
+    private var running: [ObjectIdentifier: CurlTransfer] = [:]
+
+    /// libcurl's process-wide state, set up once.
+    private static let isUsable = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    /// - Returns: nil when libcurl cannot be set up.
+    init?() {
+        guard Self.isUsable, let multi = curl_multi_init() else { return nil }
+        self.multi = multi
+        // A person has one server; more connections would only be more handshakes.
+        _ = saltern_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 8)
+        let thread = Thread { self.work() }
+        thread.name = "saltern-client"
+        thread.start()
+    }
+
+    /// Runs a transfer until its reply is there: all of it, or for a stream its head.
+    func run(_ transfer: CurlTransfer) async throws(TransportError) {
+        let outcome: Result<Void, TransportError> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                transfer.wait(with: continuation)
+                if !post(.start(transfer)) { transfer.end(.failure(.cancelled)) }
+            }
+        } onCancel: {
+            cancel(transfer)
+        }
+        try outcome.get()
+    }
+
+    /// Ends a transfer that is under way; one that has ended stays as it is.
+    func cancel(_ transfer: CurlTransfer) { _ = post(.cancel(transfer)) }
+
+    /// Lets a paused transfer go on.
+    func resume(_ transfer: CurlTransfer) { _ = post(.resume(transfer)) }
+
+    /// Cancels every transfer and ends the thread.
+    func stop() { _ = post(.stop) }
+
+    private func post(_ command: Command) -> Bool {
+        inbox.withLock { inbox in
+            if inbox.isStopped { return false }
+            if case .stop = command { inbox.isStopped = true }
+            inbox.commands.append(command)
+            // Within the lock: the thread frees the handle only after it has taken `.stop` out of the inbox.
+            curl_multi_wakeup(multi)
+            return true
+        }
+    }
+
+    // MARK: On the thread
+
+    private func work() {
+        var isStopped = false
+        while !isStopped {
+            let commands = inbox.withLock { inbox in
+                let commands = inbox.commands
+                inbox.commands = []
+                return commands
+            }
+            for command in commands {
+                switch command {
+                case .start(let transfer): start(transfer)
+                case .cancel(let transfer): finish(transfer, .failure(.cancelled))
+                case .resume(let transfer):
+                    if isRunning(transfer) { curl_easy_pause(transfer.handle, CURLPAUSE_CONT) }
+                case .stop: isStopped = true
+                }
+            }
+            if isStopped { break }
+            var active: Int32 = 0
+            curl_multi_perform(multi, &active)
+            takeFinished()
+            curl_multi_poll(multi, nil, 0, 1_000, nil)
+        }
+        for transfer in running.values { finish(transfer, .failure(.cancelled)) }
+        curl_multi_cleanup(multi)
+    }
+
+    private func isRunning(_ transfer: CurlTransfer) -> Bool { running[ObjectIdentifier(transfer)] != nil }
+
+    private func start(_ transfer: CurlTransfer) {
+        guard !transfer.hasEnded else { return }
+        running[ObjectIdentifier(transfer)] = transfer
+        if curl_multi_add_handle(multi, transfer.handle) != CURLM_OK { finish(transfer, .failure(.configuration)) }
+    }
+
+    private func takeFinished() {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle,
+                let transfer = running.values.first(where: { $0.handle == handle })
+            else { continue }
+            finish(transfer, transfer.outcome(of: saltern_curl_message_result(message)))
+        }
+    }
+
+    private func finish(_ transfer: CurlTransfer, _ outcome: Result<Void, TransportError>) {
+        if running.removeValue(forKey: ObjectIdentifier(transfer)) != nil {
+            curl_multi_remove_handle(multi, transfer.handle)
+        }
+        transfer.end(outcome)
+    }
+}

@@ -1,0 +1,227 @@
+internal import CCurl
+internal import Cryptography
+internal import Synchronization
+
+/// One request on its way, with the `CURL *` that carries it.
+///
+/// `@unchecked Sendable` is safe: before it is started only its maker touches it; from then on the loop's thread alone
+/// touches handle, fields and `receivedHead`; what others read is behind a lock.
+final class CurlTransfer: @unchecked Sendable {
+    let handle: UnsafeMutableRawPointer
+    private var fields: FieldList
+    // libcurl reads the body where it lies until the transfer has ended.
+    private let body: SecureBytes?
+    private let sink: any TransferSink
+    private let isStream: Bool
+    private var status = 0
+    private var receivedFields: [(name: String, value: String)] = []
+    private var fieldByteCount = 0
+    private var refusedReply = false
+
+    /// How long all fields of a reply may be together: a server may be hostile.
+    private static let fieldByteLimit = 256 << 10
+
+    private struct Waiting {
+        var continuation: CheckedContinuation<Result<Void, TransportError>, Never>?
+        var head: HTTPReplyHead?
+        var hasEnded = false
+    }
+    private let waiting = Mutex(Waiting())
+
+    /// - Returns: nil when libcurl refuses what it is told.
+    init?(_ request: HTTPRequest, to server: CurlTransport.Server, isStream: Bool, sink: any TransferSink) {
+        guard let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+        fields = FieldList()
+        body = request.body
+        self.sink = sink
+        self.isStream = isStream
+        // From here on deinit frees the handle, also when this fails.
+        guard configure(request, server) else { return nil }
+    }
+
+    deinit { curl_easy_cleanup(handle) }
+
+    private func configure(_ request: HTTPRequest, _ server: CurlTransport.Server) -> Bool {
+        func set(_ option: CURLoption, _ value: Int) -> Bool {
+            saltern_curl_set_long(handle, option, value) == CURLE_OK
+        }
+        func set(_ option: CURLoption, _ value: String) -> Bool {
+            saltern_curl_set_string(handle, option, value) == CURLE_OK
+        }
+        guard set(CURLOPT_URL, server.base + request.target), set(CURLOPT_PROTOCOLS_STR, "https"),
+            set(CURLOPT_NOSIGNAL, 1), set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_3)),
+            set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)), set(CURLOPT_CONNECTTIMEOUT_MS, 10_000),
+            set(CURLOPT_LOW_SPEED_LIMIT, 1),
+            set(CURLOPT_LOW_SPEED_TIME, max(1, Int(request.silence.components.seconds))),
+            isStream || set(CURLOPT_TIMEOUT_MS, max(1, Int(request.timeout / .milliseconds(1)))),
+            server.pins.isEmpty || set(CURLOPT_PINNEDPUBLICKEY, server.pins.joined(separator: ";")),
+            setAnchor(server.anchor), setMethod(request), setFields(request)
+        else { return false }
+        let owner = Unmanaged.passUnretained(self).toOpaque()
+        return saltern_curl_on_body(
+            handle,
+            { bytes, size, count, owner in
+                CurlTransfer.from(owner)?.receivedBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+                    ?? 0
+            }, owner) == CURLE_OK
+            && saltern_curl_on_field(
+                handle,
+                { bytes, size, count, owner in
+                    CurlTransfer.from(owner)?.receivedLine(
+                        UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+                }, owner) == CURLE_OK
+    }
+
+    private static func from(_ owner: UnsafeMutableRawPointer?) -> CurlTransfer? {
+        owner.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private func setAnchor(_ anchor: [UInt8]?) -> Bool {
+        guard let anchor else { return true }
+        return anchor.withUnsafeBytes { saltern_curl_set_anchor(handle, $0.baseAddress, $0.count) == CURLE_OK }
+    }
+
+    private func setMethod(_ request: HTTPRequest) -> Bool {
+        if request.method == .head { return saltern_curl_set_long(handle, CURLOPT_NOBODY, 1) == CURLE_OK }
+        guard saltern_curl_set_string(handle, CURLOPT_CUSTOMREQUEST, request.method.rawValue) == CURLE_OK else {
+            return false
+        }
+        guard let body else { return true }
+        return body.withUnsafeBytes { bytes in
+            // An empty body is one too: libcurl wants an address for it.
+            var none: UInt8 = 0
+            return withUnsafeMutablePointer(to: &none) { none in
+                let start = bytes.baseAddress.map { UnsafeMutableRawPointer(mutating: $0) }
+                return saltern_curl_set_long(handle, CURLOPT_POSTFIELDSIZE, bytes.count) == CURLE_OK
+                    && saltern_curl_set_pointer(handle, CURLOPT_POSTFIELDS, start ?? UnsafeMutableRawPointer(none))
+                        == CURLE_OK
+            }
+        }
+    }
+
+    private func setFields(_ request: HTTPRequest) -> Bool {
+        for (name, value) in request.fields where !fields.append("\(name): \(value)") { return false }
+        if let token = request.token {
+            let line = token.withUnsafeBytes { "Authorization: Bearer " + String(decoding: $0, as: UTF8.self) }
+            guard fields.append(line) else { return false }
+        }
+        // What libcurl would say by itself.
+        if request.body != nil, !request.fields.contains(where: { $0.name == "Content-Type" }) {
+            guard fields.append("Content-Type:") else { return false }
+        }
+        return saltern_curl_set_fields(handle, fields.pointer) == CURLE_OK
+    }
+
+    // MARK: On the loop's thread
+
+    /// Takes a line of a head, or of the trailers after a body.
+    private func receivedLine(_ line: UnsafeRawBufferPointer) -> Int {
+        fieldByteCount += line.count
+        guard fieldByteCount <= Self.fieldByteLimit else {
+            refusedReply = true
+            return 0
+        }
+        let text = String(decoding: line, as: UTF8.self)
+        if text.hasPrefix("HTTP/") {
+            status = text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+            receivedFields = []
+        } else if let colon = text.firstIndex(of: ":") {
+            let value = text[text.index(after: colon)...].trimmingSpace
+            receivedFields.append((String(text[..<colon]), value))
+        } else if text == "\r\n", status >= 200 {
+            let head = HTTPReplyHead(status: status, fields: receivedFields)
+            let waiter = waiting.withLock { waiting in
+                waiting.head = head
+                return isStream ? waiting.continuation.take() : nil
+            }
+            waiter?.resume(returning: .success(()))
+        }
+        return line.count
+    }
+
+    private func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        switch sink.receive(bytes) {
+        case .taken: return bytes.count
+        case .paused: return Int(CURL_WRITEFUNC_PAUSE)
+        case .refused:
+            refusedReply = true
+            return 0
+        }
+    }
+
+    /// What libcurl's result means.
+    func outcome(of code: CURLcode) -> Result<Void, TransportError> {
+        switch code {
+        case CURLE_OK: .success(())
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: .failure(.pinMismatch)
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR:
+            .failure(.untrustedCertificate)
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+            CURLE_SSL_CONNECT_ERROR:
+            .failure(.unreachable)
+        case CURLE_OPERATION_TIMEDOUT: .failure(.timedOut)
+        case CURLE_WRITE_ERROR where refusedReply, CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
+            .failure(.unacceptableReply)
+        case CURLE_URL_MALFORMAT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_NOT_BUILT_IN: .failure(.configuration)
+        default: .failure(.connectionLost)
+        }
+    }
+
+    // MARK: What others see
+
+    /// The reply's head, once it has come.
+    var head: HTTPReplyHead? { waiting.withLock { $0.head } }
+
+    /// Whether nothing more happens.
+    var hasEnded: Bool { waiting.withLock { $0.hasEnded } }
+
+    /// Registers who waits; once, before the start.
+    func wait(with continuation: CheckedContinuation<Result<Void, TransportError>, Never>) {
+        let hasEnded = waiting.withLock { waiting in
+            if !waiting.hasEnded { waiting.continuation = continuation }
+            return waiting.hasEnded
+        }
+        if hasEnded { continuation.resume(returning: .failure(.cancelled)) }
+    }
+
+    /// Tells whoever waits or reads; the second call does nothing.
+    func end(_ outcome: Result<Void, TransportError>) {
+        let (isFirst, waiter) = waiting.withLock { waiting in
+            let isFirst = !waiting.hasEnded
+            waiting.hasEnded = true
+            return (isFirst, waiting.continuation.take())
+        }
+        guard isFirst else { return }
+        sink.finish(outcome)
+        waiter?.resume(returning: outcome)
+    }
+}
+
+/// Owns a `curl_slist *`.
+private struct FieldList: ~Copyable {
+    private(set) var pointer: UnsafeMutablePointer<curl_slist>?
+
+    /// - Returns: false when the line has a control character or there is no memory; the list is as it was then.
+    mutating func append(_ line: String) -> Bool {
+        guard line.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }), let longer = curl_slist_append(pointer, line)
+        else {
+            return false
+        }
+        pointer = longer
+        return true
+    }
+
+    deinit { curl_slist_free_all(pointer) }
+}
+
+extension Substring {
+    fileprivate var trimmingSpace: String {
+        var bytes = utf8[...]
+        while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+        while let last = bytes.last, last == 0x20 || last == 0x09 || last == 0x0d || last == 0x0a {
+            bytes.removeLast()
+        }
+        return String(Substring(bytes))
+    }
+}

@@ -1,0 +1,108 @@
+internal import CCurl
+internal import Cryptography
+internal import Synchronization
+
+/// ``HTTPTransport`` on libcurl: TLS 1.3, pinned public keys, HTTP/1.1, connections that are used again.
+///
+/// All transfers run on one thread, which ends when the last reference to the transport goes.
+public final class CurlTransport: HTTPTransport {
+    public typealias Server = PinnedServer
+
+    private let server: Server
+    private let loop: CurlLoop
+
+    /// Connects to nothing yet.
+    /// - Throws: ``TransportError/configuration`` when base or pins are malformed.
+    public init(_ server: Server) throws(TransportError) {
+        guard server.isValid, let loop = CurlLoop() else { throw .configuration }
+        self.server = server
+        self.loop = loop
+    }
+
+    deinit { loop.stop() }
+
+    public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
+        let collector = ReplyCollector(limit: request.replyLimit)
+        let transfer = try transfer(request, isStream: false, sink: collector)
+        try await loop.run(transfer)
+        guard let head = transfer.head else { throw .unacceptableReply }
+        return HTTPReply(head: head, body: collector.take())
+    }
+
+    public func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
+        let sink = StreamSink()
+        let transfer = try transfer(request, isStream: true, sink: sink)
+        let body = ReplyBody(
+            onRoom: { [loop] in loop.resume(transfer) }, onAbandoned: { [loop] in loop.cancel(transfer) })
+        sink.connect(body)
+        try await loop.run(transfer)
+        guard let head = transfer.head else { throw .unacceptableReply }
+        return HTTPReplyStream(head: head, body: body)
+    }
+
+    private func transfer(
+        _ request: HTTPRequest, isStream: Bool, sink: any TransferSink
+    ) throws(TransportError) -> CurlTransfer {
+        guard let transfer = CurlTransfer(request, to: server, isStream: isStream, sink: sink) else {
+            throw .configuration
+        }
+        return transfer
+    }
+}
+
+/// Takes a body as it arrives, on the loop's thread.
+protocol TransferSink: AnyObject, Sendable {
+    /// - Returns: what becomes of the transfer.
+    func receive(_ bytes: UnsafeRawBufferPointer) -> TransferSinkAnswer
+    /// Nothing more comes.
+    func finish(_ end: Result<Void, TransportError>)
+}
+
+enum TransferSinkAnswer {
+    case taken, paused, refused
+}
+
+/// Keeps a whole body.
+private final class ReplyCollector: TransferSink {
+    private let bytes = Mutex<[UInt8]>([])
+    private let limit: Int
+
+    init(limit: Int) { self.limit = limit }
+
+    func receive(_ piece: UnsafeRawBufferPointer) -> TransferSinkAnswer {
+        bytes.withLock { bytes in
+            guard bytes.count + piece.count <= limit else { return .refused }
+            bytes.append(contentsOf: piece)
+            return .taken
+        }
+    }
+
+    func finish(_ end: Result<Void, TransportError>) {}
+
+    func take() -> [UInt8] {
+        bytes.withLock { bytes in
+            let taken = bytes
+            bytes = []
+            return taken
+        }
+    }
+}
+
+/// Hands a body on to its reader, whom it does not keep alive.
+private final class StreamSink: TransferSink {
+    private struct Reader: Sendable {
+        weak var body: ReplyBody?
+    }
+    private let reader = Mutex(Reader())
+
+    func connect(_ body: ReplyBody) { reader.withLock { $0.body = body } }
+
+    private var body: ReplyBody? { reader.withLock { $0.body } }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) -> TransferSinkAnswer {
+        guard let body else { return .refused }
+        return body.offer(bytes) ? .taken : .paused
+    }
+
+    func finish(_ end: Result<Void, TransportError>) { body?.finish(end) }
+}

@@ -1,0 +1,57 @@
+internal import Cryptography
+
+/// A credential with more iterations, and what it opens.
+struct RaisedCredential {
+    var opening: (StretchedPassword, iterations: Int, Keyring, sealed: [UInt8], keyringRevision: Revision?)
+    var deviceToken: Token?
+}
+
+extension Vault {
+    /// What the password is stretched with here; 0 when nobody was logged in.
+    func knownIterations() throws(VaultError) -> Int {
+        Int(try stored { try store.number(.iterations) } ?? 0)
+    }
+
+    /// No account's iterations are ever lowered: a server that names fewer than were used here wants a key that is easier to
+    /// guess.
+    /// - Parameter wasRestored: Whether a person says that its database was, which may be from before they were raised.
+    func refuseFewer(_ iterations: Int, wasRestored: Bool) throws(VaultError) {
+        let known = try knownIterations()
+        guard iterations >= known || wasRestored else { throw .untrustworthy(.iterations(minimum: known)) }
+    }
+
+    /// As many iterations as this app, the server and the caller want at least.
+    func newIterations(_ wanted: Int?) async throws(VaultError) -> Int {
+        let service = try await call { api throws(APIError) in try await api.describeService() }
+        guard service.saltPrefix == settings.stretching.saltPrefix else { throw .untrustworthy(.saltPrefix) }
+        return max(settings.stretching.minimumIterations, service.kdf.iterations, wanted ?? 0)
+    }
+
+    /// Stretches the same password with as many iterations as are wanted by now, and makes that the credential. All other
+    /// sessions end.
+    /// - Returns: nil when it was not done: everything is as it was, and the next log-in tries again.
+    /// - Throws: When nobody can tell whether it was done: what is known here may open nothing by now.
+    func raiseIterations(
+        from iterations: Int, of password: Password, _ userid: String, _ current: StretchedPassword,
+        _ keyring: Keyring, _ login: LoginReply
+    ) async throws(VaultError) -> RaisedCredential? {
+        if let known = try knownAccount(), known != login.accountId { return nil }
+        guard let wanted = try? await newIterations(nil), wanted > iterations,
+            let stretched = try? await stretch(password, userid, wanted)
+        else { return nil }
+        let next = keyring.changed { _ in }
+        let (credential, sealed) = try newCredential(
+            stretched, wanted, next, replacing: login.keyringRevision, login.accountId)
+        do throws(APIError) {
+            // The same bytes again are a success: only the reply was lost then.
+            let reply = try await settings.retries({ () throws(APIError) in
+                try await api.changeCredential(credential, current: current.passwordKey, login.session.token)
+            })
+            return RaisedCredential(
+                opening: (stretched, wanted, next, sealed, reply.keyringRevision), deviceToken: reply.deviceToken)
+        } catch {
+            if case .problem(let problem) = error, !error.isPassing || problem.status == 429 { return nil }
+            throw VaultError(error)
+        }
+    }
+}

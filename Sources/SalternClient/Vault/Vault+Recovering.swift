@@ -1,0 +1,66 @@
+internal import Cryptography
+
+extension Vault {
+    /// Sets a new password with a printed code, and opens the vault. All sessions end.
+    /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
+    ///   ``VaultError/keyringUnusable`` when the code opens older keys than this device knows; nothing is set then.
+    public static func recover(
+        _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password
+    ) async throws(VaultError) -> Vault {
+        let vault = try Vault(settings)
+        try await vault.recover(userid, code, newPassword)
+        return try await reopen(vault, userid, newPassword)
+    }
+
+    private static func reopen(_ vault: Vault, _ userid: String, _ password: Password) async throws(VaultError) -> Vault
+    {
+        try await vault.logIn(userid, password, nil)
+        return vault
+    }
+
+    private func recover(_ userid: String, _ code: RecoveryCode, _ password: Password) async throws(VaultError) {
+        try refuseOther(userid)
+        let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
+        let reply = try await call { api throws(APIError) in
+            try await api.recover(userid: userid, recoveryKey: stretched.passwordKey, deviceName: settings.deviceName)
+        }
+        guard let sealed = reply.keyring?.bytes,
+            let opened = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
+        else { throw .keyringUnusable }
+        let keyring = try notOlder(opened, of: reply.accountId)
+        let iterations = max(try await newIterations(nil), reply.kdf.iterations, try knownIterations())
+        let new = try await stretch(password, userid, iterations)
+        let next = keyring.changed { _ in }
+        var (credential, _) = try newCredential(
+            new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
+        credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
+        _ = try await call { [credential] api throws(APIError) in
+            try await api.changeCredential(credential, current: nil, reply.session.token)
+        }
+    }
+
+    /// The keyring that a code has opened, as far as this device may go on with it: one that is older than the known one
+    /// has to have all the keys of that, and is used for no others. It goes on from the known one's counter.
+    private func notOlder(_ keyring: Keyring, of account: AccountID) throws(VaultError) -> Keyring {
+        guard let knownAccount = try knownAccount() else { return keyring }
+        guard knownAccount == account else { throw .otherAccount }
+        let counter = UInt64(try stored { try store.number(.keyringCounter) } ?? 0)
+        guard keyring.counter <= counter else { return keyring }
+        let ids = try knownKeyIDs()
+        let keys = ids.compactMap { try? keyring.key($0) }
+        guard !ids.isEmpty, keys.count == ids.count else {
+            try stored { try store.note(.keyringRolledBack) }
+            throw .keyringUnusable
+        }
+        var known = keyring
+        known.counter = counter
+        known.dataKeys = keys
+        return known
+    }
+
+    private func knownKeyIDs() throws(VaultError) -> [DataKey.ID] {
+        let ids = try stored { try store.keyIDs() }
+        // A store of before notes them with its next keyring.
+        return try ids.isEmpty ? keptOpen()?.keyring.dataKeys.map(\.id) ?? [] : ids
+    }
+}

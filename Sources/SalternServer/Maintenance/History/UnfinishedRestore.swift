@@ -1,0 +1,11 @@
+/// The database is being restored, or somebody ended that before everything was done that belongs to it: sessions may be live
+/// that are to end. Told by a mark in the database, the schema `saltern_restoring`, which `saltern restore` makes first and
+/// removes last.
+public struct UnfinishedRestore: Error, CustomStringConvertible {
+    public init() {}
+
+    public var description: String {
+        "a restore of the database is not finished; if none is under way, finish it with `saltern migrate up` and "
+            + "`saltern restored --end-sessions`, or remove the schema saltern and restore again"
+    }
+}

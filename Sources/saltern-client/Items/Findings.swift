@@ -1,0 +1,52 @@
+import CommandLineKit
+import SalternClient
+
+/// What a command that syncs has found, for a person to look at.
+struct Findings: Encodable {
+    let report: SyncReport
+    /// Those that are new. `saltern-client status` says all of them.
+    let notices: [Notice]
+    /// How many changes the server does not have.
+    let unsent: Int
+
+    private enum CodingKeys: CodingKey {
+        case removed, unsent, deletionsHeld, notices
+    }
+
+    /// - Parameter known: What was said before.
+    static func gather(
+        in vault: Vault, except known: [Notice], _ sync: () async throws -> SyncReport
+    ) async throws -> Findings {
+        let known = Set(known.map(\.number))
+        let report = try await sync()
+        return Findings(
+            report: report, notices: try await vault.notices().filter { !known.contains($0.number) },
+            unsent: try await vault.unsentCount())
+    }
+
+    /// How a person hears of deletions that are too few to ask about.
+    static func line(ofRemoved count: Int) -> String {
+        "deleted elsewhere: \(count) (saltern-client list --deleted)"
+    }
+
+    /// What a person reads, a line each.
+    var lines: String {
+        (report.removed.isEmpty ? "" : Self.line(ofRemoved: report.removed.count) + "\n")
+            + notices.map { "\($0.text)\n" }.joined()
+    }
+
+    /// Ends the command with another status when a person should look.
+    func end() throws {
+        if report.isHeld || unsent > 0 || !notices.isEmpty {
+            throw CommandFailure([], status: ExitStatus.attention, code: "attention")
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(report.removed.sorted(), forKey: .removed)
+        try container.encode(unsent, forKey: .unsent)
+        try container.encode(report.isHeld, forKey: .deletionsHeld)
+        try container.encode(notices.map(NoticeRecord.init), forKey: .notices)
+    }
+}

@@ -1,0 +1,95 @@
+import CommandLineKit
+import Postgres
+import SalternServer
+
+/// The mark that keeps servers away from a database while it is restored (``UnfinishedRestore``).
+enum RestoreMark {
+    /// Makes it.
+    /// - Throws: ``CommandFailure`` when there is something that a restore would be mixed with.
+    static func make(_ console: Console) async throws {
+        try await DatabaseCommand.asOwner(console) { database in
+            let found = try await database.execute(FindSchemas()).first
+            if found?.hasSchema ?? false {
+                guard !(found?.hasMark ?? false) else { throw CommandFailure("\(UnfinishedRestore())") }
+                throw CommandFailure(
+                    "the database has a schema saltern already: nothing was changed; rename or drop it")
+            }
+            try await database.withTransaction { _ = try await $0.execute(MakeMark()) }
+        }
+    }
+
+    /// Removes it: all is done.
+    static func remove(_ console: Console) async throws {
+        try await DatabaseCommand.asOwner(console) { database in
+            guard try await database.execute(FindSchemas()).first?.hasMark ?? false else { return }
+            try await database.withTransaction { _ = try await $0.execute(RemoveMark()) }
+        }
+    }
+
+    /// Removes it, unless something has come back, or may come back still.
+    ///
+    /// A `pg_restore` whose command was killed may be about to commit. It has made the schema by then, and another one of the
+    /// same name waits for it; one that has not is ended by the next thing that it says, because nobody listens.
+    /// - Returns: Whether the mark is gone.
+    static func removeIfUnused(_ console: Console) async -> Bool {
+        do {
+            try await DatabaseCommand.asOwner(console) { database in
+                try await database.withTransaction { transaction in
+                    _ = try await transaction.execute(LimitWait(), MakeSchema())
+                    _ = try await transaction.execute(RemoveSchema(), RemoveMark())
+                }
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+private struct FindSchemas: Statement {
+    struct Row: DecodableRow {
+        let hasSchema: Bool
+        let hasMark: Bool
+
+        init(row: inout RowReader) throws(PostgresError) {
+            hasSchema = try row.next()
+            hasMark = try row.next()
+        }
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT pg_catalog.to_regnamespace('saltern') IS NOT NULL, pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL
+        """
+}
+
+private struct MakeMark: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = "CREATE SCHEMA IF NOT EXISTS saltern_restoring"
+}
+
+private struct RemoveMark: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = "DROP SCHEMA IF EXISTS saltern_restoring"
+}
+
+/// Somebody who has pressed Ctrl-C waits meanwhile.
+private struct LimitWait: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = "SET LOCAL lock_timeout = '1s'"
+}
+
+private struct MakeSchema: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = "CREATE SCHEMA saltern"
+}
+
+private struct RemoveSchema: Statement {
+    typealias Row = Void
+
+    static let sql: SQL<Self> = "DROP SCHEMA saltern"
+}

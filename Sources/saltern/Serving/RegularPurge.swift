@@ -1,0 +1,39 @@
+import HTTPCore
+import Postgres
+import SalternServer
+
+/// The purge that a server tries every hour, and what is told of it.
+struct RegularPurge: Sendable {
+    let database: PostgresClient
+    let configuration: ServiceConfiguration
+    let clock: DatabaseClock
+    let facts: MetricsFacts
+    let log: Log
+
+    /// Purges, unless another node is at it or nobody knows what time it is, which counts as a failure: nothing is removed.
+    func run() async {
+        guard clock.isTrusted else {
+            facts.purgeFailed()
+            return log.write(.error, "not_purged_because_of_clock")
+        }
+        let purge = Purge(
+            database: database, sessions: configuration.sessions, policy: configuration.purge, now: clock.now)
+        do {
+            guard let report = try await purge.run() else { return }
+            facts.purged(report, at: clock.now.unixMicroseconds / 1_000_000)
+            log.write(
+                .info, "purged",
+                [
+                    "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
+                    "rotations": report.rotations, "shares": report.shares, "events": report.events,
+                    "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
+                ])
+        } catch let error as PostgresError {
+            facts.purgeFailed()
+            log.write(.warning, "not_purged", ["error": error])
+        } catch {
+            facts.purgeFailed()
+            log.write(.warning, "not_purged")
+        }
+    }
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# A backup or a restore that somebody ends ends at once, with the program that it has started, and leaves nothing behind.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+start_own_server
+
+# superuser SQL: in the database postgres.
+superuser() (
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    url=${SALTERN_OWNER_DATABASE_URL/saltern_owner@/postgres@}
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" "${url%/saltern}/postgres"
+)
+
+# begin OWNER-URL COMMAND…: in the background, as a process that signals reach.
+begin() {
+    (
+        # shellcheck source=/dev/null
+        source "$own_home/run.env"
+        unset "${!SALTERN_TEST_@}"
+        exec env SALTERN_OWNER_DATABASE_URL="$1" "$executable" "${@:2}"
+    ) >"$work/said" 2>&1 </dev/null 8>&- &
+    command=$!
+}
+
+# ends SIGNAL STATUS: the command, and the program that it has started.
+ends() {
+    local program result=0
+    program=$(pgrep --parent "$command") || fail "a program that the command has started: $(<"$work/said")"
+    kill -"$1" "$command"
+    wait_until 20 is_gone "$command" || fail "the command to end by $1: $(<"$work/said")"
+    wait "$command" || result=$?
+    ((result == $2)) || fail "exit status $2, not $result: $(<"$work/said")"
+    is_gone "$program" || fail "the program to have ended before the command"
+    grep --quiet 'ended by a signal' "$work/said" || fail "it to say so: $(<"$work/said")"
+}
+
+waits_for_lock() { [[ $(superuser "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '$1'") == 1 ]]; }
+
+# hold URL SQL: somebody has done that, and not committed it.
+hold() {
+    mkfifo "$work/held"
+    psql --no-psqlrc --quiet "$1" <"$work/held" >"$work/holder" 2>&1 &
+    holder=$!
+    exec 8>"$work/held"
+    printf '%s\n' 'BEGIN;' "$2;" '\echo held' >&8
+    wait_until 20 grep --quiet held "$work/holder" || fail "it to be held: $(<"$work/holder")"
+}
+
+release() {
+    exec 8>&-
+    wait "$holder"
+    rm -- "$work/held"
+}
+
+mkdir "$work/backups"
+# shellcheck source=/dev/null
+url=$(source "$own_home/run.env" && printf '%s' "$SALTERN_OWNER_DATABASE_URL")
+elsewhere=${url%/saltern}/elsewhere
+
+scenario "a backup that waits is ended by Ctrl-C and by SIGTERM, and nothing is left of it"
+hold "$url" 'LOCK TABLE saltern.accounts IN ACCESS EXCLUSIVE MODE'
+for signal in INT:130 TERM:143; do
+    begin "$url" backup "$work/backups"
+    wait_until 20 waits_for_lock pg_dump || fail "pg_dump to wait: $(<"$work/said")"
+    ends "${signal%:*}" "${signal#*:}"
+    [[ -z $(ls --almost-all "$work/backups") ]] || fail "nothing in the folder: $(ls --almost-all "$work/backups")"
+done
+release
+
+marks() { psql --no-psqlrc -Atc "SELECT nspname FROM pg_namespace WHERE nspname ~ '^saltern'" "$elsewhere"; }
+
+scenario "a restore that waits is ended in the same way; the mark stays while what it waited for may still come"
+saltern backup "$work/backup" >/dev/null 2>&1
+superuser 'CREATE DATABASE elsewhere OWNER saltern_owner'
+hold "$elsewhere" 'CREATE SCHEMA saltern'
+begin "$elsewhere" restore "$work/backup"
+wait_until 20 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
+ends TERM 143
+release
+grep --quiet 'the schema saltern_restoring stays' "$work/said" || fail "what to do next: $(<"$work/said")"
+[[ $(marks) == saltern_restoring ]] || fail "the mark and nothing else of ours: $(marks)"
+
+scenario "what a killed restore has left never comes, and the next one succeeds"
+hold "$elsewhere" 'CREATE SCHEMA saltern'
+begin "$elsewhere" restore "$work/backup"
+wait_until 20 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
+program=$(pgrep --parent "$command")
+kill -KILL "$command"
+wait "$command" 2>/dev/null || true
+release
+wait_until 20 is_gone "$program" || fail "pg_restore to end with who has started it"
+[[ $(marks) == saltern_restoring ]] || fail "the mark and nothing else of ours: $(marks)"
+begin "$elsewhere" restore "$work/backup"
+wait "$command" || fail "the next restore to succeed: $(<"$work/said")"
+[[ $(marks) == saltern ]] || fail "the schema and no mark: $(marks)"
+
+scenario "an address that swallows everything is not waited for without end"
+python3 -c 'import socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+time.sleep(120)' >"$work/silent" &
+silent=$!
+wait_until 10 test -s "$work/silent" || fail "a database that never answers"
+begin "postgresql://saltern_owner@127.0.0.1:$(<"$work/silent")/elsewhere?connect_timeout=2" restore "$work/backup"
+wait_until 60 is_gone "$command" || fail "the restore to give up: $(<"$work/said")"
+if wait "$command"; then fail "a failure: $(<"$work/said")"; fi
+kill "$silent"
+wait "$silent" || true

@@ -1,0 +1,399 @@
+#!/usr/bin/env bash
+# What goes wrong around saltern-client: folders in the wrong place, disks that are not there, output that nobody takes, an
+# editor's folder that is left behind.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+umask 077
+client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
+[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+
+editor=false
+
+# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    status=0
+    body=$(env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" XDG_RUNTIME_DIR="$runtime" \
+        "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
+    headers=$(<"$work/errors")
+}
+phone() { device phone "$@"; }
+laptop() { device laptop "$@"; }
+
+# expect_error STATUS CODE: what a command with --json says of its failure.
+expect_error() {
+    expect_status "$1"
+    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
+}
+# settled NAME: that device's folder has been gone through.
+settled() {
+    device "$1" sync "$work/$1/files" --json
+    [[ $status == 0 || $status == 2 ]]
+}
+exchanged() { settled phone && settled laptop && [[ -e $work/laptop/files/$1 ]]; }
+
+runtime=$(mktemp --directory /dev/shm/saltern-scenario-XXXXXX)
+# shellcheck disable=SC2317  # the trap calls it
+remove_runtime() {
+    local result=$?
+    rm -rf -- "$runtime"
+    (exit "$result")
+    finish
+}
+trap remove_runtime EXIT
+
+mkdir --parents "$work/phone/files" "$work/laptop/files"
+echo 'correct horse battery staple' >"$work/password"
+for name in phone laptop; do
+    [[ $name == phone ]] && word=register || word=login
+    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
+        --device "$name" --password-file "$work/password"
+    expect_status 0
+done
+store=$work/phone/.local/share/saltern-client
+
+scenario "a folder that holds the store, is it, or is in it, is refused before anything is written there"
+ln --symbolic "$work/phone" "$work/link"
+for place in "$work/phone" "$work/link" "$store" "$store/accounts/$userid" "$store/accounts/$userid/inner"; do
+    mkdir --parents "$place"
+    phone sync "$place" --json
+    expect_error 78 store_in_folder
+    [[ ! -e $place/.saltern ]] || fail "nothing to be written in $place"
+done
+rmdir "$store/accounts/$userid/inner"
+
+scenario "a copy of a folder is not taken for the folder; what was moved is"
+echo one >"$work/phone/files/a"
+echo two >"$work/phone/files/b"
+wait_until 120 exchanged b || fail "the files to arrive"
+cp --archive "$work/phone/files" "$work/copy"
+rm "$work/copy/a"
+phone sync "$work/copy" --json
+expect_error 78 copied_folder
+phone sync "$work/copy"
+[[ $headers == *"$work/phone/files"* ]] || fail "the message to say of what it is a copy"
+laptop sync "$work/laptop/files"
+[[ -e $work/laptop/files/a ]] || fail "nothing to be deleted"
+rm --recursive "$work/copy"
+mv "$work/phone/files" "$work/moved"
+rm "$work/moved/a"
+phone sync "$work/moved" --json
+expect_status 0
+[[ $(json '.deletedThere | tostring') == '["a"]' ]] || fail "the deletion to be seen in the moved folder: $body"
+mv "$work/moved" "$work/phone/files"
+phone sync "$work/phone/files" --json
+expect_status 0
+
+scenario "a folder that is older than when it was in sync last is refused, and with --allow-deletions all of it is kept"
+cp --archive "$work/phone/files" "$work/older"
+echo newer >"$work/phone/files/b"
+phone sync "$work/phone/files" --json
+expect_status 0
+mv "$work/phone/files" "$work/newer"
+mv "$work/older" "$work/phone/files"
+phone sync "$work/phone/files" --json
+expect_error 78 outdated_folder
+phone sync "$work/phone/files"
+[[ $headers == *"--allow-deletions"* ]] || fail "the message to say what to do"
+phone sync "$work/phone/files" --allow-deletions --json
+expect_status 2
+[[ $(json '[.conflicts, .deletedHere, .deletedThere] | map(length) | tostring') == '[1,0,0]' ]] ||
+    fail "both to be kept: $body"
+[[ $(<"$work/phone/files/b") == newer ]] || fail "the server's version to have the name"
+rm "$work/phone/files/b (conflict, phone, "*
+echo two >"$work/phone/files/b"
+rm --recursive "$work/newer"
+wait_until 120 settled phone || fail "the folder to be in sync"
+
+scenario "an empty folder in the place of the disk is filled, and deletes nothing, also with --allow-deletions"
+mv "$work/phone/files" "$work/disk"
+mkdir "$work/phone/files"
+phone sync "$work/phone/files" --json
+expect_status 2
+[[ -z $(find "$work/phone/files" -type f -not -path '*/.saltern/*') ]] || fail "nothing to be fetched yet"
+phone sync "$work/phone/files" --allow-deletions --json
+expect_status 0
+[[ $(<"$work/phone/files/b") == two ]] || fail "the folder to be filled"
+laptop sync "$work/laptop/files" --json
+[[ -e $work/laptop/files/b ]] || fail "nothing to be deleted elsewhere"
+rm --recursive "$work/phone/files"
+mv "$work/disk" "$work/phone/files"
+phone sync "$work/phone/files" --json
+expect_status 0
+
+scenario "after a restore of the server a device puts its later keyring back when somebody says so"
+# state: what the database has of the account's keyring.
+state() { query "SELECT keyring_revision || ' ' || encode(keyring, 'hex') FROM saltern.accounts WHERE userid = '$userid'"; }
+restored=$(state)
+laptop rotate --password-file "$work/password"
+expect_status 0
+[[ $(state) != "$restored" ]] || fail "another keyring"
+query "UPDATE saltern.accounts SET keyring = decode('${restored#* }', 'hex'), keyring_revision = ${restored%% *}
+    WHERE userid = '$userid'"
+laptop login --password-file "$work/password" --json
+expect_error 76 keyring_unusable
+laptop login --restore-keyring --password-file "$work/password" --json
+expect_status 0
+[[ $(state) != "$restored" ]] || fail "the later keyring to be back"
+# What an older key has sealed is believed until then.
+laptop rotate --password-file "$work/password"
+expect_status 0
+# The other sessions have ended.
+phone login --password-file "$work/password"
+[[ $status == 0 || $status == 2 ]] || fail "the phone to be logged in"
+for name in phone laptop; do wait_until 120 settled "$name" || fail "the folder of $name to be in sync"; done
+
+scenario "output that cannot be written is an error, whatever was to be printed"
+phone put --title note "$work/password"
+expect_status 0
+# into_full ARGUMENT…: the command's output goes to a device that is full; fills status and headers.
+into_full() {
+    status=0
+    env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" "$@" >/dev/full 2>"$work/errors" </dev/null || status=$?
+    headers=$(<"$work/errors")
+}
+for words in "get note" "list" "status" "sync" "export $work/export.ndjson" "--help" "list --help"; do
+    # shellcheck disable=SC2086  # several words
+    into_full $words
+    expect_status 74
+    [[ $headers == *"cannot be written"* ]] || fail "a line on standard error for $words"
+done
+into_full list --json
+expect_error 74 output_unusable
+# A pipe that nobody reads any more, and no output at all.
+mkfifo "$work/pipe"
+exec 3<>"$work/pipe"
+exec 4>"$work/pipe"
+exec 3<&-
+for output in '>&4' '>&-'; do
+    status=0
+    # shellcheck disable=SC2016  # the inner shell expands it
+    env --ignore-environment HOME="$work/phone" PATH="$PATH" bash -c 'exec "$@" '"$output" sh "$client" list \
+        2>"$work/errors" </dev/null || status=$?
+    headers=$(<"$work/errors")
+    expect_status 74
+    [[ $headers == *"cannot be written"* ]] || fail "a line on standard error for $output"
+done
+exec 4>&-
+
+scenario "a folder is watched for as long as somebody reads what is said"
+exec 3<>"$work/pipe"
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch --json \
+    >"$work/pipe" 2>"$work/errors" </dev/null 3<&- &
+watching=$!
+read -r -t 120 body <&3 || fail "a first round"
+exec 3<&-
+echo more >"$work/phone/files/more"
+wait_until 120 is_gone "$watching" || fail "the command to end"
+status=0
+wait "$watching" || status=$?
+headers=$(<"$work/errors")
+expect_error 74 output_unusable
+
+scenario "a second Ctrl-C ends at once a command that the first does not"
+head --bytes 300000 /dev/urandom >"$work/long"
+phone put --title long "$work/long"
+expect_status 0
+exec 3<>"$work/pipe"
+# What a shell starts in the background ignores Ctrl-C otherwise.
+env --ignore-environment HOME="$work/phone" PATH="$PATH" python3 -c '
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$client" get long >"$work/pipe" 2>"$work/errors" </dev/null &
+getting=$!
+# Nobody reads: it waits as soon as the pipe is full.
+is_writing() { [[ $(<"/proc/$getting/comm") == saltern-client ]] && grep --quiet pipe "/proc/$getting"/task/*/wchan; }
+wait_until 60 is_writing || fail "the command to wait for a reader"
+kill -INT "$getting"
+sleep 1
+is_running "$getting" || fail "it to wait still"
+kill -INT "$getting"
+wait_until 3 is_gone "$getting" || fail "the command to have ended"
+status=0
+wait "$getting" || status=$?
+expect_status 130
+exec 3<&-
+
+scenario "what an editor had saved when the command was killed is found again"
+cat >"$work/editor" <<'EDITOR'
+#!/bin/sh
+# Writes, and kills the command that has started it, through the shell between them.
+echo "Half a poem." >>"$1"
+echo "$1" >"$HOME/where"
+kill -KILL "$(sed --quiet 's/^PPid:\t//p' "/proc/$PPID/status")"
+EDITOR
+chmod 0700 "$work/editor"
+editor=$work/editor
+phone edit note
+expect_status 137
+phone_edit=$(<"$work/phone/where")
+editor=false
+for words in "list" "get note"; do
+    # shellcheck disable=SC2086  # several words
+    phone $words
+    expect_status 0
+    [[ $headers == *"${phone_edit%/*}"* ]] || fail "to be told where the text is"
+done
+phone list --json
+expect_status 0
+[[ $(jq --raw-output .notice.code <<<"$headers") == edit_left ]] || fail "an object that says so"
+grep --quiet 'Half a poem' "$phone_edit" || fail "the text to be kept"
+laptop list
+[[ -z $headers ]] || fail "only whose text it is to be told"
+rm --recursive "${phone_edit%/*}"
+phone list
+[[ -z $headers ]] || fail "no word about what is gone"
+
+scenario "what export writes, import brings back: also whether a file can be run, and of when it is"
+printf '#!/bin/sh\n' >"$work/phone/files/run"
+chmod 0700 "$work/phone/files/run"
+touch --date=@1700000000 "$work/phone/files/run"
+wait_until 120 exchanged run || fail "the file to arrive"
+phone export "$work/items.ndjson"
+expect_status 0
+other=$(unique eve)
+device eve register --server "$SALTERN_TEST_URL" --userid "$other" --certificate "$certificate" \
+    --password-file "$work/password"
+expect_status 0
+device eve import "$work/items.ndjson"
+expect_status 0
+mkdir "$work/eve/files"
+device eve sync "$work/eve/files"
+[[ -x $work/eve/files/run ]] || fail "the file to be executable"
+[[ $(stat --format %Y "$work/eve/files/run") == 1700000000 ]] || fail "the file's time to be kept"
+
+scenario "scripts hear what people hear: what was decided without them, and what was deleted elsewhere"
+echo 'from the phone' >"$work/phone/files/b"
+wait_until 120 exchanged b || fail "the change to arrive"
+laptop put --title shared "$work/password"
+laptop sync
+phone sync
+echo phone >"$work/text"
+phone put --item shared "$work/text"
+echo laptop >"$work/text"
+laptop put --item shared "$work/text"
+phone sync
+laptop sync "$work/laptop/files" --json
+expect_status 2
+[[ $(json '.notices[0].kind') == conflict ]] || fail "the notice in the object"
+laptop delete note
+laptop sync
+phone sync
+[[ $body == *"deleted elsewhere: 1"* ]] || fail "the deletion to be counted: $body"
+phone status --json
+(($(json .deleted) > 0)) || fail "what can be restored to be counted: $body"
+
+for number in {1..12}; do laptop put --collection many --title "many $number" "$work/text"; done
+laptop sync
+phone sync
+mapfile -t many < <(laptop list --collection many --json && jq --raw-output '.items[].id' <<<"$body")
+laptop delete "${many[@]}"
+laptop sync
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch --json \
+    >"$work/watch" 2>&1 </dev/null &
+watching=$!
+wait_until 120 grep --quiet '"kind":"massDeletion"' "$work/watch" || fail "the notice while it watches: $(<"$work/watch")"
+end_process "$watching" INT 60
+[[ $(jq --raw-output 'select(.notices) | .notices[].kind' "$work/watch") == massDeletion ]] || fail "the notice once"
+[[ $(jq 'select(.deletionsHeld) | .deletionsHeld' "$work/watch") == true* ]] || fail "that deletions are held"
+phone sync --allow-deletions
+expect_status 0
+[[ $body == *"deleted elsewhere: 12"* ]] || fail "all of them to be counted: $body"
+
+scenario "a server that never ends its head, its trailers, a short reply or an error is refused before it has sent much"
+# A server that sends what its second argument says without end, to one client after another.
+cat >"$work/flood.py" <<'PYTHON'
+import os, socket, ssl, sys
+
+directory, part, port_file = sys.argv[1:]
+line = b"X-Flood: " + b"x" * 2_000 + b"\r\n"
+begin = {
+    "head": b"HTTP/1.1 200 OK\r\n",
+    "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
+    "reply": b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
+    "error": b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\n\r\n",
+}[part]
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(f"{directory}/certificate.pem", f"{directory}/key.pem")
+listener = socket.create_server(("127.0.0.1", 0))
+with open(port_file + ".new", "w") as file:
+    print(listener.getsockname()[1], file=file)
+os.rename(port_file + ".new", port_file)
+while True:
+    connection, _ = listener.accept()
+    count = 0
+    try:
+        with context.wrap_socket(connection, server_side=True) as stream:
+            stream.recv(65_536)
+            stream.sendall(begin)
+            for _ in range(100_000):
+                stream.sendall(line)
+                count += len(line)
+    except OSError:
+        pass
+    with open(port_file + ".sent", "w") as file:
+        print(count, file=file)
+PYTHON
+for part in head trailers reply error; do
+    rm --force "$work/port" "$work/port.sent"
+    setpriv --pdeathsig TERM python3 "$work/flood.py" "$SALTERN_TEST_HOME/tls" "$part" "$work/port" &
+    flood=$!
+    wait_until 60 test -e "$work/port" || fail "a server to listen"
+    device "$part" register --server "https://localhost:$(<"$work/port")" --userid ada --certificate "$certificate" \
+        --password-file "$work/password" --json
+    expect_error 76 unacceptable_reply
+    wait_until 60 test -s "$work/port.sent" || fail "the server to be left"
+    # A few MiB wait in the sockets between the two.
+    (($(<"$work/port.sent") < 20000000)) || fail "little to be taken, and not $(<"$work/port.sent") bytes"
+    end_process "$flood" TERM 60
+done
+
+scenario "a folder is not in sync as long as something of it is not sent: each round says so"
+plan=tiny-$(openssl rand -hex 6)
+saltern plan set "$plan" --items 1 >/dev/null
+saltern account set-plan "$userid" "$plan" >/dev/null
+echo 'no room' >"$work/phone/files/c"
+phone sync "$work/phone/files" --json
+expect_status 2
+for _ in 1 2; do
+    # Not because of something new.
+    phone sync "$work/phone/files" --json
+    expect_status 2
+    [[ $(json '[.unsent, .offline, .notices, .warnings, .conflicts] | tostring') == '[1,false,[],[],[]]' ]] ||
+        fail "one change to be unsent: $body"
+done
+saltern account set-plan "$userid" default >/dev/null
+phone sync "$work/phone/files" --json
+expect_status 0
+
+scenario "a server with another key is not taken for one that is away"
+profile=$work/phone/.config/saltern-client/accounts/$userid.json
+jq --arg pin "sha256//$(random_base64 32)" '.pins = [$pin] | .publishedPins = []' "$profile" >"$work/profile"
+cp "$profile" "$work/profile.before"
+cp "$work/profile" "$profile"
+phone sync "$work/phone/files" --json
+expect_error 76 pin_mismatch
+cp "$work/profile.before" "$profile"
+
+scenario "the pins that the server publishes are learnt where only a folder is synced, too"
+pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
+    openssl base64)
+jq --arg pin "sha256//$pin" '.pins = [$pin] | .publishedPins = []' "$work/profile.before" >"$profile"
+phone sync "$work/phone/files" --json
+expect_status 0
+(($(jq '.publishedPins | length' "$profile") > 0)) || fail "the pins to be remembered: $(<"$profile")"
+
+scenario "the longest item that a server can have arrives"
+plan=huge-$(openssl rand -hex 6)
+saltern plan set "$plan" --item-bytes 16777216 >/dev/null
+saltern account set-plan "$userid" "$plan" >/dev/null
+log_in "$userid" "$(stretch 'correct horse battery staple' "localhost.saltern:$userid")"
+head --bytes 16777216 /dev/urandom >"$work/huge"
+request PUT "/v1/items/$(uuid)/body?collection=notes&format=opaque" '' --header 'If-None-Match: *' \
+    --header 'Content-Type: application/octet-stream' --data-binary "@$work/huge"
+expect_status 201
+phone sync --json
+expect_status 2
+expect_json '[.fetched, .notices[0].kind] | tostring' '[1,"unreadable"]'

@@ -1,0 +1,194 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# How the blocks of docs/admins.md are typed and tried here, and what the text around them says that there is.
+
+backup='' types_settings='' shared=''
+
+# here: the handbook's words, made those of this machine.
+here() {
+    sed --regexp-extended "
+        s|postgresql://postgres@%2Frun%2Fpostgresql/postgres|$(postgres_url postgres postgres)|
+        s|postgresql://(saltern_[a-z]*):…@localhost/saltern|postgresql://\1@${postgres_sockets//\//%2F}/saltern|
+        s|/var/backups|$folder/backups|g; s|saltern-20261123T070000Z.backup|${backup:-}|
+        s|/usr/share/saltern|$repository/scripts/package.d|; s|/etc/saltern|$folder/etc|; s|/run/saltern|$folder|
+        s|/var/lib/saltern|$folder/lib|g; s|'\[::\]:8443'|127.0.0.1:$(free_port)|; s|api.example.org|localhost|
+        s|https://HOST/|${SALTERN_TEST_URL:-}/|; s|\.saltern/run.env|${own_home:-}/run.env|
+        s|saltern account delete ada@example.org|& --yes|; s|2Yk0R6fPq1cVxTn8LwZs4e|${shared:-&}|"
+}
+
+# type_in: the commands on standard input.
+type_in() {
+    here >"$work/typing"
+    # On one line and without remarks, for who asks later what was typed.
+    sed --null-data 's/\\\n */ /g' "$work/typing" | sed 's/\(^\| \)# .*//' >>"$work/typed"
+    # shellcheck source=/dev/null
+    source "$work/typing" >>"$work/said"
+}
+
+serve() {
+    start_own_server "SALTERN_DATABASE_URL=$(postgres_url saltern_app saltern)" \
+        "SALTERN_OWNER_DATABASE_URL=$(postgres_url saltern_owner saltern)" "SALTERN_SALT_PREFIX=org.example.notes:" \
+        "SALTERN_MASTER_KEY_FILE=$folder/lib/master.key" "SALTERN_TLS_DIRECTORY=$folder/lib/tls" \
+        SALTERN_APPLE_APP_IDS=A1B2C3D4E5.org.example.notes "$@"
+    certificate=$folder/lib/tls/certificate.pem
+}
+
+# share: a share of Ada's; fills shared.
+share() {
+    request POST /v1/shares \
+        "{\"format\":\"aes-256-gcm\",\"salt\":\"$(random_base64 16)\",\"iterations\":600000,\"sealed\":\"$(random_base64 100)\"}"
+    expect_status 201
+    shared=$(json .id)
+}
+
+# person: Ada, as an app has registered her.
+person() {
+    token=
+    request POST /v1/accounts "{\"userid\":\"ada@example.org\",\"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":600000}}"
+    expect_status 201
+    account_id=$(json .accountId)
+    token=$(json .session.token)
+}
+
+# copy_compose: what Docker Compose is called beside, with no secrets yet.
+copy_compose() {
+    export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes:
+    [[ ! -e docker-compose.yml ]] || return 0
+    cp -- "$repository"/docker-compose*.yml .
+    cp --recursive -- "$repository"/scripts/{docker,lib} scripts/
+}
+
+# here_are_units INSTANCE…: the unit of "From source" as the template that "Upgrades" makes of it.
+here_are_units() {
+    local units=$folder/root/etc/systemd/system
+    mkdir --parents -- "$units"
+    handbook_block 'From source ini 1' | sed "/^\[Service\]/a RuntimeDirectory=saltern\nRuntimeDirectoryPreserve=yes" |
+        has_executable >"$units/saltern@.service"
+    verify_unit "$units/saltern@.service"
+    command systemctl --quiet --root "$folder/root" enable "saltern@$1"
+}
+
+has_executable() { sed "s|/usr/local/bin/saltern|$executable|"; }
+
+# verify_unit FILE: systemd says nothing about it.
+verify_unit() {
+    systemd-analyze verify --man=no "$1" >"$work/unit" 2>&1 || fail "systemd to take it: $(<"$work/unit")"
+    ! grep "$(basename -- "$1")" "$work/unit" || fail "a unit without complaints"
+}
+
+# try NAME: the block on standard input, which is no commands.
+try() {
+    case $1 in
+        'From source sql 1') psql_as_superuser ;;
+        'From source ini 1') try_unit ;;
+        'Behind PgBouncer sql 1')
+            psql_as_superuser
+            serve_once env SALTERN_DATABASE_POOLING=transaction "$executable" serve
+            [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_db_role_setting") == 1 ]] || fail "the role to have settings"
+            psql_as_superuser --command 'ALTER ROLE saltern_app RESET ALL'
+            ;;
+        'Shares sql 1')
+            # shellcheck disable=SC1003  # one backslash
+            sed "s/'\\\\x…'/'\\\\x$(tail -n 1 "$work/share")'/" | psql "$(postgres_url saltern_owner saltern)" --quiet
+            ;;
+        'Logs and metrics json 1') try_line ;;
+        *) fail "somebody to try $1" ;;
+    esac
+}
+
+# The unit is one that systemd takes, and its settings are some that the server takes.
+try_unit() {
+    local settings
+    has_executable >"$folder/saltern.service"
+    verify_unit "$folder/saltern.service"
+    mapfile -t settings < <(sed -n "s|^Environment=||p" "$folder/saltern.service" |
+        sed "s|%d|$folder/etc|; s|/var/lib/saltern|$folder/lib|; s|=\[::\]:.*|=127.0.0.1:$(free_port)|")
+    postgres_url saltern_app saltern >"$folder/etc/database-url"
+    serve_once env "${settings[@]}" "$(sed -n 's|^ExecStart=||; s| serve$||p' "$folder/saltern.service")" serve
+}
+
+# A line of the log has what the example has.
+try_line() {
+    create_item
+    local example line
+    example=$(jq --raw-output 'keys | join(" ")')
+    wait_until 10 grep --quiet '"route":"PUT /v1/items/{id}"' "$own_home/run.log" || fail "a line of the request"
+    line=$(grep '"route":"PUT /v1/items/{id}"' "$own_home/run.log" | tail -n 1 | jq --raw-output 'keys | join(" ")')
+    [[ $line == "$example" ]] || fail "a line with $example, not $line"
+}
+
+# before NAME
+before() {
+    types_settings=
+    case $1 in
+        'Try it 1') start_own_server ;;
+        'With Docker Compose 1') copy_compose ;;
+        'The Debian package 1')
+            cp -- "$repository/scripts/package.d/saltern.conf" "$folder/etc/"
+            install --directory --mode 0700 "$folder/lib"
+            ;;
+        'From source 2')
+            types_settings=yes
+            install --directory --mode 0700 "$folder/lib" "$folder/backups/saltern"
+            ;;
+        'Behind PgBouncer sql 1')
+            source_environment
+            SALTERN_LISTEN=127.0.0.1:$(free_port)
+            export SALTERN_LISTEN
+            ;;
+        'The master key 1') export SALTERN_MASTER_KEY_FILE=$folder/another.key types_settings=yes ;;
+        'When it is lost 1') query "INSERT INTO saltern.second_factors (account_id, sealed_secret, created_at)
+            SELECT account_id, 'x', now() FROM saltern.logins WHERE userid = 'ada@example.org'" ;;
+        'Shares 1') share ;;
+        # The installation that is there.
+        'A standby with Docker Compose '*) export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes: ;;
+        'Backups 2') backup=$(basename -- "$folder"/backups/saltern/*.backup) ;;
+    esac
+}
+
+# after NAME
+after() {
+    local name
+    case $1 in
+        'Try it 1')
+            remove_own_server
+            own_home=
+            ;;
+        'The Debian package 1')
+            umask 0022
+            psql_as_superuser --command 'DROP DATABASE saltern' --command 'DROP ROLE saltern_owner, saltern_app, saltern_server'
+            rm -rf -- "${folder:?}/lib"
+            ;;
+        'From source 1') [[ -x $folder/bin/saltern ]] || fail "the program to be installed" ;;
+        'From source 2')
+            grep --quiet server_started "$work/served" || fail "it to have served"
+            serve
+            person
+            ;;
+        'Looking after accounts 1')
+            [[ $(query "SELECT count(*) FROM saltern.logins WHERE userid = 'ada@example.org'") == 0 ]] || fail "no Ada"
+            person
+            ;;
+        'Shares 1') cp -- "$work/said" "$work/share" ;;
+        'Shares sql 1')
+            request GET "/v1/shares/$shared"
+            expect_status 404
+            [[ $(query 'SELECT count(*) FROM saltern.account_shares') == 0 ]] || fail "no share of Ada's"
+            ;;
+        'Shares 2')
+            grep --quiet --ignore-case '^content-type: application/json' "$work/said" || fail "JSON: $(<"$work/said")"
+            ;;
+        'Backups 1') [[ -n $(ls "$folder/backups/saltern") ]] || fail "a backup" ;;
+        'Backups 2')
+            backup=
+            [[ $(query 'SELECT userid FROM saltern.logins') == ada@example.org ]] || fail "Ada to be there again"
+            ;;
+        'Upgrades 2')
+            stop_own_server
+            serve "SALTERN_HANDOVER_SOCKET=$SALTERN_HANDOVER_SOCKET"
+            [[ -S $SALTERN_HANDOVER_SOCKET ]] || fail "a socket for the next server"
+            ;;
+    esac
+    for name in "${!SALTERN_@}"; do
+        [[ $name == SALTERN_TEST_* ]] || unset "$name"
+    done
+}

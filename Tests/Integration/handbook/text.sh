@@ -1,0 +1,50 @@
+# shellcheck shell=bash disable=SC2154
+# The commands that docs/admins.md says in its text, outside of blocks.
+saltern version
+saltern statements
+saltern health
+saltern health --ready
+saltern stats
+saltern stats --json
+saltern doctor --json
+psql_as_superuser --command 'GRANT pg_read_all_settings TO saltern_app'
+saltern doctor
+saltern migrate status
+saltern migrate verify
+saltern migrate finish --help
+saltern purge
+saltern purge --json
+saltern plan list --json
+saltern plan set pro --items 200000 --item-bytes 1048576 --bytes 268435456 --sessions 100 --shares 50 --deleted-days 30
+saltern master-key list
+openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out backup-key.pem
+saltern certificate export --der
+saltern certificate renew
+systemctl reload saltern
+saltern certificate check
+saltern account list --locked --plan pro --all
+saltern account list --after ada
+saltern account show --id "$account_id"
+saltern account lock ada@example.org --actor bob
+saltern account unlock ada@example.org
+saltern account delete --never-used --older-than 30d --yes
+saltern invite create --json
+saltern invite revoke "$(sed -n 's/.*"invites":\[{"id":"\([^"]*\)".*/\1/p' "$work/said" | tail -n 1)"
+saltern audit verify --expect "$(saltern audit verify && sed -n 's/^head //p' "$work/said" | tail -n 1)"
+saltern restored --end-sessions
+psql_as_superuser --dbname saltern --command 'BEGIN; ALTER SCHEMA saltern RENAME TO saltern_before; ROLLBACK'
+psql_as_superuser --dbname saltern --command 'ALTER TABLE saltern.items SET (autovacuum_vacuum_scale_factor = 0.01)'
+psql_as_superuser --command "BEGIN; ALTER ROLE saltern_app SET citus.propagate_set_commands = 'local'; ROLLBACK"
+here_are_units a
+systemctl enable --now saltern@b && systemctl disable saltern@a
+saltern restored
+systemctl restart saltern
+copy_compose
+docker-compose build --pull --no-cache && docker-compose up --detach
+docker-compose kill -s HUP server
+docker-compose run --rm admin account list
+docker-compose run --rm admin doctor
+docker-compose run --rm admin backup backups
+docker-compose run --rm --no-deps admin backup backups
+docker-compose run --rm admin certificate rotate
+docker-compose run --rm admin master-key rotate

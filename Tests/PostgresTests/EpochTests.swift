@@ -1,0 +1,137 @@
+import EventLoop
+import SalternTesting
+import Synchronization
+import Testing
+
+@testable import Postgres
+
+/// What was found on one connection, and counts for all.
+@Suite(.timeLimit(.minutes(10))) struct EpochTests {
+    private static func configure(_ configuration: inout PostgresConfiguration) {
+        configuration.backOff = .milliseconds(10)...(.milliseconds(100))
+        configuration.takeoverPatience = .seconds(30)
+        configuration.readConnections = 1
+        configuration.commitConnections = 1
+        configuration.leasedConnections = 1
+    }
+
+    @Test func `with a new epoch the connections of all clients are others, idle and busy ones`() async throws {
+        let epoch = DatabaseEpoch()
+        try await withClient(Self.configure, epoch: epoch) { busy in
+            try await withClient(Self.configure, epoch: epoch) { idle in
+                let before = try await idle.execute(Backends())
+                // A lease that is kept for the next transaction.
+                let lease = try await idle.withTransaction { try await $0.execute(BackendID()) }
+                let sleeping = Task(executorPreference: busy.loop) { try await busy.execute(ReadSlowly()) }
+                try await eventually { await busy.loop.run { busy.statistics().lanes[.reads]?.inUse == 1 } }
+                epoch.begin()
+                try await eventually { await idle.loop.run { idle.statistics().lanes[.leases]?.open == 0 } }
+                #expect(try await idle.execute(Backends()) != before)
+                #expect(try await idle.withTransaction { try await $0.execute(BackendID()) } != lease)
+                _ = try await sleeping.value
+            }
+        }
+    }
+
+    @Test func `what commits meanwhile is in doubt, and a transaction goes no further`() async throws {
+        let epoch = DatabaseEpoch()
+        try await withDatabase(AddNote.schema, Self.configure, epoch: epoch) { client in
+            let writing = Task(executorPreference: client.loop) {
+                try await client.execute(AddSlowly(id: 1))
+            }
+            try await eventually { client.statistics().lanes[.commits]?.inUse == 1 }
+            epoch.begin()
+            await #expect { try await writing.value } throws: { error in
+                if case .commitInDoubt? = error as? PostgresError { true } else { false }
+            }
+            await #expect {
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(AddNote(id: 2))
+                    epoch.begin()
+                    _ = try await transaction.execute(AddNote(id: 3))
+                }
+            } throws: { error in
+                if case .unavailable? = error as? PostgresError { true } else { false }
+            }
+            await #expect(throws: PostgresError.self) {
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(AddNote(id: 4))
+                    epoch.begin()
+                }
+            }
+            #expect(try await client.execute(NoteIDs()) == [1])
+        }
+    }
+
+    @Test func `a client that was idle while the server was frozen does not go back to it`() async throws {
+        let epoch = DatabaseEpoch()
+        let watch = Watch(epoch: epoch)
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { second in
+                let hosts = [first, second].map { $0.directory.replacing("/", with: "%2F") }
+                let url = "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"
+                @Sendable func configure(_ configuration: inout PostgresConfiguration) {
+                    Self.configure(&configuration)
+                    configuration.takeoverPatience = .seconds(1)
+                    configuration.onConnected = watch.welcome
+                }
+                try await withClient(configure, url: url, epoch: epoch) { busy in
+                    let before = try await busy.execute(ServerStart())
+                    try await withClient(configure, url: url, epoch: epoch) { idle in
+                        #expect(try await idle.execute(ServerStart()) == before)
+                        _ = try await idle.withTransaction { try await $0.execute(ServerStart()) }
+                        try await first.freeze()
+                        let after = try await busy.loop.run {
+                            await #expect(throws: PostgresError.self) { try await busy.execute(ServerStart()) }
+                            return try await busy.execute(ServerStart())
+                        }
+                        #expect(after != before)
+                        try await first.thaw()
+                        #expect(try await idle.execute(ServerStart()) == after)
+                        #expect(try await idle.withTransaction { try await $0.execute(ServerStart()) } == after)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes the server that was started last for the one that has taken over.
+private final class Watch: Sendable {
+    private let epoch: DatabaseEpoch
+    private let latest = Mutex<Timestamp?>(nil)
+
+    private struct IsEarlier: Error {}
+
+    init(epoch: DatabaseEpoch) { self.epoch = epoch }
+
+    func welcome(_ lease: PostgresLease) async throws {
+        guard let found = try await lease.execute(ServerStart()).first else { return }
+        let isEarlier = latest.withLock { latest in
+            if let known = latest, found < known { return true }
+            if let known = latest, found > known { lease.epoch = epoch.begin() }
+            latest = found
+            return false
+        }
+        if isEarlier { throw IsEarlier() }
+    }
+}
+
+/// Of the connections that read.
+private struct Backends: Statement {
+    typealias Row = Int32
+    static let sql: SQL<Self> = "SELECT pg_backend_pid()"
+    static let isReadOnly = true
+}
+
+private struct ReadSlowly: Statement {
+    typealias Row = Void
+    static let sql: SQL<Self> = "SELECT pg_sleep(1)"
+    static let isReadOnly = true
+}
+
+private struct AddSlowly: Statement {
+    typealias Row = Void
+    static let sql: SQL<Self> = "INSERT INTO public.notes (id, body) SELECT \(\.id), 'text' FROM pg_sleep(1)"
+    let id: Int32
+}

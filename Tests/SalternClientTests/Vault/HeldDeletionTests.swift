@@ -1,0 +1,102 @@
+import SalternClient
+import Synchronization
+import Testing
+
+/// Many deletions at once wait for somebody, whatever the server says of them and whatever becomes of the process.
+@Suite struct HeldDeletionTests {
+    private let userid = "ada@example.org"
+    private let password = Password("correct horse battery staple")
+
+    /// Items that two devices have, by collection.
+    private func withItems(
+        _ counts: [String: Int],
+        _ body: (_ vault: Vault, _ laptop: inout Device, _ ids: [String: [ItemID]]) async throws -> Void
+    ) async throws {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+            var ids: [String: [ItemID]] = [:]
+            for (collection, count) in counts {
+                for number in 0..<count {
+                    let id = try await vault.collection(collection, of: Note.self).put(Note(text: "\(number)"))
+                    ids[collection, default: []].append(id)
+                }
+            }
+            try await vault.sync()
+            var laptop = try Device("laptop", server)
+            try laptop.beginLife()
+            var other: Vault? = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            try await other?.sync()
+            other = nil
+            try await body(vault, &laptop, ids)
+            laptop.endLives()
+        }
+    }
+
+    private func resume(_ device: Device) async throws -> Vault {
+        try #require(try await Vault.resume(device.settings))
+    }
+
+    @Test(arguments: [nil, "saltern-chunks"])
+    func `it is the items' own collections that count, not those that tombstones name`(_ name: String?) async throws {
+        try await withItems(["notes": 40]) { vault, laptop, ids in
+            for id in ids["notes"]?.prefix(30) ?? [] { try await vault.delete(id) }
+            try await vault.sync()
+            let count = Mutex(0)
+            laptop.link.setRewrite { request, reply in
+                guard request.target.hasPrefix("/v1/changes") else { return reply }
+                let text = String(decoding: reply.body, as: UTF8.self).replacing(#/"collection":"notes"/#) { _ in
+                    count.withLock { $0 += 1 }
+                    return #""collection":"\#(name ?? "c\(count.withLock { $0 })")""#
+                }
+                return HTTPReply(head: reply.head, body: Array(text.utf8))
+            }
+            let other = try await resume(laptop)
+            #expect(try await other.sync().isHeld)
+            #expect(count.withLock { $0 } >= 30)
+            #expect(try await other.ids("notes").count == 40)
+            #expect(try await other.notices().map(\.kind) == [.massDeletion])
+        }
+    }
+
+    @Test func `many in one collection hold back few in another`() async throws {
+        try await withItems(["notes": 12, "photos": 12]) { vault, laptop, ids in
+            for id in ids["notes"]?.prefix(2) ?? [] { try await vault.delete(id) }
+            for id in ids["photos"]?.prefix(6) ?? [] { try await vault.delete(id) }
+            try await vault.sync()
+            let other = try await resume(laptop)
+            #expect(try await other.sync().isHeld)
+            #expect(try await other.ids("notes").count + other.ids("photos").count == 24)
+        }
+    }
+
+    @Test func `few at a time in several collections are carried out`() async throws {
+        try await withItems(["notes": 12, "photos": 12]) { vault, laptop, ids in
+            for id in ["notes", "photos"].flatMap({ ids[$0]?.prefix(3) ?? [] }) { try await vault.delete(id) }
+            try await vault.sync()
+            let other = try await resume(laptop)
+            #expect(try await other.sync().removed.count == 6)
+        }
+    }
+
+    @Test func `a consent ends with the process that it was given to`() async throws {
+        try await withItems(["notes": 40]) { vault, laptop, ids in
+            for id in ids["notes"]?.prefix(30) ?? [] { try await vault.delete(id) }
+            try await vault.sync()
+            var other: Vault? = try await resume(laptop)
+            #expect(try await other?.sync().isHeld == true)
+            let life = laptop.life
+            laptop.link.interrupt(
+                LossyTransport.Interruption(exchange: 0, moment: .beforeReply) { life.arm(.killBefore, at: 1) })
+            await #expect(throws: VaultError.self) { try await other?.agreeToDeletions() }
+            #expect(life.hasEnded)
+            other = nil
+            try laptop.beginLife()
+            other = try await resume(laptop)
+            #expect(try await other?.sync().isHeld == true)
+            #expect(try await other?.ids("notes").count == 40)
+            #expect(try await other?.agreeToDeletions().removed.count == 30)
+            #expect(try await other?.notices().isEmpty == true)
+        }
+    }
+}

@@ -1,0 +1,51 @@
+# shellcheck shell=bash disable=SC2016,SC2154
+# The blocks of docs/admins.md by name: the section, the kind unless it is commands ("text" when it has none), a number.
+
+# handbook_blocks FOLDER: the block whose name is the Nth line of FOLDER/blocks is FOLDER/block-N; so is its kind, in
+# FOLDER/kinds.
+handbook_blocks() {
+    awk -v folder="$1" '
+        /^#/ && !inside { section = $0; sub(/^#+ /, "", section); split("", count) }
+        /^```/ {
+            if (inside) { inside = 0; close(file); next }
+            inside = 1
+            kind = substr($0, 4) " "
+            if (kind == " ") { kind = "text " }
+            if (kind == "sh " || kind == "bash ") { kind = "" }
+            file = folder "/block-" ++number
+            printf "" > file
+            count[kind]++
+            print kind > (folder "/kinds")
+            print section " " kind count[kind] > (folder "/blocks")
+            next
+        }
+        inside { print > file }' "$repository/docs/admins.md"
+}
+
+# handbook_block NAME: its lines.
+handbook_block() (
+    folder=$(mktemp --directory)
+    handbook_blocks "$folder"
+    number=$(grep --line-number --line-regexp --fixed-strings -- "$1" "$folder/blocks") || number=
+    [[ -z $number ]] || cat -- "$folder/block-${number%%:*}"
+    rm -rf -- "$folder"
+    [[ -n $number ]] || die "there is no block $1 in docs/admins.md"
+)
+
+# handbook_spans: what the text has in backticks, a line each.
+handbook_spans() {
+    sed '/^```/,/^```$/d' "$repository/docs/admins.md" | tr '\n' ' ' | grep --only-matching '`[^`]*`' | tr -d '`' |
+        sed 's/  */ /g; s/\\|/|/g' | sort --unique
+}
+
+# handbook_commands: every row of the section "Commands", with all words: `saltern account list`, `show USERID` is
+# `saltern account show USERID`, too.
+handbook_commands() {
+    sed -n '/^### Commands/,/^### /s/^| \(`saltern [^|]*\(\\|[^|]*\)*\) | .*/\1/p' "$repository/docs/admins.md" | awk -F '`' '{
+        print $2
+        group = $2
+        sub(/ [^a-z].*/, "", group)
+        sub(/ [a-z-]*$/, "", group)
+        for (field = 4; field <= NF; field += 2) { print group " " $field }
+    }' | sed 's/\\|/|/g'
+}
