@@ -55,6 +55,7 @@ PARAMETERS = {
         TOKEN_HASH,
         NOW,
         IDLE_SINCE,
+        TOUCH_DUE,
     ],
 }
 
@@ -62,7 +63,7 @@ PARAMETERS = {
 ENDPOINTS = {
     "login": ["FindLogin", "FindFailedAttempts", "OpenSession", "StoreSession", "HoldFailedAttempts"],
     "read": ["Authenticate", "FindItem"],
-    "write": ["AuthenticateForWrite", "ReplaceItem"],
+    "write": ["ReplaceItem"],
     "share": ["TakeView"],
 }
 

@@ -9,8 +9,9 @@ struct RequestKind {
     var type: ObjectIdentifier?
     private var statementCount = 0
 
-    /// Whether it is to be one transaction: a single statement is one anyway, and those that read need none.
-    var isTransaction: Bool { !isReadOnly && statementCount > 1 }
+    /// Whether it is to be one transaction: a single statement is one anyway, and those that read need none. Of what may
+    /// share one, a single statement, too: on a cluster its wait for a lock is bounded by the transaction alone.
+    var isTransaction: Bool { !isReadOnly && (statementCount > 1 || bytesInGroup != nil) }
 
     mutating func add<S: Statement>(_ statement: S) {
         isReadOnly = isReadOnly && S.isReadOnly

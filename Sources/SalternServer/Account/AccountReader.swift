@@ -14,8 +14,7 @@ struct AccountReader: Sendable {
     func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
         let caller = Caller(session, now: clock.now, policy: policy)
         let (sessions, rows) = try await database.execute(
-            Authenticate(caller: caller, touchInterval: policy.touchInterval),
-            Owned(accountID: caller.accountID, read: read))
+            Authenticate(caller: caller), Owned(accountID: caller.accountID, read: read))
         guard !sessions.isEmpty else { throw ResponseStreamEnded() }
         return rows
     }

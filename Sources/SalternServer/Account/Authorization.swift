@@ -14,7 +14,6 @@ final class Authorization {
     private let clock: any WallClock
     private let policy: SessionPolicy
     private let known: KnownSessions
-    private var touchInterval: Duration { policy.touchInterval }
 
     /// Who sends more sealed bytes does not share a connection: PostgreSQL takes what comes behind them when it has stored
     /// them, and that can be other accounts'.
@@ -67,7 +66,7 @@ final class Authorization {
     /// - Returns: The account.
     /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
     func identify() async throws -> AccountID {
-        let sessions = try await database.execute(Authenticate(caller: caller, touchInterval: touchInterval))
+        let sessions = try await database.execute(Authenticate(caller: caller))
         try find(sessions)
         known.insert(tokenHash)
         return accountID
@@ -82,7 +81,7 @@ final class Authorization {
     /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
     func read<Read: AccountRead>(_ read: Read) async throws -> [Read.Row] {
         let (sessions, rows) = try await database.execute(
-            Authenticate(caller: caller, touchInterval: touchInterval), Owned(accountID: caller.accountID, read: read))
+            Authenticate(caller: caller), Owned(accountID: caller.accountID, read: read))
         try accept(sessions)
         return rows
     }
@@ -94,21 +93,43 @@ final class Authorization {
     }
 
     /// Changes what belongs to the account when it is the case that `write` is for.
-    /// - Returns: No rows when nothing was changed, whatever the reason. Then the full statement is to be asked.
-    /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
-    func writeOnShortPath<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
-        // Whether the session has ended meanwhile the full statement finds out.
-        try await send(write)
+    /// - Returns: No rows when nothing was changed, whatever the reason, be it the session. Then the full statement is to be
+    ///   asked.
+    func writeOnShortPath<Write: ShortPath>(_ write: Write) async throws -> [Write.Row] {
+        try await requireKnown()
+        let write = Guarded(caller: caller, write: write)
+        let rows =
+            write.write.isLong
+            ? try await database.withTransaction(key: key) { try await $0.execute(write) }
+            : try await database.execute(write, key: key)
+        return try accept(rows)
     }
 
     /// The same, and in the same transaction what belongs to the change.
     /// - Parameters:
     ///   - next: Must change nothing unless `write` has.
     ///   - byteCount: The sealed bytes that `next` carries.
-    func writeOnShortPath<Write: AccountWrite, Next: Statement>(
+    func writeOnShortPath<Write: ShortPath, Next: Statement>(
         _ write: Write, followedBy next: Next, of byteCount: Int
     ) async throws -> [Write.Row] {
-        try await self.write(write, followedBy: next, of: byteCount)
+        let (rows, _) = try await send(
+            Guarded(caller: caller, write: write), next, alone: byteCount > Self.sharedByteLimit)
+        return try accept(rows)
+    }
+
+    /// The same with two statements behind the change, and what the last one returns.
+    func writeOnShortPath<Write: ShortPath, Next: Statement, Last: Statement>(
+        _ write: Write, followedBy next: Next, _ last: Last
+    ) async throws -> (first: [Write.Row], last: [Last.Row]) {
+        let (rows, _, lastRows) = try await send(
+            Guarded(caller: caller, write: write), next, last, alone: false)
+        return (try accept(rows), lastRows)
+    }
+
+    /// Takes the session with which a short path has changed something.
+    private func accept<Row: ShortPathRow>(_ rows: [Row]) throws(Unauthenticated) -> [Row] {
+        if let row = rows.first { try accept([LiveSession(isTouchDue: row.isTouchDue)]) }
+        return rows
     }
 
     /// Ends sessions of the account.
@@ -123,7 +144,7 @@ final class Authorization {
         _ first: First, then second: Second
     ) async throws -> [Second.Row] {
         let (sessions, _, rows) = try await send(
-            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: first),
+            AuthenticateForWrite(caller: caller), Guarded(caller: caller, write: first),
             Guarded(caller: caller, write: second), alone: First.needsLease)
         try accept(sessions)
         return try await confirm(rows)
@@ -133,14 +154,14 @@ final class Authorization {
     /// then.
     private func confirm<Row>(_ rows: [Row]) async throws -> [Row] {
         if rows.isEmpty {
-            try accept(try await database.execute(Authenticate(caller: caller, touchInterval: touchInterval)))
+            try accept(try await database.execute(Authenticate(caller: caller)))
         }
         return rows
     }
 
     private func send<Write: AccountWrite>(_ write: Write) async throws -> [Write.Row] {
         let (sessions, rows) = try await send(
-            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            AuthenticateForWrite(caller: caller), Guarded(caller: caller, write: write),
             alone: write.isLong)
         try accept(sessions)
         return rows
@@ -163,7 +184,7 @@ final class Authorization {
         _ write: Write, followedBy next: Next, of byteCount: Int = 0
     ) async throws -> [Write.Row] {
         let (sessions, rows, _) = try await send(
-            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            AuthenticateForWrite(caller: caller), Guarded(caller: caller, write: write),
             next, alone: Write.needsLease || byteCount > Self.sharedByteLimit)
         try accept(sessions)
         return rows
@@ -174,7 +195,7 @@ final class Authorization {
         _ write: Write, followedBy next: Next, _ last: Last, of byteCount: Int = 0
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
         let (sessions, rows, _, lastRows) = try await send(
-            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            AuthenticateForWrite(caller: caller), Guarded(caller: caller, write: write),
             next, last, alone: Write.needsLease || byteCount > Self.sharedByteLimit)
         try accept(sessions)
         return (rows, lastRows)
@@ -185,7 +206,7 @@ final class Authorization {
         _ write: Write, followedBy next: Next, _ third: Third, _ last: Last
     ) async throws -> (first: [Write.Row], last: [Last.Row]) {
         let (sessions, rows, _, _, lastRows) = try await send(
-            AuthenticateForWrite(caller: caller, touchInterval: touchInterval), Guarded(caller: caller, write: write),
+            AuthenticateForWrite(caller: caller), Guarded(caller: caller, write: write),
             next, third, last, alone: Write.needsLease)
         try accept(sessions)
         return (rows, lastRows)
@@ -199,8 +220,8 @@ final class Authorization {
             // The session may have ended while the first statement waited for the lock; the second one sees it. The
             // first one finds nothing when the account is locked by an admin, and then has locked nothing.
             let (held, sessions) = try await transaction.execute(
-                AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
-                Authenticate(caller: caller, touchInterval: touchInterval))
+                AuthenticateForWrite(caller: caller),
+                Authenticate(caller: caller))
             if held.isEmpty { try find([]) }
             let session = try find(sessions)
             return (session, try await body(transaction))
@@ -219,7 +240,7 @@ final class Authorization {
         try await requireKnown()
         let (sessions, result) = try await database.withTransaction(key: key) { transaction in
             let (sessions, rows) = try await transaction.execute(
-                AuthenticateForWrite(caller: caller, touchInterval: touchInterval),
+                AuthenticateForWrite(caller: caller),
                 Guarded(caller: caller, write: first))
             try find(sessions)
             return (sessions, try await body(transaction, rows))
@@ -243,8 +264,7 @@ final class Authorization {
         let session = try find(sessions)
         guard session.isTouchDue else { return }
         // Nobody waits for it: a session whose use is not recorded is only a little older.
-        database.executeLater(
-            TouchSession(caller: caller, touchInterval: touchInterval), about: .session(caller.tokenHash))
+        database.executeLater(TouchSession(caller: caller), about: .session(caller.tokenHash))
     }
 }
 

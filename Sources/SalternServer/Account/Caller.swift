@@ -8,6 +8,8 @@ struct Caller: Sendable {
     let now: Timestamp
     /// A session that was last used at or before it is not live.
     let idleSince: Timestamp
+    /// The use of a session that was last used at or before it is to be recorded.
+    let touchBefore: Timestamp
 
     init(_ token: PresentedToken, now: Timestamp, policy: SessionPolicy) {
         self.init(SessionKey(accountID: token.accountID, tokenHash: token.hash), now: now, policy: policy)
@@ -18,21 +20,28 @@ struct Caller: Sendable {
         tokenHash = session.tokenHash
         self.now = now
         idleSince = now - policy.idleTimeout
+        touchBefore = now - policy.touchInterval
     }
 
     /// The condition that the caller's session is live and not restricted.
-    static let hasLiveSession: CallerSQL<Never> = """
-        EXISTS (SELECT FROM saltern.sessions live WHERE live.account_id = \(.account) \
-        AND live.token_hash = \(.token) AND \(SessionLiveness.isLive("live", at: "\(.now)", idleSince: "\(.idleSince)")))
+    static let hasLiveSession: CallerSQL<Never> = "EXISTS (SELECT FROM saltern.sessions live WHERE \(isLiveSession))"
+
+    /// The condition that the session `live` is the caller's, live, and not restricted.
+    static let isLiveSession: CallerSQL<Never> = """
+        live.account_id = \(.account) AND live.token_hash = \(.token) \
+        AND \(SessionLiveness.isLive("live", at: "\(.now)", idleSince: "\(.idleSince)"))
         """
+
+    /// Whether the use of the session `live` is to be recorded.
+    static let isTouchDue: CallerSQL<Never> = "live.last_used_at <= \(.touchBefore)"
 }
 
-/// The SQL of an ``AccountWrite``: it has `\(.account)`, `\(.token)`, `\(.now)` and `\(.idleSince)`.
+/// The SQL of an ``AccountWrite``: it has `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)` and `\(.touchBefore)`.
 typealias CallerSQL<Root> = SQLTemplate<Root, Caller>
 
 extension Caller: SQLContext {
     enum Parameter {
-        case account, token, now, idleSince
+        case account, token, now, idleSince, touchBefore
     }
 
     func append(_ parameter: Parameter, to parameters: inout Parameters) {
@@ -41,6 +50,7 @@ extension Caller: SQLContext {
         case .token: parameters.append(tokenHash)
         case .now: parameters.append(now)
         case .idleSince: parameters.append(idleSince)
+        case .touchBefore: parameters.append(touchBefore)
         }
     }
 }

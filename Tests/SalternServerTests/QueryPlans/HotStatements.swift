@@ -64,9 +64,9 @@ struct HotStatements {
             let burial = BuryItem(id: first, precondition: .present)
             let restoration = UnburyItem(id: try owner.item(10), precondition: .present)
             return [
-                Probe(Authenticate(caller: caller, touchInterval: .seconds(60)), rows: 2),
-                Probe(AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)), rows: 2),
-                Probe(TouchSession(caller: caller, touchInterval: .seconds(60)), rows: 2),
+                Probe(Authenticate(caller: caller), rows: 2),
+                Probe(AuthenticateForWrite(caller: caller), rows: 2),
+                Probe(TouchSession(caller: caller), rows: 2),
                 read(FindItem(id: first), rows: 1),
                 read(FindItems(range: range, byteLimit: 1 << 22), rows: 101 * 2),
                 read(FindItemHeaders(range: range), rows: 101 * 2),
@@ -74,10 +74,10 @@ struct HotStatements {
                 write(try put(first, .present), rows: 6),
                 write(try put(ItemID.random(), .absent), rows: 6),
                 write(try put(owner.item(10), .absent), rows: 6),
-                write(ReplaceItem(write: try put(first, .present)), rows: 4),
-                write(ReplaceItem(write: try put(first, .revision(1))), rows: 4),
-                write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 4),
-                write(BuryOneItem(burial: burial), rows: 5),
+                write(ReplaceItem(write: try put(first, .present)), rows: 5),
+                write(ReplaceItem(write: try put(first, .revision(1))), rows: 5),
+                write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 5),
+                write(BuryOneItem(burial: burial), rows: 6),
                 write(burial, rows: 12),
                 Probe(KeepContent(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
                 Probe(LeaveTombstone(burial: burial, accountID: owner.account, now: Self.now), rows: 4),

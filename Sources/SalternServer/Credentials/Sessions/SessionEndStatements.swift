@@ -3,7 +3,8 @@ internal import Postgres
 // What ends is noted in the account's security log, with the device's name and when the session began, because its row is
 // its only other record. Each end of sessions is two statements: the first writes the events of those that are to end, the
 // second removes what has an event, so that nothing ends unnoted. (One statement that removes and notes would take several
-// steps on a cluster.)
+// steps on a cluster.) The second also makes another version of the account's row, so that no write on the short path goes
+// on with a session that it has seen before (``ShortPath/isUnmoved``).
 
 /// The end of sessions, told in both of its statements.
 enum SessionEnd {
@@ -47,6 +48,8 @@ enum SessionEnd {
         return """
             WITH dropped AS (
                 \(SecurityEventLimit.dropping("\(SecurityEvent.Kind.sessionEnded)", of: account))
+            ), moved AS (
+                UPDATE saltern.accounts a SET writer = a.writer WHERE a.account_id = \(account)
             )
             DELETE FROM saltern.sessions s
             WHERE s.account_id = \(account) AND \(condition) AND (s.restricted OR EXISTS (

@@ -7,13 +7,17 @@ struct DeleteItem: AccountEndpoint {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: false)
         let burial = BuryItem(id: id, precondition: precondition)
-        let short = try await Self.bury(on: BuryOneItem(burial: burial), burial, authorization)
-        if let days = short.first.first, let header = short.last.first {
+        let (account, now) = (authorization.accountID, authorization.now)
+        let keep = KeepContent(burial: burial, accountID: account, now: now)
+        let leave = LeaveTombstone(burial: burial, accountID: account, now: now)
+        let (burials, headers) = try await authorization.writeOnShortPath(
+            BuryOneItem(burial: burial), followedBy: keep, leave)
+        if let days = burials.first?.days, let header = headers.first {
             let end = header.updatedAt + .seconds(86_400 * Int64(days))
             return Self.reply(until: end) { header.write(isDeleted: true, to: &$0) }
         }
         while true {
-            let (rows, _) = try await Self.bury(on: burial, burial, authorization)
+            let rows = try await authorization.write(burial, followedBy: keep, leave).first
             if let room = rows.first?.neededRoom {
                 _ = try await authorization.write(DropContents(room: room))
                 continue
@@ -21,16 +25,6 @@ struct DeleteItem: AccountEndpoint {
             let tombstone = try ItemChange.accepted(rows.map(\.change), authorization).reply.item
             return Self.reply(until: rows.first?.restorableUntil) { tombstone.write(to: &$0) }
         }
-    }
-
-    /// - Parameter path: The statement that decides.
-    private static func bury<Path: AccountWrite>(
-        on path: Path, _ burial: BuryItem, _ authorization: Authorization
-    ) async throws -> (first: [Path.Row], last: [LeaveTombstone.Row]) {
-        let (account, now) = (authorization.accountID, authorization.now)
-        return try await authorization.write(
-            path, followedBy: KeepContent(burial: burial, accountID: account, now: now),
-            LeaveTombstone(burial: burial, accountID: account, now: now))
     }
 
     private static func reply(until end: Timestamp?, _ tombstone: (inout JSONWriter) -> Void) -> Response {

@@ -37,13 +37,9 @@ struct PutItem: AccountEndpoint {
     private static func writeOnShortPath(
         _ write: WriteItem, _ authorization: Authorization
     ) async throws -> WrittenItem? {
-        switch write.precondition {
-        case .absent: try await create(write, authorization)
-        case .present, .revision: try await authorization.writeOnShortPath(ReplaceItem(write: write)).first
+        guard write.precondition == .absent else {
+            return try await authorization.writeOnShortPath(ReplaceItem(write: write)).first
         }
-    }
-
-    private static func create(_ write: WriteItem, _ authorization: Authorization) async throws -> WrittenItem? {
         let creation = CreateItem(write: write)
         let store = StoreNewItem(creation: creation, accountID: authorization.accountID, now: authorization.now)
         return try await authorization.writeOnShortPath(creation, followedBy: store, of: write.sealedByteCount).first

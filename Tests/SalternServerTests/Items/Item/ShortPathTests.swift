@@ -8,7 +8,7 @@ import Testing
 
 /// The short paths of a write decide what the full statements decide, or leave it to them.
 @Suite struct ShortPathTests {
-    @Test func `what is nearly always the case takes one statement after the lock, and all else the full one`()
+    @Test func `what is nearly always the case takes one statement that locks, too, and all else the full one behind a lock`()
         async throws
     {
         try await TestApplication.with(connections: 1) { app in
@@ -28,46 +28,43 @@ import Testing
                 default: [name: 1]
                 }
             }
-            func short(_ name: String) -> [String: Int64] {
-                parts(name).merging(["AuthenticateForWrite": 1]) { $1 }
-            }
             func both(_ name: String, _ full: String) -> [String: Int64] {
-                parts(name).merging(["AuthenticateForWrite": 2, full: 1]) { $1 }
+                parts(name).merging(["AuthenticateForWrite": 1, full: 1]) { $1 }
             }
             // From then on the session is known.
             #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 404)
             let absent = ["If-None-Match": "*"]
             let present = ["If-Match": "*"]
 
-            #expect(try await executed(201) { try await ada.client.put(path, item, absent) } == short("CreateItem>"))
+            #expect(try await executed(201) { try await ada.client.put(path, item, absent) } == parts("CreateItem>"))
             #expect(
                 try await executed(200) { try await ada.client.put(path, item, absent) }
                     == both("CreateItem>", "WriteItem>"), "the same again is unchanged")
             #expect(
                 try await executed(200) { try await ada.client.put(path, item, present) }
-                    == short("ReplaceItem>"), "the same again: the full statement has a connection of its own")
+                    == parts("ReplaceItem>"), "the same again: the full statement has a connection of its own")
             #expect(try await ada.client.get(path).integer("revision") == 1)
             #expect(
                 try await executed(200) { try await ada.client.put(path, ItemTests.item(), present) }
-                    == short("ReplaceItem>"))
+                    == parts("ReplaceItem>"))
             #expect(
                 try await executed(412) { try await ada.client.put(path, item, ["If-Match": "\"1\""]) }
-                    == short("ReplaceItem>"))
+                    == parts("ReplaceItem>"))
             #expect(
                 try await executed(200) { try await ada.client.delete(path, ["If-Match": "\"2\""]) }
-                    == short("BuryOneItem>"))
+                    == parts("BuryOneItem>"))
             #expect(
                 try await executed(404) { try await ada.client.delete(path, present) }
-                    == short("BuryOneItem>"), "the full statement has a connection of its own")
+                    == parts("BuryOneItem>"), "the full statement has a connection of its own")
             #expect(
                 try await executed(201) { try await ada.client.put(path, item, absent) }
                     == both("CreateItem>", "WriteItem>"), "over a tombstone")
             #expect(
                 try await executed(200) { try await ada.client.delete(path, present) }
-                    == short("BuryOneItem>"), "of what it held before something is kept")
+                    == parts("BuryOneItem>"), "of what it held before something is kept")
             #expect(
                 try await executed(412) { try await ada.client.put(path, item, present) }
-                    == short("ReplaceItem>"))
+                    == parts("ReplaceItem>"))
         }
     }
 
@@ -132,14 +129,14 @@ import Testing
     }
 
     private static func put(_ write: WriteItem, _ caller: Caller, _ app: TestApplication) async throws -> ItemOutcome {
-        let (postgres, lock) = (app.postgres, AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)))
+        let (postgres, lock) = (app.postgres, AuthenticateForWrite(caller: caller))
         return try await app.run {
             let change = try await postgres.execute(lock, Guarded(caller: caller, write: write)).1.first
             guard try #require(change).outcome == .vacant else { return try #require(change).outcome }
             let creation = CreateItem(write: write)
             let store = StoreNewItem(creation: creation, accountID: caller.accountID, now: caller.now)
             _ = try #require(
-                try await postgres.execute(lock, Guarded(caller: caller, write: creation), store).1.first)
+                try await postgres.execute(Guarded(caller: caller, write: creation), store).0.first)
             return .created
         }
     }
@@ -150,7 +147,7 @@ import Testing
         let postgres = app.postgres
         return try await app.run {
             let (_, rows, _, _) = try await postgres.execute(
-                AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)),
+                AuthenticateForWrite(caller: caller),
                 Guarded(caller: caller, write: burial),
                 KeepContent(burial: burial, accountID: caller.accountID, now: caller.now),
                 LeaveTombstone(burial: burial, accountID: caller.accountID, now: caller.now))

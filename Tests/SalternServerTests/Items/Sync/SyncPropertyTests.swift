@@ -76,7 +76,7 @@ import Testing
     /// One transaction with a random change, or a few, and random pauses; one of twenty is rolled back.
     private static func write(_ postgres: PostgresClient, _ caller: Caller, _ ids: [ItemID]) async throws {
         struct RolledBack: Error {}
-        let lock = AuthenticateForWrite(caller: caller, touchInterval: .seconds(60))
+        let lock = AuthenticateForWrite(caller: caller)
         let (account, now) = (caller.accountID, caller.now)
         let id = ids.randomElement() ?? ids[0]
         do {

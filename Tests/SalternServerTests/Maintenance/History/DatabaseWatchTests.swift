@@ -200,7 +200,6 @@ import Testing
                                 id: .random(), precondition: .absent, collection: .standard, format: .opaque,
                                 iterations: nil, title: nil, body: body))
                         _ = try await transaction.execute(
-                            AuthenticateForWrite(caller: caller, touchInterval: .seconds(60)),
                             Guarded(caller: caller, write: creation),
                             StoreNewItem(creation: creation, accountID: caller.accountID, now: caller.now))
                         let moving = Task {

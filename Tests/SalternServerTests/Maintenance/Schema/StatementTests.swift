@@ -9,14 +9,14 @@ import Testing
     @Test func `the list of statements is complete`() throws {
         var declared: Set<String> = []
         for source in try Self.sources() {
-            let declarations = /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite|\w*SessionRemoval) \{/
+            let declarations = /struct (\w+): (Statement|AccountRead|ExportedPage|AccountWrite|ShortPath|\w*SessionRemoval) \{/
             for match in source.matches(of: declarations) {
                 switch match.2 {
                 case "SessionRemoval": declared.formUnion(["\(match.1)", "NoteEnds<\(match.1)>"])
                 case "CallersSessionRemoval":
                     declared.formUnion(["Guarded<\(match.1)>", "Guarded<NoteCallersEnds<\(match.1)>>"])
                 case "AccountRead", "ExportedPage": declared.insert("Owned<\(match.1)>")
-                case "AccountWrite": declared.insert("Guarded<\(match.1)>")
+                case "AccountWrite", "ShortPath": declared.insert("Guarded<\(match.1)>")
                 default: declared.insert(String(match.1))
                 }
             }
@@ -77,7 +77,7 @@ import Testing
                 "the time and randomness are parameters")
         }
         if name.hasPrefix("Guarded<") {
-            let guardian = Caller.hasLiveSession.text.replacing(/\$\d+/, with: "$")
+            let guardian = Caller.isLiveSession.text.replacing(/\$\d+/, with: "$")
             #expect(sql.replacing(/\$\d+/, with: "$").contains(guardian), "a write must guard itself")
         }
         if Self.acrossAccounts.contains(name) {
@@ -89,7 +89,7 @@ import Testing
         }
         var tables: Set<String> = []
         for table in flat.matches(
-            of: /(?:FROM|JOIN|UPDATE) saltern\.(\w+)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT|ORDER|LIMIT)(\w+))?/)
+            of: /(?:FROM|JOIN|UPDATE|,) saltern\.(\w+)(?: (?:AS )?(?!SET|WHERE|JOIN|ON|LEFT|ORDER|LIMIT)(\w+))?/)
         {
             tables.insert(String(table.1))
             guard let column = SchemaTests.distributionColumn(of: String(table.1)) else { continue }
@@ -106,6 +106,19 @@ import Testing
             #expect(table.2.hasPrefix(column), "\(name): an insert begins with the key")
         }
         #expect(!tables.isEmpty)
+    }
+
+    /// Statements that end sessions and need tell no write of it: such a session writes nothing, or the account goes, too.
+    private static let endingSilently: Set<String> = ["RemoveRestrictedSessions", "RemoveSessionsAltogether"]
+
+    @Test func `whoever ends a session also changes the account's row`() {
+        var found: Set<String> = []
+        for (name, sql) in Application.statements where sql.contains("DELETE FROM saltern.sessions") {
+            found.insert(name)
+            let isTelling = sql.contains("UPDATE saltern.accounts")
+            #expect(isTelling == !Self.endingSilently.contains(name), "\(name)")
+        }
+        #expect(found.count >= 7 && found.isSuperset(of: Self.endingSilently))
     }
 
     @Test func `a write without a live session changes nothing by itself`() async throws {

@@ -1,0 +1,144 @@
+import Cryptography
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+/// A change on the short path that has to wait for the account's row: it was decided on what was there before the wait.
+@Suite struct ShortPathRaceTests {
+    /// What somebody else does in the transaction that is waited for.
+    enum Other: CaseIterable, Sendable {
+        case endSessions, trimSessions, endThisSession, endOtherSessions
+        case lockAccount, replace, delete, create, lockOnly
+    }
+
+    /// What waits.
+    enum Waiting: CaseIterable, Sendable {
+        case replace, create, bury
+    }
+
+    @Test(arguments: Other.allCases, Waiting.allCases)
+    func `what has waited for another change of the account changes nothing`(
+        _ other: Other, _ waiting: Waiting
+    ) async throws {
+        try await TestApplication.with { app in
+            let scene = try await Scene(app)
+            let (postgres, clock) = (app.postgres, app.clock)
+            let rows = try await app.run {
+                let waiter = try await postgres.withTransaction { transaction in
+                    try await scene.carryOut(other, in: transaction, now: clock.now)
+                    let waiter = Task { try await app.run { try await scene.attempt(waiting, postgres) } }
+                    try await TimeThatWentBackTests.eventually {
+                        try await postgres.execute(CountWaiting()) == [1]
+                    }
+                    return waiter
+                }
+                return try await waiter.value
+            }
+            #expect(rows == (other == .lockOnly ? 1 : 0))
+            let counters = try #require(
+                try await app.execute(CompareCounters(accountID: scene.caller.accountID)).first)
+            #expect(counters.counted == counters.actual)
+        }
+    }
+
+    private struct Scene: Sendable {
+        let caller: Caller
+        let item: ItemID
+        let vacant = ItemID.random()
+        let body: SealedBytes
+        /// Another session of the same account.
+        let otherCaller: Caller
+
+        init(_ app: TestApplication) async throws {
+            let ada = try await app.register()
+            let path = try await ada.createItem(ItemTests.item(plaintext: 10))
+            item = try #require(ItemID(pathParameter: String(path.dropFirst("/v1/items/".count))))
+            caller = try app.caller(of: ada.client)
+            otherCaller = try app.caller(of: try await app.logIn(ada))
+            body = try SealedBytes([UInt8](repeating: 0xFF, count: 3) + SecureRandom.bytes(57), format: .opaque)
+        }
+
+        private func write(_ id: ItemID, _ precondition: Precondition) -> WriteItem {
+            WriteItem(
+                id: id, precondition: precondition, collection: .standard, format: .opaque, iterations: nil,
+                title: nil, body: body)
+        }
+
+        /// - Returns: How many rows the statement had that decides.
+        func attempt(_ waiting: Waiting, _ postgres: PostgresClient) async throws -> Int {
+            try await postgres.withTransaction { try await change(waiting, in: $0) }
+        }
+
+        private func change(_ waiting: Waiting, in transaction: Transaction) async throws -> Int {
+            let (account, now) = (caller.accountID, caller.now)
+            switch waiting {
+            case .replace:
+                let replacement = ReplaceItem(write: write(item, .revision(1)))
+                return try await transaction.execute(Guarded(caller: caller, write: replacement)).count
+            case .create:
+                let creation = CreateItem(write: write(vacant, .absent))
+                return try await transaction.execute(
+                    Guarded(caller: caller, write: creation),
+                    StoreNewItem(creation: creation, accountID: account, now: now)
+                ).0.count
+            case .bury:
+                let burial = BuryItem(id: item, precondition: .revision(1))
+                return try await transaction.execute(
+                    Guarded(caller: caller, write: BuryOneItem(burial: burial)),
+                    KeepContent(burial: burial, accountID: account, now: now),
+                    LeaveTombstone(burial: burial, accountID: account, now: now)
+                ).0.count
+            }
+        }
+
+        func carryOut(_ other: Other, in transaction: Transaction, now: Timestamp) async throws {
+            _ = try await transaction.execute(LockAccount(accountID: caller.accountID))
+            switch other {
+            case .endSessions:
+                try await end(
+                    RemoveAllSessions(accountID: caller.accountID, exception: nil, now: now), 2, transaction)
+            case .trimSessions:
+                try await end(
+                    TrimSessions(
+                        accountID: caller.accountID, now: now, idleSince: caller.idleSince,
+                        tokenHash: otherCaller.tokenHash, otherSessions: 0), 1, transaction)
+            case .endThisSession: try await end(RemoveCurrentSession(), as: caller, transaction)
+            case .endOtherSessions: try await end(RemoveOtherSessions(), as: otherCaller, transaction)
+            case .lockAccount:
+                _ = try await transaction.execute(SetLock(accountID: caller.accountID, lockedAt: now))
+            case .replace: #expect(try await change(.replace, in: transaction) == 1)
+            case .delete: #expect(try await change(.bury, in: transaction) == 1)
+            case .create: #expect(try await change(.create, in: transaction) == 1)
+            case .lockOnly: break
+            }
+        }
+
+        private func end<Removal: SessionRemoval>(
+            _ removal: Removal, _ count: Int, _ transaction: Transaction
+        ) async throws {
+            #expect(try await transaction.execute(NoteEnds(removal: removal), removal).1.count == count)
+        }
+
+        private func end<Removal: CallersSessionRemoval>(
+            _ removal: Removal, as caller: Caller, _ transaction: Transaction
+        ) async throws {
+            let ended = try await transaction.execute(
+                Guarded(caller: caller, write: NoteCallersEnds(removal: removal)),
+                Guarded(caller: caller, write: removal)
+            ).1.count
+            #expect(ended == 1)
+        }
+    }
+
+    /// Who waits for a row that somebody else has locked.
+    private struct CountWaiting: Statement {
+        typealias Row = Int64
+        static let isReadOnly = true
+        static let sql: SQL<Self> = """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'
+            """
+    }
+}
