@@ -173,7 +173,8 @@ struct DatabaseExamination {
 
     private func examineSchema() async -> [Finding] {
         do throws(MigrationError) {
-            let migrator = try Migrator(configuration: patient, migrations: Schema.migrations, loop: loop)
+            let migrator = try Migrator(
+                configuration: patient, migrations: Schema.migrations, placements: Schema.placements, loop: loop)
             let problems = try await migrator.incompatibilities()
             if !problems.isEmpty { return problems.map { Finding("schema", .problem, "\($0)") } }
             let findings = try await migrator.verify()
