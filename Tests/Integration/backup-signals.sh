@@ -5,14 +5,6 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server
 
-# superuser SQL: in the database postgres.
-superuser() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    url=${SALTERN_OWNER_DATABASE_URL/saltern_owner@/postgres@}
-    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" "${url%/saltern}/postgres"
-)
-
 # begin OWNER-URL COMMAND…: in the background, as a process that signals reach.
 begin() {
     (

@@ -422,4 +422,5 @@ grep '^{' "$own_home/run.log" >"$work/log"
 search "$work/log" "the log"
 
 scenario "nor does the log of PostgreSQL"
-search "$own_home/postgres.log" "PostgreSQL's log"
+own_database_logs >"$work/postgres.log"
+search "$work/postgres.log" "PostgreSQL's log"

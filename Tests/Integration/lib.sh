@@ -12,12 +12,16 @@
 #
 # scripts/test runs all of them against one server, which SALTERN_TEST_URL and SALTERN_TEST_HOME name. Run alone, a
 # scenario starts a server of its own from .build/release/saltern. Scenarios share it, so each makes its own accounts.
+# scripts/citus runs them against a server on a cluster (SALTERN_TEST_CLUSTER_DIRECTORY, _PORT, and the number of the node that
+# servers talk to, _ENTRY): own servers have databases of their own there.
 set -euo pipefail
 
 # shellcheck source=scripts/lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../scripts/lib/common.sh"
 # shellcheck source=scripts/lib/throwaway.sh
 source "$repository/scripts/lib/throwaway.sh"
+# shellcheck source=scripts/lib/cluster.sh
+source "$repository/scripts/lib/cluster.sh"
 
 # The last request's outcome.
 status=
@@ -180,6 +184,9 @@ saltern() (
 own_pid=
 own_home=
 own_port=
+# The name of its database, and on a cluster what leads to it.
+own_database=saltern
+own_database_urls=()
 
 # start_own_server [NAME=VALUE]…: serves from own_home, which a later start finds as it was left; what follows talks to it.
 start_own_server() {
@@ -191,9 +198,11 @@ start_own_server() {
         own_home=$(mktemp --directory /tmp/saltern-home-XXXXXX)
         chmod 0711 -- "$own_home"
         own_port=$(free_port)
+        if is_on_cluster; then make_own_database; fi
     fi
     : >"$own_home/run.log"
-    setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$own_home" SALTERN_LISTEN="127.0.0.1:$own_port" "$@" \
+    setpriv --pdeathsig TERM env "${clean[@]}" SALTERN_HOME="$own_home" SALTERN_LISTEN="127.0.0.1:$own_port" \
+        "${own_database_urls[@]}" "$@" \
         "$repository/scripts/run" --executable "$executable" </dev/null >>"$own_home/run.log" 2>&1 &
     own_pid=$!
     if ! wait_until 120 own_server_is_ready_or_gone || is_gone "$own_pid"; then
@@ -233,7 +242,60 @@ remove_own_server() {
     local result=0
     stop_own_server || result=$?
     [[ -z $own_home ]] || rm -rf -- "$own_home"
+    ((${#own_database_urls[@]} == 0)) || cluster_drop_database "$own_database" || result=1
     return "$result"
+}
+
+is_on_cluster() { [[ -n ${SALTERN_TEST_CLUSTER_DIRECTORY:-} ]]; }
+
+make_own_database() {
+    local owner_url
+    cluster_directory=$SALTERN_TEST_CLUSTER_DIRECTORY cluster_port=$SALTERN_TEST_CLUSTER_PORT
+    own_database=scenario_$(openssl rand -hex 6)
+    owner_url=$(cluster_url "$cluster_port" saltern_owner "$own_database")
+    own_database_urls=("SALTERN_OWNER_DATABASE_URL=$owner_url"
+        "SALTERN_DATABASE_URL=$(cluster_url $((cluster_port + SALTERN_TEST_CLUSTER_ENTRY)) saltern_app "$own_database")")
+    cluster_make_database "$own_database"
+    (
+        unset "${!SALTERN_TEST_@}"
+        env "${own_database_urls[@]}" "$executable" migrate distribute >/dev/null
+    ) || die "the database was not spread over the cluster"
+}
+
+# own_database_url ROLE DATABASE: in the PostgreSQL that the own server talks to.
+own_database_url() (
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    url=${SALTERN_DATABASE_URL/saltern_app@/$1@}
+    printf '%s\n' "${url%/*}/$2"
+)
+
+# superuser SQL: what that PostgreSQL says, asked as its superuser in another database.
+superuser() {
+    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --tuples-only --no-align --command "$1" "$(own_database_url postgres postgres)"
+}
+
+# Its process.
+own_postmaster() {
+    local data=$own_home/postgres
+    ! is_on_cluster || data=$cluster_directory/$SALTERN_TEST_CLUSTER_ENTRY
+    head -n 1 "$data/postmaster.pid"
+}
+
+# What it has logged; on a cluster, with what the other nodes have.
+own_database_logs() {
+    if is_on_cluster; then cat -- "$cluster_directory"/[0-9].log; else cat -- "$own_home/postgres.log"; fi
+}
+
+# crash_own_database: an immediate shutdown, which is a crash to whoever starts next. A private PostgreSQL takes the own server
+# with it; a node of a cluster is started again, and the server goes on.
+crash_own_database() {
+    local postmaster
+    postmaster=$(own_postmaster)
+    kill -QUIT "$postmaster"
+    is_on_cluster || return 0
+    wait_until 60 is_gone "$postmaster" || fail "the node to be gone"
+    eval "$(cluster_start_words "$SALTERN_TEST_CLUSTER_ENTRY")" || fail "the node to start again"
 }
 
 # query SQL: what the database says, asked as the schema's owner.

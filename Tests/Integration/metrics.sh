@@ -54,7 +54,7 @@ newest=$(query 'SELECT max(version) FROM saltern.schema_migrations')
 grep --quiet --line-regexp "saltern_database_schema_version $newest" "$work/metrics" || fail "the schema's version"
 
 scenario "a PostgreSQL that is frozen is not up, and is again when it goes on"
-postmaster=$(head -n 1 "$own_home/postgres/postmaster.pid")
+postmaster=$(own_postmaster)
 mapfile -t frozen < <(echo "$postmaster" && pgrep --parent "$postmaster")
 up() { scrape --max-time 10 "http://$metrics/metrics" && grep --quiet --line-regexp "saltern_database_up $1" "$work/metrics"; }
 kill -STOP "${frozen[@]}"

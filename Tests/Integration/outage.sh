@@ -3,27 +3,25 @@
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
-# superuser SQL: as PostgreSQL's superuser, in another database.
-superuser() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    url=${SALTERN_OWNER_DATABASE_URL/saltern_owner@/postgres@}
-    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --output /dev/null --command "$1" "${url%/saltern}/postgres"
-)
-
 start_own_server
+
+end_sessions() {
+    superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE usename = 'saltern_app' AND datname = '$own_database'" >/dev/null
+}
+
 register ada
 create_item
 
 scenario "connections that are cut are opened again, and nobody notices"
-superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'"
+end_sessions
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 wait_until 10 answered || fail "the item to be read again"
 expect_json .body "$content"
 
 scenario "without a database requests are answered 503, at once and with Retry-After"
-superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
-superuser "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'saltern_app'"
+superuser "ALTER DATABASE $own_database ALLOW_CONNECTIONS false"
+end_sessions
 away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
 wait_until 10 away || fail "the server to be unready"
 expect_problem 503 database_unavailable
@@ -48,7 +46,7 @@ request POST /v1/kdf '{"password":"x"}'
 expect_problem 422 password_refused
 
 scenario "when it is back, so is the service"
-superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS true'
+superuser "ALTER DATABASE $own_database ALLOW_CONNECTIONS true"
 ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
 wait_until 20 ready || fail "the server to be ready"
 wait_until 10 answered || fail "the item to be read"

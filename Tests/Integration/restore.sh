@@ -1,28 +1,16 @@
 #!/usr/bin/env bash
 # A backup is restored, twice, while the server runs: what two devices know of the time that is lost is not taken for anything
-# of the present. And what an operator says by hand.
+# of the present. (What an operator says by hand is in restored.sh.)
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 start_own_server
 
-# superuser_url DATABASE
-superuser_url() (
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    url=${SALTERN_OWNER_DATABASE_URL/saltern_owner@/postgres@}
-    printf '%s\n' "${url%/saltern}/$1"
-)
-
-superuser() {
-    psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --output /dev/null --command "$1" "$(superuser_url postgres)"
-}
-
 # The server stays up, which the handbook does not ask for: it has to be right all the same.
 restore() {
     superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
-    superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'"
-    pg_restore --clean --create --exit-on-error --dbname "$(superuser_url postgres)" "$work/backup"
+    superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'" >/dev/null
+    pg_restore --clean --create --exit-on-error --dbname "$(own_database_url postgres postgres)" "$work/backup"
     wait_until 60 answered || fail "the item to be read again"
 }
 
@@ -54,7 +42,7 @@ create_item
 request GET /v1/changes
 expect_json .revisionBase 0
 phone_cursor=$(json .cursor)
-pg_dump --format custom --file "$work/backup" "$(superuser_url saltern)"
+pg_dump --format custom --file "$work/backup" "$(own_database_url postgres saltern)"
 
 scenario "a laptop changes the item, and that time is lost"
 put '"1"'
@@ -89,37 +77,3 @@ expect_nothing_old "$first_tag" "$phone_cursor" "$laptop_cursor" "$first_cursor"
 put '"1"'
 expect_status 200
 (($(json .revision) > base + 1)) || fail "a revision above all others"
-
-scenario "what the server cannot notice is told by hand: every device lists everything once"
-request GET /v1/changes
-cursor=$(json .cursor)
-said=$(saltern restored)
-base=${said##* }
-[[ $said == "revisions go on above $base" ]] || fail "the base, not: $said"
-request GET "/v1/changes?since=$cursor"
-expect_problem 410 cursor_expired
-request GET /v1/changes
-expect_json .revisionBase "$base"
-grep --quiet database_restored <<<"$(saltern audit list)" || fail "the audit log to have it"
-
-scenario "and all sessions end, also those that the backup brought back"
-said=$(saltern restored --end-sessions)
-[[ $said == *"1 sessions have ended"* ]] || fail "the session to end: $said"
-request GET /v1/account
-expect_problem 401 unauthenticated
-log_in
-answered || fail "the item to be there"
-
-scenario "a server that runs does not use a database that is being restored, and goes on by itself when it has come back"
-mark() { psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --command "$1 SCHEMA saltern_restoring" "$(superuser_url saltern)"; }
-away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
-mark CREATE
-wait_until 30 away || fail "the server not to be ready"
-expect_problem 503 database_unavailable
-for _ in {1..5}; do
-    request GET "/v1/items/$id"
-    expect_problem 503 database_unavailable
-done
-grep --quiet 'a restore of the database is not finished' "$own_home/run.log" || fail "the log to say why"
-mark DROP
-wait_until 30 answered || fail "the item to be there"

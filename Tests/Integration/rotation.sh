@@ -30,14 +30,19 @@ cut_off() {
     sleep "$delay"
     case $victim in
         server) kill -KILL "$(own_server_process)" ;;
-        # An immediate shutdown, which is a crash to whoever starts next.
-        database) kill -QUIT "$(head -n 1 "$own_home/postgres/postmaster.pid")" ;;
+        database) crash_own_database ;;
     esac
     wait "$rotating" || result=$?
     ((result == 0 || result == 3)) || fail "the rotation to succeed or to be cut off: $(cat "$work/rotate.errors")"
-    wait_for_own_server 60 || true
-    start_own_server
+    if [[ $victim == database ]] && is_on_cluster; then
+        wait_until 60 serves || fail "the server to find its database again"
+    else
+        wait_for_own_server 60 || true
+        start_own_server
+    fi
 }
+
+serves() { request GET /v1/health/ready && [[ $status == 200 ]]; }
 
 start_own_server
 device register "$state"

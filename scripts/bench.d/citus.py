@@ -1,5 +1,6 @@
-"""The same load on one PostgreSQL and on a cluster of three nodes on this machine, through its coordinator and through a worker
-that has half of the accounts, in turns: what the detour costs.
+"""The same load on one PostgreSQL and on a cluster of three nodes on this machine, in turns: through its coordinator, through a
+worker that has half of the accounts, and through that worker for accounts that it has. What the detour costs, and what would be
+left if every request were sent to the node that has its account.
 
 Called by scripts/bench --only citus, which starts the servers and their databases.
 """
@@ -8,6 +9,7 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 from dataclasses import dataclass
 
 import loads
@@ -31,7 +33,7 @@ class Sample:
 class Side:
     """A server with its database."""
 
-    def __init__(self, url, home, postmasters, work, name):
+    def __init__(self, url, home, postmasters, work, name, is_wanted=lambda userid: True):
         self.url = url
         with open(os.path.join(home, "server.pid"), encoding="ascii") as file:
             self.server = int(file.read())
@@ -41,7 +43,8 @@ class Side:
                 self.nodes.append(int(file.readline()))
         self.list = os.path.join(work, f"{name}.tsv")
         certificate = os.path.join(home, "tls", "certificate.pem")
-        write_list(make_accounts(int(url.rpartition(":")[2]), certificate, ACCOUNTS, name), self.list)
+        accounts = make_accounts(int(url.rpartition(":")[2]), certificate, ACCOUNTS, name)
+        write_list([account for account in accounts if is_wanted(account.userid)], self.list)
         self.runs = 0
 
     def cpu(self):
@@ -52,6 +55,28 @@ class Side:
         before = self.cpu()
         outcome = loads.wrk(self.url, seconds, os.path.join(HERE, "load.lua"), row, self.list, self.runs, CONNECTIONS)
         return Sample(outcome.p50, outcome.p99, (self.cpu() - before) / outcome.done * 1000)
+
+
+class Node:
+    """A node of the cluster, which knows whom it has."""
+
+    LOOK = """
+        CREATE TEMP TABLE login AS SELECT userid, account_id FROM saltern.logins;
+        SELECT userid FROM login WHERE {port} = ALL (
+            SELECT n.nodeport FROM pg_dist_placement p JOIN pg_dist_node n USING (groupid) WHERE p.shardid IN (
+                get_shard_id_for_distribution_column('saltern.logins', login.userid),
+                get_shard_id_for_distribution_column('saltern.accounts', login.account_id)))
+    """
+
+    def __init__(self, database, port):
+        self.words = ["psql", "--no-psqlrc", "--quiet", "-At", "--command", self.LOOK.format(port=port), database]
+        self.userids = None
+
+    def has(self, userid):
+        """Both the account and its log-in. Looked up once, after the accounts were made."""
+        if self.userids is None:
+            self.userids = set(subprocess.run(self.words, capture_output=True, text=True, check=True).stdout.split())
+        return userid in self.userids
 
 
 def measure(sides, seconds, rounds):
@@ -74,7 +99,7 @@ def measure(sides, seconds, rounds):
 
 
 def print_table(results):
-    print(f"{CONNECTIONS} connections; one PostgreSQL, and three nodes through the coordinator and through a worker")
+    print(f"{CONNECTIONS} connections; one PostgreSQL, and three nodes through the coordinator, through a worker, and at home: through it for those it has")
     for row, result in results.items():
         for figure, sides in result.items():
             cells = "".join(f"{name:>14} {side['value']:>8.3f} ({side['ratio']:.2f})" for name, side in sides.items())
@@ -86,8 +111,10 @@ def main():
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
-    for name in ["one-url", "one-home", "cluster-url", "cluster-home", "worker-url", "worker-home", "cluster-directory", "work"]:
+    for name in ["one-url", "one-home", "cluster-url", "cluster-home", "worker-url", "worker-home", "cluster-directory", "work",
+                 "database"]:
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--worker-port", type=int, required=True)
     options, _ = parser.parse_known_args()
     one = Side(
         options.one_url, options.one_home, [os.path.join(options.one_home, "postgres", "postmaster.pid")], options.work, "one"
@@ -97,6 +124,10 @@ def main():
         "one": one,
         "coordinator": Side(options.cluster_url, options.cluster_home, nodes, options.work, "coordinator"),
         "worker": Side(options.worker_url, options.worker_home, nodes, options.work, "worker"),
+        "at home": Side(
+            options.worker_url, options.worker_home, nodes, options.work, "home",
+            Node(options.database, options.worker_port).has,
+        ),
     }
     results = measure(sides, options.seconds, options.rounds)
     if options.json:

@@ -21,8 +21,8 @@ cluster_is_to_be_had() {
     return 1
 }
 
-# cluster_url PORT ROLE
-cluster_url() { printf 'postgresql://%s@127.0.0.1:%s/saltern\n' "$2" "$1"; }
+# cluster_url PORT ROLE [DATABASE]
+cluster_url() { printf 'postgresql://%s@127.0.0.1:%s/%s\n' "$2" "$1" "${3:-saltern}"; }
 
 # What is on standard input, as superuser at the coordinator.
 cluster_psql() {
@@ -54,6 +54,33 @@ cluster_set_up() {
         /^-- Here the three roles/r $cluster_directory.roles"
     # For this session alone: on a busy machine a node may need longer to let another one in.
     echo "SET citus.node_connection_timeout = '3s';"
+}
+
+# cluster_node_psql NUMBER DATABASE SQL…: as superuser at one of the nodes, each text by itself.
+cluster_node_psql() {
+    local url sql commands=()
+    url=$(cluster_url $((cluster_port + $1)) postgres "$2")
+    for sql in "${@:3}"; do commands+=(--command "$sql"); done
+    PGOPTIONS='-c client_min_messages=warning' psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --output /dev/null \
+        "${commands[@]}" "$url"
+}
+
+# cluster_make_database NAME: an empty one on all nodes, which know each other in it. With two pieces of each table on each
+# worker: every one is a table more to be made.
+cluster_make_database() {
+    local node
+    for node in 0 1 2; do
+        cluster_node_psql "$node" postgres "CREATE DATABASE $1 OWNER saltern_owner"
+        cluster_node_psql "$node" "$1" 'CREATE EXTENSION citus'
+    done
+    cluster_node_psql 0 postgres "ALTER DATABASE $1 SET citus.shard_count = 4"
+    cluster_node_psql 0 "$1" "SET citus.node_connection_timeout = '3s'" "SELECT citus_set_coordinator_host('127.0.0.1', $cluster_port)" \
+        "SELECT citus_add_node('127.0.0.1', $((cluster_port + 1)))" "SELECT citus_add_node('127.0.0.1', $((cluster_port + 2)))"
+}
+
+cluster_drop_database() {
+    local node
+    for node in 0 1 2; do cluster_node_psql "$node" postgres "DROP DATABASE IF EXISTS $1 WITH (FORCE)"; done
 }
 
 # cluster_start_words NUMBER: what starts a node that was killed, for a shell to split.

@@ -14,6 +14,10 @@ public enum MigrationFinding: Sendable, Equatable {
     case nameChanged(version: Int, known: String, applied: String)
     /// A migration is missing between two that were applied.
     case gap(version: Int, name: String)
+    /// The database is a distributed one, and this table is not.
+    case notPlaced(table: String)
+    /// The table's rows are spread over the nodes, and those of before are still on the coordinator as well.
+    case notCleanedUp(table: String)
 }
 
 extension MigrationFinding: CustomStringConvertible {
@@ -33,6 +37,10 @@ extension MigrationFinding: CustomStringConvertible {
             "migration \(version) is \(known) here, but \(applied) was applied: the database belongs to another program"
         case .gap(let version, let name):
             "migration \(version) (\(name)) is not applied, but later ones are: the history was tampered with"
+        case .notPlaced(let table):
+            "\(table) is on one node only: run `saltern migrate distribute`"
+        case .notCleanedUp(let table):
+            "the coordinator still has the rows of \(table) from before it was spread: run `saltern migrate distribute`"
         }
     }
 }
@@ -65,6 +73,8 @@ public enum MigrationError: Error, Sendable {
     case placedOtherwise(table: String, found: String, expected: String)
     /// The tables could not be spread; nothing was changed.
     case notDistributed(PostgresError)
+    /// The tables are spread; what the coordinator has kept of this one could not be removed.
+    case notCleanedUp(table: String, PostgresError)
     /// The database could not be asked.
     case database(PostgresError)
 }
@@ -91,6 +101,9 @@ extension MigrationError: CustomStringConvertible {
             // It names tables and columns, and no row.
             "the tables were left where they are: \(error.unredactedMessage) (\(error))"
         case .notDistributed(let error): "the tables were left where they are: \(error)"
+        case .notCleanedUp(let table, let error):
+            "the tables are spread, and the coordinator still has the rows of \(table) from before, which nobody reads: "
+                + "run `saltern migrate distribute` again (\(error))"
         case .database(let error): error.description
         }
     }

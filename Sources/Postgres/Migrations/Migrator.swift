@@ -129,9 +129,12 @@ public struct Migrator: Sendable {
         try await history().status
     }
 
-    /// What is wrong with the database's schema history; empty when all is well.
+    /// What is wrong with the database's schema history, and on a distributed database with the places of its tables; empty
+    /// when all is well.
     public func verify() async throws(MigrationError) -> [MigrationFinding] {
-        try await history().findings
+        try await withConnection { connection throws(MigrationError) in
+            try await history(on: connection).findings + unplaced(on: connection)
+        }
     }
 
     /// What keeps a program with these migrations from being used with the database's schema.
@@ -147,14 +150,16 @@ public struct Migrator: Sendable {
     }
 
     private func history() async throws(MigrationError) -> MigrationHistory {
-        try await withConnection { connection throws(MigrationError) in
-            try await asking { () async throws(PostgresError) in
-                guard try await connection.execute(MigrationStatements.FindHistory()).contains(where: \.exists) else {
-                    return MigrationHistory(known: migrations, applied: [])
-                }
-                return MigrationHistory(
-                    known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
+        try await withConnection { connection throws(MigrationError) in try await history(on: connection) }
+    }
+
+    private func history(on connection: ScriptConnection) async throws(MigrationError) -> MigrationHistory {
+        try await asking { () async throws(PostgresError) in
+            guard try await connection.execute(MigrationStatements.FindHistory()).contains(where: \.exists) else {
+                return MigrationHistory(known: migrations, applied: [])
             }
+            return MigrationHistory(
+                known: migrations, applied: try await connection.execute(MigrationStatements.ReadHistory()))
         }
     }
 

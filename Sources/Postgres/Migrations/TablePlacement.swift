@@ -35,11 +35,8 @@ public struct TablePlacement: Sendable {
         }
     }
 
-    /// What removes the rows that the node has kept of the table as it was before.
-    var cleanUp: String? {
-        if case .onCoordinator = kind { return nil }
-        return "SELECT truncate_local_data_after_distributing_table('saltern.\(table)')"
-    }
+    /// What removes the rows that the coordinator has kept of the table as it was before, which nobody sees any more.
+    var cleanUp: String { "SELECT truncate_local_data_after_distributing_table('saltern.\(table)')" }
 
     /// In words, which a cluster is asked for as well.
     public var place: String {
@@ -64,6 +61,8 @@ enum PlacementStatements {
             let table: String
             /// As ``TablePlacement/place``; nil when the table is an ordinary one.
             let placement: String?
+            /// Whether the table itself, which is an empty shell when its rows are elsewhere, takes space on the node.
+            let keepsRows: Bool
         }
 
         static let sql: SQL<Self> = """
@@ -71,7 +70,8 @@ enum PlacementStatements {
                 WHEN p.partmethod = 'n' AND p.repmodel = 't' THEN 'on every node'
                 WHEN p.partmethod = 'n' THEN 'on the coordinator'
                 WHEN p.logicalrelid IS NOT NULL
-                    THEN 'by ' || pg_catalog.column_to_column_name(p.logicalrelid, p.partkey) END
+                    THEN 'by ' || pg_catalog.column_to_column_name(p.logicalrelid, p.partkey) END,
+                pg_catalog.pg_relation_size(c.oid) > 0
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN pg_catalog.pg_dist_partition p ON p.logicalrelid = c.oid
             WHERE n.nspname = 'saltern' AND c.relkind = 'r'

@@ -114,19 +114,24 @@ struct MigrateDistribute: Command {
         \(migrationHelp)
 
         Empty or filled: the schema is brought up to date first, then rows move with their tables, all or nothing, and
-        nobody writes meanwhile. Connect to the coordinator. Tables that are spread already are left alone, so this can
-        be run again.
+        nobody writes meanwhile; at the end the coordinator removes what it has kept of them. Connect to the coordinator.
+        Tables that are spread already are left alone, so this can be run again, whenever it was ended.
         """
 
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let (applied, placed) = try await withMigrator(console) { migrator throws(MigrationError) in
+        let (applied, distribution) = try await withMigrator(console) { migrator throws(MigrationError) in
             (try await migrator.up(), try await migrator.distribute())
         }
         for migration in applied { console.print("applied \(migration.fileName)") }
-        for placement in placed { console.print("\(placement.table) is \(placement.place)") }
-        if applied.isEmpty && placed.isEmpty { console.print("nothing to do") }
+        for placement in distribution.placed { console.print("\(placement.table) is \(placement.place)") }
+        for placement in distribution.cleanedUp {
+            console.print("removed what the coordinator had kept of \(placement.table)")
+        }
+        if applied.isEmpty && distribution.placed.isEmpty && distribution.cleanedUp.isEmpty {
+            console.print("nothing to do")
+        }
     }
 }
 

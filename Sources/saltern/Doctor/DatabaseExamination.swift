@@ -67,6 +67,16 @@ struct DatabaseExamination {
                         + "commits, and nobody would be told"))
         }
         if let finding = judgeDisk(facts.dataDirectory) { findings.append(finding) }
+        if let logsValues = facts.logsValues {
+            findings.append(
+                logsValues
+                    ? Finding(
+                        "database_log", .warning,
+                        "the cluster's nodes send each other statements with values in their text, and write them into "
+                            + "their logs: ALTER ROLE … SET log_min_error_statement = 'panic' for both roles, and leave "
+                            + "log_statement and log_min_duration_statement off")
+                    : Finding("database_log", .fine, "the cluster's nodes do not log statements"))
+        }
         return findings
     }
 
@@ -173,7 +183,8 @@ struct DatabaseExamination {
 
     private func examineSchema() async -> [Finding] {
         do throws(MigrationError) {
-            let migrator = try Migrator(configuration: patient, migrations: Schema.migrations, loop: loop)
+            let migrator = try Migrator(
+                configuration: patient, migrations: Schema.migrations, placements: Schema.placements, loop: loop)
             let problems = try await migrator.incompatibilities()
             if !problems.isEmpty { return problems.map { Finding("schema", .problem, "\($0)") } }
             let findings = try await migrator.verify()
