@@ -270,8 +270,9 @@ public final class PostgresClient: @unchecked Sendable {
     private func connect(_ id: ConnectionID) {
         givenUp[id.slot] = nil
         let lane = pool.slots[id.slot].lane
-        let rotation = lane == .scout ? nextScoutedServer() : epoch.preferredServer
-        let connection = PostgresConnection(id: id, lane: lane, rotation: rotation, client: self)
+        let scouted = lane == .scout ? nextScoutedServer() : nil
+        let connection = PostgresConnection(
+            id: id, lane: lane, rotation: scouted?.rotation ?? epoch.preferredServer, scouted: scouted, client: self)
         connections[id.slot] = connection
         connection.open()
     }
