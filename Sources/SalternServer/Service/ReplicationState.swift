@@ -1,4 +1,4 @@
-public import Postgres
+internal import Postgres
 
 /// How far behind those are that follow PostgreSQL's log.
 public struct ReplicationState: Sendable {
