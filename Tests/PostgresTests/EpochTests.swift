@@ -94,10 +94,12 @@ import Testing
                         let waiting = Task(executorPreference: hanging.loop) {
                             try await hanging.withTransaction { try await $0.execute(ServerStart()) }
                         }
-                        try await looking.loop.run {
+                        _ = await looking.loop.run {
                             await #expect(throws: PostgresError.self) { try await looking.execute(ServerStart()) }
                         }
-                        #expect(try await waiting.value == hanging.execute(ServerStart()))
+                        let found = try await waiting.value
+                        let after = try await hanging.execute(ServerStart())
+                        #expect(found == after)
                     }
                     try await first.thaw()
                 }

@@ -207,7 +207,8 @@ struct ServerStart: Statement {
     @Test func `whoever waits for a lease does not wait for the next attempt when a server is known to answer`() throws
     {
         var pool = PoolStateMachineTests.makeOpenPool(reads: 1, commits: 0, leased: 1, now: start)
-        let (_, actions) = try #require(pool.waitForLease("ada", until: start + .seconds(60)))
+        let waiting = pool.waitForLease("ada", until: start + .seconds(60))
+        let (_, actions) = try #require(waiting)
         #expect(text(actions) == ["connect 1.0"])
         #expect(pool.ended(ConnectionID(slot: 1, generation: 0), now: start, jitter: 1).isEmpty)
         #expect(text(pool.hurry()) == ["connect 1.1"])

@@ -1,6 +1,6 @@
 import CommandLineKit
 import EventLoop
-import Glibc
+import Foundation
 import Postgres
 import SalternServer
 import SalternTesting
@@ -101,9 +101,10 @@ import Testing
             let interruption = Interruption([SIGUSR1])
             kill(getpid(), SIGUSR1)
             while !interruption.wish.isThere { try await Task.sleep(for: .milliseconds(1)) }
-            var interrupted = console
-            interrupted.wish = interruption.wish
-            await #expect(throws: CommandFailure.self) { [interrupted] in try await command.run(interrupted) }
+            var listening = console
+            listening.wish = interruption.wish
+            let interrupted = listening
+            await #expect(throws: CommandFailure.self) { try await command.run(interrupted) }
             try await ground.expectMark(true)
             try await command.run(console)
             try await ground.expectMark(false)
