@@ -33,18 +33,19 @@ import Testing
         struct SleepLong: Statement {
             typealias Row = Void
             static let isReadOnly = true
-            static let sql: SQL<Self> = "SELECT pg_sleep(120)"
+            static let sql: SQL<Self> = "SELECT pg_sleep(60)"
         }
         try await withClient {
             $0.readConnections = 2
             $0.silenceTimeout = .seconds(1)
             $0.statementTimeout = .zero
+            // Nothing of the pool's own is due meanwhile.
+            $0.leasedIdleTimeout = .seconds(500)
         } _: { client in
             let sleeping = Task(executorPreference: client.loop) { try await client.execute(SleepLong()) }
             let others = Task(executorPreference: client.loop) {
                 while !Task.isCancelled { _ = try await client.withTransaction { try await $0.execute(BackendID()) } }
             }
-            // Nobody's deadline, and none of the pool's, is nearer than this.
             await #expect {
                 try await sleeping.value
             } throws: { error in
