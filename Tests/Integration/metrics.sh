@@ -27,6 +27,10 @@ sed -n '/^| Metric | Is |/,/^$/p' "$documents/admins.md" | grep --only-matching 
 sort -u - "$work/served" <<'NAMES' >"$work/all"
 saltern_clock_difference_seconds
 saltern_database_failure
+saltern_database_slot_lag_bytes
+saltern_database_standbys
+saltern_database_standby_lag_bytes
+saltern_database_standby_lag_seconds
 NAMES
 diff "$work/documented" "$work/all" >"$work/difference" || fail "the same names: $(cat "$work/difference")"
 
@@ -45,7 +49,8 @@ unknown=$(comm -23 "$work/asked" "$work/all")
 [[ -z $unknown ]] || fail "metrics that there are, not $unknown"
 
 scenario "they tell of the database, its statements, and why requests were refused"
-for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'saltern_database_connections{lane="reads"} ' \
+for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'saltern_database_in_recovery 0' \
+    'saltern_database_followers 0' 'saltern_database_standbys_awaited 0' 'saltern_database_connections{lane="reads"} ' \
     'saltern_database_requests_total{statement="InsertLogin"} ' 'saltern_certificate_backup_key 1' \
     'saltern_http_problems_total{route="POST /v1/sessions",code="wrong_credentials"} 1'; do
     grep --quiet --fixed-strings -- "$line" "$work/metrics" || fail "a line $line: $(grep "${line%%[ \{]*}" "$work/metrics")"

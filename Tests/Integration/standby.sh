@@ -81,13 +81,32 @@ is_written() { write_new && [[ $status == 201 ]]; }
 
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
+# scrape: what the server tells Prometheus.
+scrape() { curl --silent --show-error --fail --noproxy '*' "http://$metrics/metrics" >"$work/metrics" || fail "the metrics"; }
+# tells LINE…: whether it tells these, each of them whole.
+tells() {
+    local line
+    scrape
+    for line in "$@"; do
+        grep --quiet --line-regexp --fixed-strings -- "saltern_database_$line" "$work/metrics" || return 1
+    done
+}
+replication() { grep 'saltern_database_\(in_rec\|foll\|stand\|slot\)' "$work/metrics"; }
+# is_behind STANDBY: whether it has less than the primary.
+is_behind() { scrape && grep --quiet "^saltern_database_standby_lag_bytes{standby=\"$1\"} [1-9]" "$work/metrics"; }
+ask_standby() {
+    as_postgres_owner psql --no-psqlrc --quiet --tuples-only --no-align --host "$folder/sockets" --port "$standby_port" \
+        --command "$1" postgres
+}
+
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 
 scenario "a standby copies the primary, and is waited for"
 start_primary
 start_standby
+metrics=127.0.0.1:$(free_port)
 start_own_server "SALTERN_DATABASE_URL=$(url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(url saltern_owner)" \
-    SALTERN_FAILOVER=synchronous
+    SALTERN_FAILOVER=synchronous "SALTERN_METRICS_LISTEN=$metrics"
 saltern doctor --json >"$work/doctor" || fail "the doctor to be content: $(<"$work/doctor")"
 register ada
 id=$(uuid)
@@ -96,6 +115,29 @@ request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$content\"}" --he
 expect_status 201
 request GET /v1/changes
 cursor=$(json .cursor)
+
+scenario "metrics tell of the standby what the server's role may know"
+tells 'in_recovery 0' 'followers 1' 'standbys_awaited 1' || fail "one standby, which commits wait for: $(replication)"
+if grep --quiet 'saltern_database_\(standbys{\|standby_lag\|slot\)' "$work/metrics"; then fail "no more than that: $(replication)"; fi
+psql_as_superuser --quiet --command 'GRANT pg_read_all_stats TO saltern_app'
+told() { tells 'standbys{kind="sync"} 1' 'standbys{kind="async"} 0' 'standby_lag_bytes{standby="standby"} 0'; }
+wait_until 30 told || fail "a synchronous standby that has everything: $(replication)"
+
+scenario "and how far it is behind"
+psql_as_superuser --quiet --command "SELECT pg_create_physical_replication_slot('nobody', true)" >/dev/null
+ask_standby 'SELECT pg_wal_replay_pause()' >/dev/null
+is_paused() { [[ $(ask_standby 'SELECT pg_get_wal_replay_pause_state()') == paused ]]; }
+wait_until 30 is_paused || fail "a standby that replays nothing"
+write_new
+expect_status 201
+is_behind standby || fail "a standby that is behind: $(replication)"
+later() { write_new && scrape && grep --quiet '^saltern_database_standby_lag_seconds{standby="standby"} \(0\.0*[1-9]\|[1-9]\)' "$work/metrics"; }
+wait_until 30 later || fail "for how long: $(replication)"
+grep --quiet '^saltern_database_slot_lag_bytes [1-9]' "$work/metrics" || fail "the log that is kept for a slot: $(replication)"
+psql_as_superuser --quiet --command "SELECT pg_drop_replication_slot('nobody')" >/dev/null
+ask_standby 'SELECT pg_wal_replay_resume()' >/dev/null
+wait_until 30 told || fail "a standby that has everything again: $(replication)"
+if grep --quiet saltern_database_slot "$work/metrics"; then fail "no slot: $(replication)"; fi
 
 scenario "the standby is gone: from a second later on writes are refused at once, and reads go on"
 pg_ctl_standby stop --mode immediate
@@ -116,6 +158,7 @@ for _ in {1..3}; do
     request GET /v1/account
     expect_status 200
 done
+tells 'followers 0' 'standbys_awaited 1' 'standbys{kind="sync"} 0' || fail "metrics to tell of no standby: $(replication)"
 grep --quiet database_commits_stalled "$own_home/run.log" || fail "the log to say so"
 
 scenario "the standby is back: writes go on by themselves"
@@ -136,3 +179,4 @@ request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 1
 expect_status 200
 grep --quiet failover_without_loss "$own_home/run.log" || fail "the log to say so"
 if grep --quiet time_went_back "$own_home/run.log"; then fail "no word of time that went back"; fi
+tells 'in_recovery 0' 'followers 0' 'standbys_awaited 0' || fail "metrics to tell of a primary alone: $(replication)"

@@ -63,6 +63,75 @@ import Testing
         }
     }
 
+    @Test func `openings that hang on the server from before are begun again at the one that was found`() async throws {
+        let epoch = DatabaseEpoch()
+        let watch = Watch(epoch: epoch)
+        try await TemporaryCluster.with { first in
+            try await TemporaryCluster.with { second in
+                let hosts = [first, second].map { $0.directory.replacing("/", with: "%2F") }
+                let url = "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"
+                @Sendable func configure(_ configuration: inout PostgresConfiguration) {
+                    Self.configure(&configuration)
+                    configuration.onConnected = watch.welcome
+                }
+                try await withClient(
+                    {
+                        configure(&$0)
+                        $0.takeoverPatience = .seconds(1)
+                    }, url: url, epoch: epoch
+                ) { looking in
+                    _ = try await looking.execute(ServerStart())
+                    try await first.freeze()
+                    try await withClient(
+                        {
+                            configure(&$0)
+                            // Nothing but the news brings it away from the first.
+                            $0.takeoverPatience = .seconds(500)
+                            $0.connectTimeout = .seconds(500)
+                            $0.acquireTimeout = .seconds(60)
+                        }, url: url, epoch: epoch
+                    ) { hanging in
+                        let waiting = Task(executorPreference: hanging.loop) {
+                            try await hanging.withTransaction { try await $0.execute(ServerStart()) }
+                        }
+                        _ = await looking.loop.run {
+                            await #expect(throws: PostgresError.self) { try await looking.execute(ServerStart()) }
+                        }
+                        let found = try await waiting.value
+                        let after = try await hanging.execute(ServerStart())
+                        #expect(found == after)
+                    }
+                    try await first.thaw()
+                }
+            }
+        }
+    }
+
+    @Test func `what is under way at the server from before is not waited for as long as that may be silent`()
+        async throws
+    {
+        let epoch = DatabaseEpoch()
+        try await TemporaryCluster.with { cluster in
+            try await withClient(
+                {
+                    Self.configure(&$0)
+                    $0.takeoverPatience = .seconds(40)
+                    $0.silenceTimeout = .seconds(200)
+                }, url: cluster.url, epoch: epoch
+            ) { client in
+                _ = try await client.execute(ServerStart())
+                try await cluster.freeze()
+                let began = ContinuousClock.now
+                let reading = Task(executorPreference: client.loop) { try await client.execute(ServerStart()) }
+                try await eventually { client.statistics().lanes[.reads]?.inUse == 1 }
+                epoch.begin()
+                await #expect(throws: PostgresError.self) { try await reading.value }
+                #expect(began.duration(to: .now) < .seconds(30))
+                try await cluster.thaw()
+            }
+        }
+    }
+
     @Test func `a client that was idle while the server was frozen does not go back to it`() async throws {
         let epoch = DatabaseEpoch()
         let watch = Watch(epoch: epoch)
@@ -109,11 +178,13 @@ private final class Watch: Sendable {
         guard let found = try await lease.execute(ServerStart()).first else { return }
         let isEarlier = latest.withLock { latest in
             if let known = latest, found < known { return true }
-            if let known = latest, found > known { lease.epoch = epoch.begin() }
+            if let known = latest, found > known { lease.epoch = epoch.begin(at: lease) }
             latest = found
             return false
         }
         if isEarlier { throw IsEarlier() }
+        // So that others act on the news before this one.
+        if lease.isScout { try await Task.sleep(for: .milliseconds(500)) }
     }
 }
 

@@ -29,6 +29,33 @@ import Testing
         #expect(before != after)
     }
 
+    @Test func `a connection that is silent is given up, however much the others have to do`() async throws {
+        struct SleepLong: Statement {
+            typealias Row = Void
+            static let isReadOnly = true
+            static let sql: SQL<Self> = "SELECT pg_sleep(60)"
+        }
+        try await withClient {
+            $0.readConnections = 2
+            $0.silenceTimeout = .seconds(1)
+            $0.statementTimeout = .zero
+            // Nothing of the pool's own is due meanwhile.
+            $0.leasedIdleTimeout = .seconds(500)
+        } _: { client in
+            let sleeping = Task(executorPreference: client.loop) { try await client.execute(SleepLong()) }
+            let others = Task(executorPreference: client.loop) {
+                while !Task.isCancelled { _ = try await client.withTransaction { try await $0.execute(BackendID()) } }
+            }
+            await #expect {
+                try await sleeping.value
+            } throws: { error in
+                if case .timedOut? = error as? PostgresError { true } else { false }
+            }
+            others.cancel()
+            _ = await others.result
+        }
+    }
+
     @Test func `what is sent on a connection that has just ended is told so, and does not wait for ever`() async throws
     {
         let outcomes = try await withClient { client in

@@ -193,6 +193,28 @@ struct ServerStart: Statement {
         #expect(pool.scout() == nil)
     }
 
+    @Test func `the server that is silent is looked at for a short time, and every fourth time for the whole`() {
+        func short(_ count: Int, _ distances: ClosedRange<Int>) -> [Int] {
+            distances.filter { ScoutedServer(preferred: 5, distance: $0).isShort(among: count) }
+        }
+        #expect(short(2, 1...16) == [2, 4, 6, 10, 12, 14])
+        #expect(short(3, 1...24) == [3, 6, 9, 15, 18, 21])
+        #expect(short(1, 1...8) == [], "nobody else is kept waiting")
+        #expect(short(0, 1...8) == [], "it is not known yet how many there are")
+        #expect(ScoutedServer(preferred: 5, distance: 3).rotation == 8)
+    }
+
+    @Test func `whoever waits for a lease does not wait for the next attempt when a server is known to answer`() throws
+    {
+        var pool = PoolStateMachineTests.makeOpenPool(reads: 1, commits: 0, leased: 1, now: start)
+        let waiting = pool.waitForLease("ada", until: start + .seconds(60))
+        let (_, actions) = try #require(waiting)
+        #expect(text(actions) == ["connect 1.0"])
+        #expect(pool.ended(ConnectionID(slot: 1, generation: 0), now: start, jitter: 1).isEmpty)
+        #expect(text(pool.hurry()) == ["connect 1.1"])
+        #expect(pool.hurry().isEmpty)
+    }
+
     @Test func `who waits to connect does so at once when a server is known to answer`() {
         var pool = PoolStateMachineTests.makePool(reads: 2, commits: 0, leased: 1)
         _ = pool.start()

@@ -176,6 +176,16 @@ import TransportSecurity
         }
     }
 
+    @Test func `little of the database's disk is a warning, nearly nothing a problem`() {
+        func severity(_ free: Int64) -> CertificateFinding.Severity {
+            DatabaseExamination.judgeDisk(free: free).severity
+        }
+        for free: Int64 in [0, (1 << 30) - 1] { #expect(severity(free) == .problem) }
+        for free: Int64 in [1 << 30, (10 << 30) - 1] { #expect(severity(free) == .warning) }
+        for free: Int64 in [10 << 30, 1 << 50] { #expect(severity(free) == .fine) }
+        #expect(DatabaseExamination.judgeDisk(free: 3 << 20).text == "the database's disk has 3 MiB left")
+    }
+
     @Test func `connections for two servers are counted where one takes over from the other`() async throws {
         try await withPatient { patient in
             try await patient.administer("ALTER DATABASE \(patient.database.name) CONNECTION LIMIT 24")

@@ -192,6 +192,30 @@ import Testing
         try #require(heir).takePlace()
     }
 
+    /// A server that dies as the system has it: what it had is closed one after the other, and what it listens at comes
+    /// after the heir has looked once.
+    private func dieSlowly(at listener: SharedDescriptor) {
+        func accept() -> CInt { Foundation.accept(listener.rawValue, nil, nil) }
+        let heir = accept()
+        #expect(UnixSocket.send(HandoverMessage(apiCount: 0, metricsCount: 0).text, on: heir))
+        var bytes = [UInt8](repeating: 0, count: 64)
+        #expect(recv(heir, &bytes, bytes.count, 0) > 0)
+        close(heir)
+        close(accept())
+        shutdown(listener.rawValue, CInt(SHUT_RDWR))
+    }
+
+    @Test func `a server that seems to listen for a moment after it has died is looked at again`() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/handover"
+        let listener = try SharedDescriptor(UnixSocket.open(path, nonBlocking: false))
+        UnixSocket.setPatience(60, of: listener.rawValue)
+        try #require(UnixSocket.withAddress(path) { bind(listener.rawValue, $0, $1) } == 0)
+        try #require(listen(listener.rawValue, 8) == 0)
+        Thread.detachNewThread { self.dieSlowly(at: listener) }
+        try #require(try await Inheritance.claim(from: path)).takePlace()
+    }
+
     @Test func `a server that ends leaves alone what is another one's`() async throws {
         let directory = try TemporaryDirectory()
         let path = directory.path + "/handover"

@@ -1,5 +1,6 @@
 import CommandLineKit
 import EventLoop
+import Foundation
 import Postgres
 import SalternServer
 import SalternTesting
@@ -76,6 +77,37 @@ import Testing
                 try await ground.expectMark(true)
             }
             #expect(try await RestoreLock.holding(ground.console) { 1 } == 1)
+        }
+    }
+
+    @Test func `the mark stays until all sessions have ended, also when that was interrupted`() async throws {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let loop = try EventLoop(name: "restorer")
+            try loop.start()
+            defer { loop.stop() }
+            let console = Console(
+                environment: ["SALTERN_OWNER_DATABASE_URL": database.ownerURL], output: .nullDevice, error: .nullDevice)
+            let ground = Ground(console: console, configuration: try .patient(database.ownerURL), loop: loop)
+            try await ground.run(
+                """
+                INSERT INTO saltern.installation
+                    (salt_prefix, decoy_secret, decoy_iterations, decoys_drawn_at, created_at, fingerprint)
+                VALUES ('com.example.test:', decode(repeat('00', 32), 'hex'), array_fill(600000, ARRAY[256]),
+                    '-infinity', now(), saltern.database_fingerprint());
+                CREATE SCHEMA saltern_restoring
+                """)
+            var words = Arguments(["--end-sessions"])
+            let command = try TellRestored(&words)
+            let interruption = Interruption([SIGUSR1])
+            kill(getpid(), SIGUSR1)
+            while !interruption.wish.isThere { try await Task.sleep(for: .milliseconds(1)) }
+            var listening = console
+            listening.wish = interruption.wish
+            let interrupted = listening
+            await #expect(throws: CommandFailure.self) { try await command.run(interrupted) }
+            try await ground.expectMark(true)
+            try await command.run(console)
+            try await ground.expectMark(false)
         }
     }
 

@@ -2,18 +2,15 @@
 # What scripts/package --test shows: two folders make the same bytes; and the package's life in a fresh Debian.
 
 test_package() {
-    local deb root
+    local deb root=$work/debian
     is_root || die "a fresh Debian needs root"
     ensure_packages "${package_test_packages[@]}"
-    deb=$output/saltern_${version}_$(dpkg --print-architecture).deb
-    build_elsewhere "$deb"
-    root=$work/debian
+    deb=$(deb_of "$version")
+    [[ -n $is_built ]] || build_elsewhere "$deb"
     debootstrap_into "$root"
     mkdir "$root/packages"
     cp -- "$deb" "$root/packages/saltern.deb"
-    # No release is older than the first: the one before is this one under a lower number.
-    "$scripts/package" --version "$version~before"
-    cp -- "$output/saltern_$version~before_$(dpkg --print-architecture).deb" "$root/packages/before.deb"
+    version_before "$root/packages/before.deb"
     live_in "$root"
 }
 
@@ -29,9 +26,17 @@ build_elsewhere() {
     say "two folders make the same package"
 }
 
+# version_before DEB: no release is older than the first, so that the one before is this one under a lower number.
+version_before() {
+    local root=$work/root control=$work/root/DEBIAN/control
+    sed --in-place "s/^Version: .*/&~before/" "$control"
+    dpkg-deb --root-owner-group -Znone --build "$root" "$1" >/dev/null
+}
+
 debootstrap_into() {
     say "making a fresh Debian"
-    mmdebstrap --quiet --mode root --variant minbase --include postgresql,systemd,curl,openssl,ca-certificates \
+    mmdebstrap --quiet --mode root --variant minbase --dpkgopt force-unsafe-io \
+        --include postgresql,systemd,curl,openssl,ca-certificates \
         "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
 }
 

@@ -23,7 +23,10 @@ public final class DatabaseEpoch: Sendable {
 
     /// Begins the next. From now on no answer of an earlier one's connection counts as a commit; each client gives its own up
     /// when its loop has its turn.
-    @discardableResult public func begin() -> Int {
+    /// - Parameter lease: A connection to the server that is used from now on: the clients try it first.
+    @discardableResult public func begin(at lease: PostgresLease? = nil) -> Int {
+        // Before the clients know: they open others at once.
+        if let lease { prefer(lease.connection.rotation) }
         let begun = number.add(1, ordering: .sequentiallyConsistent).newValue
         clients.withLock { for tell in $0.values { tell(.begun) } }
         return begun

@@ -24,6 +24,7 @@ extension PostgresClient {
         if left.contains(where: { $0.isOutdated && $0.isSilent(now) }) { report(.takenOver) }
         perform(pool.begin(current))
         for connection in left { connection.supersede(now: now) }
+        perform(pool.hurry())
     }
 }
 

@@ -14,9 +14,9 @@ extension PostgresClient {
     }
 
     /// The server after the one that was looked at last.
-    func nextScoutedServer() -> Int {
+    func nextScoutedServer() -> ScoutedServer {
         defer { scoutedDistance += 1 }
-        return epoch.preferredServer + scoutedDistance
+        return ScoutedServer(preferred: epoch.preferredServer, distance: scoutedDistance)
     }
 
     /// A server has answered. When it is a primary, and another one than that which is silent, it has taken over.

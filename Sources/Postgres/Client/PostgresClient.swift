@@ -26,6 +26,7 @@ public final class PostgresClient: @unchecked Sendable {
     var givenUp: [Int: Backend] = [:]
     private var asksForGivenUp = false
     private var timer: LoopTimer?
+    private var lastLook = ContinuousClock.now
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
     /// How far from the preferred one the next look for a server that has taken over goes.
@@ -270,8 +271,9 @@ public final class PostgresClient: @unchecked Sendable {
     private func connect(_ id: ConnectionID) {
         givenUp[id.slot] = nil
         let lane = pool.slots[id.slot].lane
-        let rotation = lane == .scout ? nextScoutedServer() : epoch.preferredServer
-        let connection = PostgresConnection(id: id, lane: lane, rotation: rotation, client: self)
+        let scouted = lane == .scout ? nextScoutedServer() : nil
+        let connection = PostgresConnection(
+            id: id, lane: lane, rotation: scouted?.rotation ?? epoch.preferredServer, scouted: scouted, client: self)
         connections[id.slot] = connection
         connection.open()
     }
@@ -283,8 +285,12 @@ public final class PostgresClient: @unchecked Sendable {
 
     // MARK: Time
 
+    /// How often connections are looked after, however often the timer is set anew.
+    private static let lookInterval = Duration.milliseconds(250)
+
     private func timerFired() {
         let now = ContinuousClock.now
+        lastLook = now
         for connection in connections { connection?.checkDeadlines(now: now) }
         keys.expire(now: now)
         if later.isDue(now) { sendLater(now: now) }
@@ -295,7 +301,7 @@ public final class PostgresClient: @unchecked Sendable {
 
     func scheduleTimer() {
         let now = ContinuousClock.now
-        var untilNext = Duration.milliseconds(250)
+        var untilNext = lastLook + Self.lookInterval - now
         if let deadline = pool.nextDeadline { untilNext = min(untilNext, deadline - now) }
         if let due = later.due { untilNext = min(untilNext, due - now) }
         timer?.schedule(after: max(untilNext, .milliseconds(1)))

@@ -13,6 +13,8 @@ final class ConnectionOpening {
     private(set) var resolutionFailure: ConnectionFailure?
     /// Whether there are several servers.
     private(set) var hasChoice = false
+    /// How many servers there are to begin with; 0 while their names are looked up.
+    private(set) var serverCount = 0
 
     /// - Parameters:
     ///   - progress: Called when a server, or who looks names up, has answered.
@@ -34,9 +36,7 @@ final class ConnectionOpening {
     ///   - isAlone: Whether no other is tried.
     func start(_ hosts: HostList, rotation: Int, isAlone: Bool) {
         let names = hosts.names
-        if names.isEmpty {
-            return connect(hosts.options(addresses: [:], rotation: rotation, isAlone: isAlone))
-        }
+        if names.isEmpty { return connect(hosts, addresses: [:], rotation: rotation, isAlone: isAlone) }
         let bound = LoopBound(self, loop: loop)
         HostResolver.resolve(names, loop: loop) { resolved in
             let opening = bound.value
@@ -44,7 +44,7 @@ final class ConnectionOpening {
             guard !opening.isOver else { return }
             opening.progress()
             opening.resolutionFailure = resolved.failure
-            opening.connect(hosts.options(addresses: resolved.addresses, rotation: rotation, isAlone: isAlone))
+            opening.connect(hosts, addresses: resolved.addresses, rotation: rotation, isAlone: isAlone)
         }
     }
 
@@ -56,7 +56,9 @@ final class ConnectionOpening {
         handle = nil
     }
 
-    private func connect(_ options: HostList.Options?) {
+    private func connect(_ hosts: HostList, addresses: [String: [String]], rotation: Int, isAlone: Bool) {
+        serverCount = hosts.serverCount(addresses: addresses)
+        let options = hosts.options(addresses: addresses, rotation: rotation, isAlone: isAlone)
         hasChoice = options?.contains { $0.keyword == "hostaddr" && $0.value.contains(",") } ?? false
         guard let options, let handle = ConnectionHandle(starting: options) else { return completion(nil) }
         self.handle = handle

@@ -5,7 +5,14 @@ extension PostgresConnection {
     /// Whether the server has owed an answer for long enough to ask who is the primary.
     func isSilent(_ now: ContinuousClock.Instant) -> Bool {
         if phase == .closed || phase == .open && pipeline.isIdle { return false }
-        return now >= lastHeard + client.configuration.takeoverPatience
+        return now >= lastHeard + patience
+    }
+
+    private var patience: Duration {
+        let patience = client.configuration.takeoverPatience
+        // A server that still answers does so soon; those of its connections that did not have had the whole time.
+        if isSuperseded { return patience / 4 }
+        return scouted?.isShort(among: opening?.serverCount ?? 0) == true ? patience / 4 : patience
     }
 
     /// Whoever looks for a server that answers does not wait long for one that does not, or begins to and stops.
@@ -16,13 +23,24 @@ extension PostgresConnection {
         if let serverEnd { serverEnd.serverStartedAt != found.serverStartedAt } else { opening?.hasChoice ?? false }
     }
 
+    /// Whether it was begun at another server than those that are begun now.
+    private var goesElsewhere: Bool {
+        let distance = rotation - client.epoch.preferredServer
+        let count = opening?.serverCount ?? 0
+        return count == 0 ? distance != 0 : !distance.isMultiple(of: count)
+    }
+
     /// Another server is the primary now. What is under way may still be answered, but is not waited for.
     func supersede(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:
-            guard isSilent(now) else { return }
-            failure = failure ?? .timedOut
-            end(.lost)
+            if isSilent(now) {
+                failure = failure ?? .timedOut
+                end(.lost)
+            } else if goesElsewhere {
+                // Begun a moment too early: it would have to be silent first, and nothing is lost with it.
+                end(.closed)
+            }
         case .open:
             isSuperseded = true
             isRetiring = true

@@ -13,6 +13,8 @@ final class PostgresConnection: TurnEndObserver {
     let lane: PoolStateMachine<Execution>.Lane
     /// Which of several servers was tried first.
     let rotation: Int
+    /// Of who looks whether another server has taken over: where he looks.
+    let scouted: ScoutedServer?
     // The client closes its connections before it goes.
     unowned let client: PostgresClient
     let loop: EventLoop
@@ -51,10 +53,14 @@ final class PostgresConnection: TurnEndObserver {
     var asksForTurnEnd = false
     var isBroken = false
 
-    init(id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, client: PostgresClient) {
+    init(
+        id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, scouted: ScoutedServer? = nil,
+        client: PostgresClient
+    ) {
         self.id = id
         self.lane = lane
         self.rotation = rotation
+        self.scouted = scouted
         self.client = client
         loop = client.loop
         lastHeard = loop.now

@@ -15,11 +15,17 @@ extension PoolStateMachine {
 
     /// A server is known to answer: whoever waits to connect does so now.
     mutating func hurry() -> [Action] {
-        (0..<range(.leases).lowerBound).compactMap { index in
-            guard case .waitingToConnect = slots[index].phase else { return nil }
+        var actions: [Action] = []
+        for index in 0..<range(.scout).lowerBound {
+            guard case .waitingToConnect = slots[index].phase else { continue }
             slots[index].failures = 0
-            return connect(index)
+            if slots[index].lane == .leases {
+                slots[index].phase = .absent
+            } else {
+                actions.append(connect(index))
+            }
         }
+        return actions + serveLeaseWaiters()
     }
 
     mutating func scoutEnded(failed: Bool, now: Instant) -> [Action] {

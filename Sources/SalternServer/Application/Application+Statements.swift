@@ -102,7 +102,7 @@ extension Application {
             statement(RemoveEvents.self),
             // Service
             statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
-            statement(ReadDatabaseState.self), statement(AskEveryNode.self),
+            statement(ReadDatabaseState.self), statement(ReadReplicationState.self), statement(AskEveryNode.self),
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
             statement(OpenSession.self), statement(StoreSession.self), statement(CountSessions.self),

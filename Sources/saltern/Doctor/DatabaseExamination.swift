@@ -121,11 +121,15 @@ struct DatabaseExamination {
                     + "pg_read_all_settings to it, or watch the disk in another way")
         }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory)
-        guard let free = (attributes?[.systemFreeSize] as? NSNumber)?.int64Value else { return nil }
+        return (attributes?[.systemFreeSize] as? NSNumber).map { Self.judgeDisk(free: $0.int64Value) }
+    }
+
+    /// - Parameter free: In bytes.
+    static func judgeDisk(free: Int64) -> Finding {
         let text = "the database's disk has \(free >> 20) MiB left"
         switch free {
-        case ..<Self.littleDisk.problem: return Finding("database_disk", .problem, text)
-        case ..<Self.littleDisk.warning: return Finding("database_disk", .warning, text)
+        case ..<littleDisk.problem: return Finding("database_disk", .problem, text)
+        case ..<littleDisk.warning: return Finding("database_disk", .warning, text)
         default: return Finding("database_disk", .fine, text)
         }
     }

@@ -19,9 +19,7 @@ extension PrometheusText {
             single(
                 "saltern_database_schema_version", .gauge, "The newest migration that was applied.",
                 state.schemaVersion)
-            single(
-                "saltern_database_followers", .gauge, "Standbys and others that follow PostgreSQL's log.",
-                state.followers)
+            replication(state)
         }
         lanes(statistics)
         statements(statistics.statements)

@@ -18,9 +18,8 @@ final class URLSessionTransfer: Sendable {
     private let limit: Int?
     private let state = Mutex(State())
 
-    /// How long all fields of a reply may be together, and how much of a stream may wait for its reader (a task that is told
-    /// to wait has read on meanwhile): a server may be hostile.
-    private static let fieldByteLimit = 256 << 10
+    /// How much of a stream may wait for its reader (a task that is told to wait has read on meanwhile): a server may be
+    /// hostile.
     private static let waitingByteLimit = 24 << 20
 
     init(_ task: any TransferTask, limit: Int?) {
@@ -67,9 +66,8 @@ final class URLSessionTransfer: Sendable {
         let fields = response.allHeaderFields.compactMap { name, value in
             (name as? String).flatMap { name in (value as? String).map { (name: name, value: $0) } }
         }
-        guard fields.reduce(0, { $0 + $1.name.utf8.count + $1.value.utf8.count }) <= Self.fieldByteLimit else {
-            return refuse()
-        }
+        var budget = FieldBudget()
+        guard fields.allSatisfy({ budget.take($0.name.utf8.count + $0.value.utf8.count) }) else { return refuse() }
         let waiter = state.withLock { state in
             state.head = HTTPReplyHead(status: response.statusCode, fields: fields)
             return limit == nil ? state.waiter.take() : nil

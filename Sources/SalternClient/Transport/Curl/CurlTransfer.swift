@@ -15,11 +15,8 @@ final class CurlTransfer: @unchecked Sendable {
     private let isStream: Bool
     private var status = 0
     private var receivedFields: [(name: String, value: String)] = []
-    private var fieldByteCount = 0
+    private var budget = FieldBudget()
     private var refusedReply = false
-
-    /// How long all fields of a reply may be together: a server may be hostile.
-    private static let fieldByteLimit = 256 << 10
 
     private struct Waiting {
         var continuation: CheckedContinuation<Result<Void, TransportError>, Never>?
@@ -117,8 +114,7 @@ final class CurlTransfer: @unchecked Sendable {
 
     /// Takes a line of a head, or of the trailers after a body.
     private func receivedLine(_ line: UnsafeRawBufferPointer) -> Int {
-        fieldByteCount += line.count
-        guard fieldByteCount <= Self.fieldByteLimit else {
+        guard budget.take(line.count) else {
             refusedReply = true
             return 0
         }

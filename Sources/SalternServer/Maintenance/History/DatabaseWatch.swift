@@ -79,9 +79,12 @@ public final class DatabaseWatch: Sendable {
         case refused(any Error, isOfOthers: Bool)
     }
 
-    /// - Parameter present: The epoch in which it is asked.
+    /// - Parameters:
+    ///   - present: The epoch in which it is asked.
+    ///   - connection: A new one, which is asked.
     private func ask(
-        in present: Int, _ body: () async throws(PostgresError) -> ReadDatabase.Row?
+        in present: Int, at connection: PostgresLease? = nil,
+        _ body: () async throws(PostgresError) -> ReadDatabase.Row?
     ) async throws -> Finding {
         let found: ReadDatabase.Row?
         var failure: PostgresError?
@@ -92,7 +95,7 @@ public final class DatabaseWatch: Sendable {
         return told.withLock { told in
             let verdict = failure.map { told.knowledge.judge($0) } ?? found.map { told.knowledge.judge($0) }
             switch (verdict, found) {
-            case (.isNew, let found?): return .settled(found, in: epoch.begin())
+            case (.isNew, let found?): return .settled(found, in: epoch.begin(at: connection))
             case (.isGood, let found?): return epoch.current == present ? .settled(found, in: present) : .overtaken
             case (.isBad(let error), _): return .refused(error, isOfOthers: true)
             case (.isOfNoUse(let error), _): return .refused(error, isOfOthers: false)
@@ -104,7 +107,7 @@ public final class DatabaseWatch: Sendable {
     /// - Returns: Whether the connection may be used; false when somebody else has just noted something.
     private func isSettled(on connection: PostgresLease) async throws -> Bool {
         let asked = clock?.reading
-        let finding = try await ask(in: epoch.current) { () async throws(PostgresError) in
+        let finding = try await ask(in: epoch.current, at: connection) { () async throws(PostgresError) in
             try await connection.execute(ReadDatabase()).first
         }
         guard case .settled(let found, let present) = finding else {

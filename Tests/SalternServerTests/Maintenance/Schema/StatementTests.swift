@@ -54,7 +54,10 @@ import Testing
         // A hash is a thing of no table.
         "FindHashParts",
         // Readiness: whether every node answers.
+        // Readiness: whether every node answers.
         "AskEveryNode",
+        // What PostgreSQL says of its own log is in no table.
+        "ReadReplicationState",
         // The quantiles of all accounts, once a day.
         "SampleIterations",
         // An operator's questions, asked by hand.

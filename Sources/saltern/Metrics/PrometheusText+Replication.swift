@@ -1,0 +1,41 @@
+import SalternServer
+
+extension PrometheusText {
+    /// PostgreSQL's words (`sync_state`).
+    private static let kinds = ["sync", "quorum", "potential", "async"]
+
+    /// How PostgreSQL is replicated, as far as the server's role may know.
+    mutating func replication(_ state: DatabaseState) {
+        single(
+            "saltern_database_in_recovery", .gauge, "Whether PostgreSQL is a standby.", state.isInRecovery ? 1 : 0)
+        single(
+            "saltern_database_followers", .gauge, "Standbys and others that follow PostgreSQL's log.", state.followers)
+        single(
+            "saltern_database_standbys_awaited", .gauge, "Standbys that a commit waits for.", state.awaitedStandbys)
+        if let bytes = state.replication?.bytesKeptForSlots {
+            single(
+                "saltern_database_slot_lag_bytes", .gauge,
+                "The log that PostgreSQL keeps for the replication slot that is farthest behind.", bytes)
+        }
+        if let standbys = state.replication?.standbys { self.standbys(standbys) }
+    }
+
+    private mutating func standbys(_ standbys: [ReplicationState.Standby]) {
+        metric("saltern_database_standbys", .gauge, "Standbys that are connected, by whether commits wait for them.")
+        for kind in Self.kinds {
+            sample("saltern_database_standbys", labels: ["kind": kind], standbys.count { $0.kind == kind })
+        }
+        // Several may have one name; a sample may be there once.
+        let named = Dictionary(grouping: standbys, by: \.name).sorted { $0.key < $1.key }
+        func write<Value: Numeric & Comparable>(
+            _ name: String, _ help: String, _ value: (ReplicationState.Standby) -> Value
+        ) {
+            metric(name, .gauge, help)
+            for (standby, those) in named {
+                sample(name, labels: ["standby": standby], those.map(value).max() ?? 0)
+            }
+        }
+        write("saltern_database_standby_lag_bytes", "The log that a standby has not replayed.") { $0.bytesBehind }
+        write("saltern_database_standby_lag_seconds", "How old is what a standby replays.") { $0.secondsBehind }
+    }
+}
