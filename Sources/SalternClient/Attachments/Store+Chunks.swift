@@ -42,8 +42,15 @@ extension Store {
         try database.execute("DELETE FROM chunks WHERE id = ?", .blob(id.bytes))
     }
 
+    /// Notes that the server has it no more, though something may name it.
+    func loseChunk(_ id: ItemID) throws {
+        try set(.chunksWhole, nil)
+        try forgetChunk(id)
+    }
+
     /// The listing of everything that has just ended did not have them.
     func forgetUnlistedChunks(_ listing: Int64) throws {
+        try set(.chunksWhole, nil)
         try database.execute("DELETE FROM chunks WHERE listing <> ?", .integer(listing))
     }
 

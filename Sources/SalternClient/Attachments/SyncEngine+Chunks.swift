@@ -26,7 +26,7 @@ extension SyncEngine {
         // An item that is known does not become a chunk because the server says so.
         guard change.isChunk, try store.item(change.id) == nil, try store.change(change.id) == nil else { return false }
         if change.deleted {
-            try store.forgetChunk(change.id)
+            try store.loseChunk(change.id)
         } else {
             try store.noteChunk(change.id, change.revision, storedAt: change.updatedAt)
         }

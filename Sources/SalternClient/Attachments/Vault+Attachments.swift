@@ -53,7 +53,7 @@ extension Vault {
             let state: ItemState?
             do throws(APIError) { state = try await server.item(id) } catch { throw VaultError(error) }
             guard let state, !state.deleted, let content = state.content else {
-                try stored { try store.forgetChunk(id) }
+                try stored { try store.transaction { try store.loseChunk(id) } }
                 throw VaultError.notFound
             }
             var opened = try? open.engine.sealer.openChunk(content, id)
@@ -101,7 +101,7 @@ extension Vault {
 
     // MARK: Pieces
 
-    private static func read(
+    static func read(
         _ source: AttachmentSource, _ offset: Int64, _ count: Int
     ) throws(AttachmentError) -> SecureBytes {
         guard let content = try? source.read(offset, count), content.count == count else { throw .sourceFailed }
@@ -109,7 +109,7 @@ extension Vault {
     }
 
     /// Sends a chunk unless the server has it.
-    private func send(_ content: SecureBytes, _ attachment: ItemID, _ index: Int) async throws(VaultError) -> ItemID {
+    func send(_ content: SecureBytes, _ attachment: ItemID, _ index: Int) async throws(VaultError) -> ItemID {
         // Nobody changes the keys meanwhile.
         await beginTurn()
         defer { endTurn() }

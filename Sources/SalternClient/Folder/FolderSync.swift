@@ -4,7 +4,7 @@ public import Foundation
 /// Keeps a folder of files and a collection of a vault the same.
 ///
 /// What is changed on one side goes to the other; what is changed on both is kept twice. Nothing is deleted that somebody
-/// has changed, and what is deleted is in a trash: of the folder (`.saltern/trash`, for 30 days) or of the vault.
+/// has changed, and what is deleted or replaced is in a trash: of the folder (`.saltern/trash`, for 30 days) or of the vault.
 public actor FolderSync {
     let vault: Vault
     let root: String
@@ -66,6 +66,7 @@ public actor FolderSync {
     private func goThrough(_ round: inout Round, _ report: inout FolderReport) async throws {
         for _ in 0..<Self.rounds {
             let hasNews = try await syncVault(agreesToDeletions: round.allowsDeletions, &report)
+            try await supplyChunks(round, &report)
             let hasDone = try await settle(&round, &report)
             if !hasDone && !hasNews { break }
         }
@@ -256,6 +257,27 @@ public actor FolderSync {
 
     // MARK: Contents
 
+    /// A server that was restored may have lost chunks whose content is in a file here, and perhaps nowhere else. They go up
+    /// before anything comes over that file.
+    private func supplyChunks(_ round: Round, _ report: inout FolderReport) async throws {
+        let lacking = try await vault.attachmentsLackingChunks()
+        if lacking.isEmpty || report.isOffline { return }
+        let before = round.tree.hashes
+        let scan = round.tree.walk(into: &report)
+        try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
+        for attachment in lacking {
+            for (path, content) in scan.files where content.digest == attachment.digest {
+                guard let (source, _) = round.tree.source(path) else { continue }
+                do throws(AttachmentError) {
+                    try await vault.supply(attachment, from: source)
+                } catch {
+                    try Self.tolerate(error)
+                }
+                break
+            }
+        }
+    }
+
     private func upload(
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ view: FolderView, _ round: Round
     ) async throws -> Bool {
@@ -306,9 +328,7 @@ public actor FolderSync {
             try await vault.setKnownFile(id, known, in: round.folder)
         }
         guard round.tree.digest(of: part.file) == remote.content.digest,
-            round.tree.place(
-                part, at: path, over: over, isExecutable: remote.content.isExecutable, modified: file.modified,
-                aside: aside)
+            round.tree.place(part, at: path, over: over, remote.content, modified: file.modified, aside: aside)
         else {
             round.tree.removePart(part.name)
             return false

@@ -10,18 +10,18 @@ extension FolderTree {
 
     func removePart(_ name: String) { system.removeFile(name, in: parts) }
 
-    /// Puts a whole file in its place.
+    /// Puts a whole file in its place. What it displaces goes to the trash: nobody knows whether the server has that still.
     /// - Parameters:
     ///   - over: What is expected there; when it is something else that becomes a conflict copy at `aside`.
     /// - Returns: false when nothing was changed.
     func place(
-        _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, isExecutable: Bool,
+        _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, _ new: FileContent,
         modified: Int64?, aside: FolderPath
     ) -> Bool {
         guard let (folder, name) = place(path, isMade: true) else { return false }
         let old = system.status(name, in: folder)
         let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
-        let mode = readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
+        let mode = readers | (new.isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
         guard system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
             system.sync(part.file)
         else { return false }
@@ -40,8 +40,11 @@ extension FolderTree {
             return false
         }
         _ = system.sync(folder)
-        if content(swap, in: parts)?.digest == over.digest {
+        let displaced = content(swap, in: parts)?.digest
+        if displaced == new.digest {
             system.removeFile(swap, in: parts)
+        } else if displaced == over.digest {
+            _ = system.rename(swap, in: parts, to: Self.trashName(path), in: trash) && system.sync(trash)
         } else {
             keep(swap, aside)
         }

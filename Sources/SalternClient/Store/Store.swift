@@ -266,4 +266,6 @@ enum StoreFact: String {
     case leaving
     /// What the plan allows, as the server said last.
     case itemBytes, deletedDays
+    /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
+    case chunksWhole
 }

@@ -100,7 +100,7 @@ private struct DocumentLines {
 public struct DocumentExport: Hashable, Sendable {
     /// How many documents the file has.
     public var documents: Int
-    /// Items that do not open: the file does not have them.
+    /// Items that do not open, or whose long content the server does not have: the file does not have them.
     public var unreadable: [ItemID]
 
     public init(documents: Int, unreadable: [ItemID] = []) {
@@ -156,7 +156,12 @@ extension Vault {
             }
             guard var item = try item(summary.id) else { continue }
             let properties = Attachment(item.body)?.properties ?? [:]
-            item.body = try await wholeContent(of: item.body)
+            do throws(VaultError) {
+                item.body = try await wholeContent(of: item.body)
+            } catch .unreadable {
+                done.unreadable.append(summary.id)
+                continue
+            }
             let line = try DocumentLine(summary.id, summary.collection, item, properties).encoded()
             try file.append(line)
             done.documents += 1

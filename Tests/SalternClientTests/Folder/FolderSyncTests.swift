@@ -296,8 +296,9 @@ import Testing
         let part = try tree.newPart()
         _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
         let expected = FileContent(digest: SHA256.hash(Array("old".utf8)).bytes, byteCount: 3, isExecutable: false)
+        let new = FileContent(digest: SHA256.hash(Array("new".utf8)).bytes, byteCount: 3, isExecutable: false)
         let isPlaced = tree.place(
-            part, at: try FolderPath("a"), over: expected, isExecutable: false, modified: nil,
+            part, at: try FolderPath("a"), over: expected, new, modified: nil,
             aside: try FolderPath("a (conflict)"))
         #expect(isPlaced)
         let read = { (path: String) in try String(contentsOf: URL(filePath: folder.path + "/" + path), encoding: .utf8)
@@ -316,7 +317,8 @@ import Testing
         let part = try tree.newPart()
         _ = Array("new".utf8).withUnsafeBytes { DiskFolders().write($0, to: part.file) }
         let expected = FileContent(digest: SHA256.hash(Array("old".utf8)).bytes, byteCount: 3, isExecutable: false)
-        let isPlaced = tree.place(part, at: path, over: expected, isExecutable: false, modified: nil, aside: aside)
+        let new = FileContent(digest: SHA256.hash(Array("new".utf8)).bytes, byteCount: 3, isExecutable: false)
+        let isPlaced = tree.place(part, at: path, over: expected, new, modified: nil, aside: aside)
         #expect(isPlaced)
         let scan = tree.scan()
         #expect(scan.files[path]?.byteCount == 3)

@@ -1,0 +1,45 @@
+internal import Cryptography
+
+/// Chunks that the server has lost, as after a restore, go up again from where their content is.
+extension Vault {
+    /// The manifests here of which the server lacks chunks. They are looked for only after it was seen to lack one.
+    func attachmentsLackingChunks() throws(VaultError) -> [Attachment] {
+        guard try stored({ try store.number(.chunksWhole) }) == nil else { return [] }
+        let sealer = try open.engine.sealer
+        return try stored {
+            let there = Set(try store.chunks().map(\.id))
+            var lacking: [Attachment] = []
+            try store.forEachContent { id, content in
+                guard content.format == SealedBox.format, let opened = try? sealer.open(content, id),
+                    let attachment = Attachment(opened.item.body), !there.isSuperset(of: attachment.chunks),
+                    !lacking.contains(attachment)
+                else { return }
+                lacking.append(attachment)
+            }
+            if lacking.isEmpty { try store.set(.chunksWhole, 1) }
+            return lacking
+        }
+    }
+
+    /// Sends what the server lacks of a manifest's chunks.
+    /// - Parameter source: Has the manifest's content. Where it has another, no more is sent.
+    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(AttachmentError) {
+        guard source.byteCount == attachment.byteCount else { return }
+        for (index, id) in attachment.chunks.enumerated() {
+            if Task.isCancelled { throw .cancelled }
+            do throws(VaultError) {
+                guard try stored({ try store.chunk(id) }) == nil else { continue }
+            } catch {
+                throw AttachmentError(error)
+            }
+            let offset = Int64(index) * Int64(attachment.chunkByteCount)
+            let content = try Self.read(source, offset, attachment.byteCount(ofPiece: index))
+            do throws(VaultError) {
+                guard try open.engine.sealer.chunkID(attachment.id, index, content) == id else { return }
+                _ = try await send(content, attachment.id, index)
+            } catch {
+                throw AttachmentError(error)
+            }
+        }
+    }
+}
