@@ -10,11 +10,8 @@ extension Vault {
 
     /// The content that a body stands for.
     public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
-        guard let attachment = Attachment(body) else {
-            // It would be one, and is not whole.
-            if Attachment.isMarked(body) { throw .unreadable }
-            return body
-        }
+        // What only begins like a manifest is content: it opened, so it is what somebody has put.
+        guard let attachment = Attachment(body) else { return body }
         do throws(AttachmentError) {
             return try await content(of: attachment)
         } catch {
@@ -22,12 +19,21 @@ extension Vault {
         }
     }
 
+    /// The body of an item that is to have this content: the content itself, but in a manifest of its own when it begins
+    /// like one, so that nobody takes it for what it says.
+    public func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
+        try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
+    }
+
     /// A body with other content: a manifest again when it was one, with the same properties.
     public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
     {
-        guard let before = Attachment(body) else { return content }
+        let before = Attachment(body)
+        guard before != nil || Attachment.isMarked(content) else { return content }
         do throws(AttachmentError) {
-            return try await attach(AttachmentSource(content), id: before.id, properties: before.properties).body()
+            return try await attach(
+                AttachmentSource(content), id: before?.id ?? .random(), properties: before?.properties ?? [:]
+            ).body()
         } catch {
             throw error.vaultError
         }

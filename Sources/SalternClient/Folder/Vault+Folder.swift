@@ -15,9 +15,7 @@ struct FileVersion: Sendable {
     }
 
     /// Any item of the collection is a file; one that is no attachment has its body as content.
-    /// - Returns: nil for a manifest that is not whole.
-    init?(_ body: SecureBytes) {
-        if Attachment(body) == nil, Attachment.isMarked(body) { return nil }
+    init(_ body: SecureBytes) {
         attachment =
             Attachment(body)
             ?? Attachment(
@@ -98,11 +96,7 @@ extension Vault {
                 continue
             }
             guard let found else { continue }
-            guard let file = FileVersion(found.body) else {
-                view.ignored.insert(id)
-                warnings.append(FolderWarning(kind: .unreadableItem, path: id.description))
-                continue
-            }
+            let file = FileVersion(found.body)
             if let path = try? FolderPath(found.title ?? "") {
                 view.remote[id] = RemoteFile(path: path, content: file.content, stamp: stamp)
             } else {

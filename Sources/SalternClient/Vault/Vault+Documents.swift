@@ -100,7 +100,7 @@ private struct DocumentLines {
 public struct DocumentExport: Hashable, Sendable {
     /// How many documents the file has.
     public var documents: Int
-    /// Items that do not open, or whose long content the server does not have: the file does not have them.
+    /// Items that do not open: the file does not have them.
     public var unreadable: [ItemID]
 
     public init(documents: Int, unreadable: [ItemID] = []) {
@@ -154,14 +154,16 @@ extension Vault {
                 done.unreadable.append(summary.id)
                 continue
             }
-            guard var item = try item(summary.id) else { continue }
-            let properties = Attachment(item.body)?.properties ?? [:]
+            let found: (item: PlainItem, properties: [String: String])?
             do throws(VaultError) {
-                item.body = try await wholeContent(of: item.body)
-            } catch .unreadable {
+                found = try await whole(summary.id)
+            } catch {
+                // One that does not open, or of which a part is gone, keeps none of the others.
+                guard case .unreadable = error else { throw error }
                 done.unreadable.append(summary.id)
                 continue
             }
+            guard let (item, properties) = found else { continue }
             let line = try DocumentLine(summary.id, summary.collection, item, properties).encoded()
             try file.append(line)
             done.documents += 1
@@ -172,6 +174,13 @@ extension Vault {
         if !done.unreadable.isEmpty { end.unreadable = done.unreadable.count }
         try file.append(end.encoded())
         return done
+    }
+
+    private func whole(_ id: ItemID) async throws(VaultError) -> (PlainItem, [String: String])? {
+        guard var item = try item(id) else { return nil }
+        let properties = Attachment(item.body)?.properties ?? [:]
+        item.body = try await wholeContent(of: item.body)
+        return (item, properties)
     }
 
     /// Puts the documents of a file into the vault: under their ids, and beside what is there when that is something else.
@@ -195,13 +204,16 @@ extension Vault {
         _ item: PlainItem, _ id: ItemID, _ collection: String, _ properties: [String: String],
         _ done: inout DocumentImport
     ) async throws(VaultError) {
-        if let known = try self.item(id), known.title == item.title, let attachment = Attachment(known.body),
-            attachment.digest == SHA256.hash(item.body).bytes
-        {
-            return done.unchanged += 1
+        if let known = try self.item(id), known.title == item.title {
+            let digest = Attachment(known.body)?.digest
+            // What begins like a manifest may have been put as it is.
+            let isSame =
+                digest.map { $0 == SHA256.hash(item.body).bytes }
+                ?? (Attachment.isMarked(known.body) && known.body == item.body)
+            if isSame { return done.unchanged += 1 }
         }
         var item = item
-        if item.body.count > Attachment.chunkByteCount || !properties.isEmpty {
+        if item.body.count > Attachment.chunkByteCount || !properties.isEmpty || Attachment.isMarked(item.body) {
             // The same id each time: the same manifest.
             do throws(AttachmentError) {
                 item.body = try await attach(AttachmentSource(item.body), id: id, properties: properties).body()

@@ -44,7 +44,7 @@ struct PutItem: Command {
         let before = try await item?.find(in: vault)
         let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
         let id = try await vault.put(
-            PlainItem(title: title, body: body), before?.id ?? .random(),
+            PlainItem(title: title, body: try await vault.body(holding: body)), before?.id ?? .random(),
             in: collection ?? before?.collection ?? "notes")
         try console.show(["id": id.description], asJSON: asJSON) { "\(id)\n" }
     }

@@ -183,6 +183,53 @@ import Testing
         }
     }
 
+    private static let marked = Array("saltern-attachment-1\n{\"byteCount\":1}\nBuy salt.".utf8)
+
+    @Test func `content that begins like a manifest is content, also as older versions have put it`() async throws {
+        try await withVault { server, vault, file in
+            let content = SecureBytes(copying: Self.marked)
+            // Also what is a whole manifest is what somebody has written.
+            let manifest = try await vault.attach(AttachmentSource(content)).body()
+            let old = try await vault.put(PlainItem(title: "old", body: content), .random(), in: "files")
+            var put: [ItemID: SecureBytes] = [old: content]
+            for body in [content, manifest] {
+                let item = PlainItem(title: "\(body.count)", body: try await vault.body(holding: body))
+                put[try await vault.put(item, .random(), in: "notes")] = body
+            }
+            for (id, body) in put { #expect(try await vault.wholeItem(id)?.body == body) }
+            #expect(try await vault.exportDocuments(to: file) == DocumentExport(documents: 3))
+            #expect(try await vault.importDocuments(from: file) == DocumentImport(unchanged: 3))
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.signUp(laptop.settings, userid: "eve@example.org", password: password)
+            #expect(try await other.importDocuments(from: file) == DocumentImport(created: 3))
+            #expect(try await other.importDocuments(from: file) == DocumentImport(unchanged: 3))
+            for (id, body) in put { #expect(try await other.wholeItem(id)?.body == body) }
+            let plain = SecureBytes(copying: Array("Buy salt.".utf8))
+            #expect(try await vault.body(holding: plain) == plain)
+        }
+    }
+
+    @Test func `an item of which a part is gone is named, and the others are exported`() async throws {
+        try await withVault { server, vault, file in
+            let long = SecureBytes(copying: [UInt8](repeating: 7, count: 600_000))
+            let body = try await vault.attach(AttachmentSource(long)).body()
+            // Another account has none of its parts.
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.signUp(laptop.settings, userid: "eve@example.org", password: password)
+            let broken = try await other.put(PlainItem(title: "long", body: body), .random(), in: "files")
+            try await other.put(item("good", [1]), .random(), in: "notes")
+            let done = try await other.exportDocuments(to: file)
+            #expect(done == DocumentExport(documents: 1, unreadable: [broken]))
+            // Without network nobody knows whether it is gone.
+            laptop.link.setFate { .losesRequest }
+            let next = file.deletingLastPathComponent().appending(path: "next")
+            await #expect {
+                try await other.exportDocuments(to: next)
+            } throws: { if case VaultError.unavailable = $0 { true } else { false } }
+            #expect(!FileManager.default.fileExists(atPath: next.path))
+        }
+    }
+
     @Test func `neither export writes over a file`() async throws {
         try await withVault { _, vault, file in
             try Data("mine".utf8).write(to: file)
