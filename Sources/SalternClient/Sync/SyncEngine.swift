@@ -87,7 +87,7 @@ final class SyncEngine {
                 guard try guardian.permits(page.changes) else { return false }
                 for change in page.changes where try !isChunkNoted(change) { try apply(change, into: &report) }
                 try store.set(.cursor, Array(page.cursor.utf8))
-                if !page.more { try endListing() }
+                if !page.more { try endListing(into: &report) }
                 return true
             }
             guard isApplied else {
@@ -120,7 +120,7 @@ final class SyncEngine {
         }
     }
 
-    private func endListing() throws {
+    private func endListing(into report: inout SyncReport) throws {
         let listing = try store.number(.listing) ?? 0
         for item in try store.unlisted(listing) {
             try store.removeItem(item.id)
@@ -137,6 +137,7 @@ final class SyncEngine {
             }
         }
         try store.forgetUnlistedChunks(listing)
+        if try store.number(.comparing) != nil { try forgetKeptElsewhere(into: &report) }
         try store.set(.comparing, nil)
     }
 
