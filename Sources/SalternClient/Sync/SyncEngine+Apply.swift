@@ -82,9 +82,9 @@ extension SyncEngine {
         let theirs = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
         if let item, !item.isSealed, item.content != content {
-            if try store.number(.comparing) != nil {
-                try keepBoth(item.content, theirs, listing, into: &report)
-                return
+            // Of what was made of the known version its author has seen that one.
+            if try store.number(.comparing) != nil, !opened.edit.follows(item.content.body.bytes) {
+                return try keepBoth(item.content, theirs, listing, into: &report)
             }
             if theirs.edit <= item.edit {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
@@ -284,6 +284,29 @@ extension SyncEngine {
         return (try? sealer.open(there, copy)) == nil ? (newID(), false) : (copy, true)
     }
 
+    /// Copies that the server has lost with the restore that they were made after, and whose versions are back with another.
+    func pointlessCopies(_ listing: Int64) throws -> Set<ItemID> {
+        var copies: [[UInt8]: ItemID] = [:]
+        for item in try store.unlisted(listing) where try item.edit == 1 && store.change(item.id) == nil {
+            if let edit = try? sealer.open(item.content, item.id).edit, edit.isCopy { copies[edit.previous] = item.id }
+        }
+        if copies.isEmpty { return [] }
+        var pointless: Set<ItemID> = []
+        try store.forEachBody(listed: listing) { body in
+            if let copy = copies[SHA256.hash(body).bytes] { pointless.insert(copy) }
+        }
+        return pointless
+    }
+
+    /// The copy of a version that another device has made and sent.
+    func keptCopy(of version: ItemContent, _ id: ItemID) throws -> ItemID? {
+        guard let copy = try store.item(version.copyID(of: id)), try store.change(copy.id) == nil,
+            let own = try? sealer.open(version, id), let kept = try? sealer.open(copy.content, copy.id),
+            own.item == kept.item, version.collection == copy.content.collection
+        else { return nil }
+        return copy.id
+    }
+
     /// What was sent from here, and lost when the database went back, others may have kept beside what the server has now:
     /// a version that they have kept is not sent once more.
     func forgetKeptElsewhere(into report: inout SyncReport) throws {
@@ -294,12 +317,10 @@ extension SyncEngine {
             last = end
             for change in changes where change.wasSent {
                 guard let mine = change.content, let item = try store.item(change.id),
-                    let copy = try store.item(mine.copyID(of: change.id)), try store.change(copy.id) == nil,
-                    let own = try? sealer.open(mine, change.id), let kept = try? sealer.open(copy.content, copy.id),
-                    own.item == kept.item, mine.collection == copy.content.collection
+                    let copy = try keptCopy(of: mine, change.id)
                 else { continue }
                 try store.forgetChange(change.id)
-                try store.note(.conflict, item.id, other: copy.id)
+                try store.note(.conflict, item.id, other: copy)
                 report.changed.insert(item.id)
             }
         }

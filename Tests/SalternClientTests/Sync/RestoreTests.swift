@@ -146,6 +146,23 @@ import Testing
         try await expectEqual(vaults, ["kept", "lost"])
     }
 
+    @Test func `what was kept is in its place again when a later backup is restored`() async throws {
+        let person = try await RestoredPerson()
+        let vaults = try (0..<3).map { try person.vault($0) }
+        let id = try await notes(vaults[0]).put(Note(text: "early"))
+        for vault in vaults { try await vault.sync() }
+        let early = person.server.backUp()
+        try await notes(vaults[0]).put(Note(text: "late"), id)
+        for vault in vaults { try await vault.sync() }
+        let late = person.server.backUp()
+        person.server.restore(early)
+        try await person.converge()
+        try await expectEqual(vaults, ["early", "late"])
+        person.server.restore(late)
+        try await person.converge()
+        try await expectEqual(vaults, ["late"])
+    }
+
     @Test func `where a copy was deleted before time went back once more, it goes elsewhere`() async throws {
         try await withLostEdit { person, vaults, _ in
             let copy = try await unsentCopy(person)
