@@ -166,9 +166,10 @@ final class RestoreScenario {
 extension Vault {
     fileprivate func trash(_ collection: String) throws -> [WrittenVersion] {
         let sealer = try engine.sealer
-        return try deletedItems().compactMap { summary in
-            guard let item = try store.trashed(summary.id) else { return nil }
-            return try WrittenVersion(sealer.open(item.content, summary.id).item, in: collection)
+        let ids = try store.database.rows("SELECT id FROM trash") { row in try Store.id(row, 0) }
+        return try ids.compactMap { id in
+            guard let item = try store.trashed(id) else { return nil }
+            return try WrittenVersion(sealer.open(item.content, id).item, in: collection)
         }
     }
 }
