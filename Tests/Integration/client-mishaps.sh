@@ -377,42 +377,6 @@ phone sync "$work/phone/files" --json
 expect_error 76 pin_mismatch
 cp "$work/profile.before" "$profile"
 
-scenario "a server that speaks no TLS 1.3 hears nothing"
-cat >"$work/tls.py" <<'PYTHON'
-import os, socket, ssl, sys
-
-directory, version, port_file = sys.argv[1:]
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain(f"{directory}/certificate.pem", f"{directory}/key.pem")
-context.maximum_version = ssl.TLSVersion[version]
-listener = socket.create_server(("127.0.0.1", 0))
-with open(port_file + ".new", "w") as file:
-    print(listener.getsockname()[1], file=file)
-os.rename(port_file + ".new", port_file)
-while True:
-    connection, _ = listener.accept()
-    try:
-        with context.wrap_socket(connection, server_side=True) as stream:
-            heard = stream.recv(65_536)
-            with open(port_file + ".heard", "ab") as file:
-                file.write(heard)
-            stream.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
-    except OSError:
-        pass
-PYTHON
-for version in TLSv1_3 TLSv1_2; do
-    rm --force "$work/port" "$work/port.heard"
-    setpriv --pdeathsig TERM python3 "$work/tls.py" "$SALTERN_TEST_HOME/tls" "$version" "$work/port" &
-    old=$!
-    wait_until 60 test -e "$work/port" || fail "a server to listen"
-    device "$version" register --server "https://localhost:$(<"$work/port")" --userid ada --certificate "$certificate" \
-        --password-file "$work/password" --json
-    [[ $status != 0 ]] || fail "no account to be made"
-    end_process "$old" TERM 60
-    [[ $version == TLSv1_3 && -s $work/port.heard || $version == TLSv1_2 && ! -e $work/port.heard ]] ||
-        fail "only TLS 1.3 to be spoken: $version $headers"
-done
-
 scenario "the pins that the server publishes are learnt where only a folder is synced, too"
 pin=$(openssl x509 -in "$certificate" -noout -pubkey | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary |
     openssl base64)
