@@ -63,6 +63,12 @@ public enum SealedBox {
             Edit(number: number + 1, previous: SHA256.hash(sealed).bytes)
         }
 
+        /// The first edit of an item that begins as a copy of the version that is sealed in these bytes.
+        static func copy(of sealed: [UInt8]) -> Edit { Edit(number: 1, previous: SHA256.hash(sealed).bytes) }
+
+        /// Whether an item begins with it as a copy of a version.
+        var isCopy: Bool { number == 1 && previous != Self.first.previous }
+
         /// Whether it was made from the edit that is sealed in these bytes.
         func follows(_ sealed: [UInt8]) -> Bool { previous == SHA256.hash(sealed).bytes }
 

@@ -15,4 +15,6 @@ enum SealingLabels {
     static let recoveryBox = "saltern-1 recovery box"
     /// The key from which ids of chunks are made.
     static let chunkID = "saltern-1 chunk id"
+    /// The key from which ids of documents are made that are imported beside what is there.
+    static let documentID = "saltern-1 document id"
 }

@@ -117,6 +117,11 @@ final class Store {
             "SELECT \(Self.itemColumns) FROM items WHERE listing <> ?", .integer(listing), decode: Self.item)
     }
 
+    /// Looks at the sealed bodies of what the listing of everything had.
+    func forEachBody(listed listing: Int64, _ body: ([UInt8]) -> Void) throws {
+        try database.forEach("SELECT body FROM items WHERE listing = ?", [.integer(listing)]) { body($0.blob(0) ?? []) }
+    }
+
     /// Notes that a listing had it, with nothing new.
     func setListed(_ id: ItemID, _ listing: Int64) throws {
         try database.execute(

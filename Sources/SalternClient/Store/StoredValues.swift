@@ -62,6 +62,9 @@ public struct Notice: Hashable, Sendable {
         /// The server gave something that does not open under its own name. A version that is known stays in its place;
         /// `other` is the copy that holds what was changed here.
         case unreadable
+        /// What only this device has of an item does not open any more: its key is missing, or the store is damaged. It stays
+        /// here and is not sent. ``Vault/delete(_:)`` puts it in the trash, and the server's version is there again.
+        case unreadableChange
         /// The server gave an older version than is known. The known one stays and is sent again; `other` is the copy
         /// that holds the older one, when that is other content. Of an item that was deleted here the older one was taken,
         /// and the known one is in the trash of this device.

@@ -41,6 +41,14 @@ extension SyncEngine {
             }
             return try store.bury(id, deletion, at: moment)
         }
+        if let content = change.content, change.isFirstEdit, (try? sealer.open(content, id))?.edit.isCopy == true {
+            // Another device has made the same copy, and there somebody has deleted it.
+            try store.trash(StoredItem(id: id, revision: deletion, content: content, edit: change.edit), at: moment)
+            try store.forgetChange(id)
+            report.changed.insert(id)
+            report.removed.insert(id)
+            return try store.bury(id, deletion, at: moment)
+        }
         // What is sealed above the deletion was made by who knew of it.
         let floor = SealedBox.Edit.floor(of: deletion)
         if change.base == nil, change.content != nil, change.edit > floor { return }
@@ -74,9 +82,9 @@ extension SyncEngine {
         let theirs = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
         if let item, !item.isSealed, item.content != content {
-            if try store.number(.comparing) != nil {
-                try keepBoth(item.content, theirs, listing, into: &report)
-                return
+            // Of what was made of the known version its author has seen that one.
+            if try store.number(.comparing) != nil, !opened.edit.follows(item.content.body.bytes) {
+                return try keepBoth(item.content, theirs, listing, into: &report)
             }
             if theirs.edit <= item.edit {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
@@ -114,9 +122,10 @@ extension SyncEngine {
         else { return try store.note(.rolledBack, item.id) }
         try store.record(item.id, content: content, edit: item.edit + 1)
         // The same version again, here or on another device, is the same copy: a server that repeats it gains nothing.
-        let copy = theirs.copyID
+        let copy = theirs.content.copyID(of: theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,
-            let sealed = try? sealer.seal(older, copy, collection: theirs.content.collection, .first)
+            let sealed = try? sealer.seal(
+                older, copy, collection: theirs.content.collection, .copy(of: theirs.content.body.bytes))
         else { return try store.note(.rolledBack, item.id) }
         let isKnown =
             try store.current(copy) != nil || store.item(copy) != nil || store.trashed(copy) != nil
@@ -149,10 +158,7 @@ extension SyncEngine {
     ) throws {
         guard var change, let content = server.content, let mine = change.content else { return }
         guard let own = try? sealer.open(mine, server.id) else {
-            // It can be sent under this id only, and goes over what is there.
-            try store.note(.unreadable, server.id)
-            change.base = server.revision
-            return try store.write(change)
+            return try keepUnreadable(server, item, listing, into: &report)
         }
         guard let theirs = try? sealer.open(content, server.id) else {
             return try keepBesideUnreadable(server, item, own.item, mine.collection, listing, into: &report)
@@ -165,9 +171,9 @@ extension SyncEngine {
             return try goOn(change, from: taken, listing)
         }
         report.changed.insert(server.id)
-        if theirs.edit.follows(mine.body.bytes)
-            || own.item == theirs.item && mine.collection == content.collection
-        {
+        // What another device has made the same copy of, somebody has seen and changed there.
+        let isEarlier = theirs.edit.follows(mine.body.bytes) || change.isFirstEdit && own.edit.isCopy
+        if isEarlier || own.item == theirs.item && mine.collection == content.collection {
             if mine.title != nil, content.title == nil { try store.note(.titleMissing, server.id) }
             try store.put(taken, listing: listing)
             return try store.forgetChange(server.id)
@@ -211,6 +217,22 @@ extension SyncEngine {
         try store.write(change)
     }
 
+    /// What was changed here does not open: its key is missing, or the store is damaged. It can be kept under its own id
+    /// only, and must not go over what others can read, so it stays on this device; see ``isSendable(_:)``.
+    private func keepUnreadable(
+        _ server: ItemState, _ item: StoredItem?, _ listing: Int64, into report: inout SyncReport
+    ) throws {
+        guard let content = server.content else { return }
+        try store.note(.unreadableChange, server.id)
+        guard let theirs = try? sealer.open(content, server.id) else {
+            return try keepSealed(server, over: item, listing, into: &report)
+        }
+        if let item, item.content != content, theirs.edit.number <= item.edit { try store.note(.rolledBack, item.id) }
+        try store.put(
+            StoredItem(id: server.id, revision: server.revision, content: content, edit: theirs.edit.number),
+            listing: listing)
+    }
+
     /// What cannot be read may be of somebody who has a key that this device lacks: it stays as it is.
     private func keepBesideUnreadable(
         _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ collection: String, _ listing: Int64,
@@ -228,31 +250,92 @@ extension SyncEngine {
     private func keepBoth(
         _ mine: ItemContent, _ theirs: StoredItem, _ listing: Int64, into report: inout SyncReport
     ) throws {
-        let copy = newID()
-        try store.put(theirs, listing: listing)
-        guard let own = try? sealer.open(mine, theirs.id),
-            let sealed = try? sealer.seal(own.item, copy, collection: mine.collection, .first)
-        else {
-            // It cannot be sealed under another id without being opened: it stays where it is, to be sent over theirs.
-            try store.trash(theirs, at: moment)
+        guard let own = try? sealer.open(mine, theirs.id) else {
+            // It can be kept under this id only.
             try store.record(theirs.id, content: mine, edit: theirs.edit + 1)
-            return try store.note(.unreadable, theirs.id)
+            try store.put(theirs, listing: listing)
+            return try store.note(.unreadableChange, theirs.id)
         }
+        try store.put(theirs, listing: listing)
         if let other = try? sealer.open(theirs.content, theirs.id).item, other == own.item,
             mine.collection == theirs.content.collection
         {
             return
         }
-        try store.record(copy, content: sealed, edit: 1)
+        let (copy, isKept) = try copyPlace(of: mine, theirs.id)
+        if !isKept {
+            let edit = SealedBox.Edit.copy(of: mine.body.bytes)
+            let sealed = try sealer.seal(own.item, copy, collection: mine.collection, edit)
+            try store.record(copy, content: sealed, edit: edit.number)
+        }
         try store.note(.conflict, theirs.id, other: copy)
         report.changed.formUnion([theirs.id, copy])
     }
+
+    /// Where a version goes on beside the server's, and whether it is there already. Everything that is compared after a
+    /// restore other devices hold, too: each makes the same copy, and who edits or deletes that one has seen it.
+    private func copyPlace(of version: ItemContent, _ id: ItemID) throws -> (id: ItemID, isKept: Bool) {
+        guard try store.number(.comparing) != nil else { return (newID(), false) }
+        let copy = version.copyID(of: id)
+        guard let there = try store.current(copy) ?? store.trashed(copy)?.content ?? store.item(copy)?.content else {
+            // A tombstone of what was never here is the server's word.
+            return (try store.grave(copy) == nil ? copy : newID(), false)
+        }
+        return (try? sealer.open(there, copy)) == nil ? (newID(), false) : (copy, true)
+    }
+
+    /// Copies that the server has lost with the restore that they were made after, and whose versions are back with another.
+    func pointlessCopies(_ listing: Int64) throws -> Set<ItemID> {
+        var copies: [[UInt8]: ItemID] = [:]
+        for item in try store.unlisted(listing) where try item.edit == 1 && store.change(item.id) == nil {
+            if let edit = try? sealer.open(item.content, item.id).edit, edit.isCopy { copies[edit.previous] = item.id }
+        }
+        if copies.isEmpty { return [] }
+        var pointless: Set<ItemID> = []
+        try store.forEachBody(listed: listing) { body in
+            if let copy = copies[SHA256.hash(body).bytes] { pointless.insert(copy) }
+        }
+        return pointless
+    }
+
+    /// The copy of a version that another device has made and sent.
+    func keptCopy(of version: ItemContent, _ id: ItemID) throws -> ItemID? {
+        guard let copy = try store.item(version.copyID(of: id)), try store.change(copy.id) == nil,
+            let own = try? sealer.open(version, id), let kept = try? sealer.open(copy.content, copy.id),
+            own.item == kept.item, version.collection == copy.content.collection
+        else { return nil }
+        return copy.id
+    }
+
+    /// What was sent from here, and lost when the database went back, others may have kept beside what the server has now:
+    /// a version that they have kept is not sent once more.
+    func forgetKeptElsewhere(into report: inout SyncReport) throws {
+        var last: Int64 = 0
+        while true {
+            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
+            guard let end = changes.last?.sequence else { return }
+            last = end
+            for change in changes where change.wasSent {
+                guard let mine = change.content, let item = try store.item(change.id),
+                    let copy = try keptCopy(of: mine, change.id)
+                else { continue }
+                try store.forgetChange(change.id)
+                try store.note(.conflict, item.id, other: copy)
+                report.changed.insert(item.id)
+            }
+        }
+    }
 }
 
-extension StoredItem {
-    /// Where a copy of this very version is: the same on every device.
-    fileprivate var copyID: ItemID {
-        let name = Array("saltern-1 copy".utf8) + id.bytes + content.body.bytes
+extension LocalChange {
+    /// Whether it creates an item with its first edit.
+    fileprivate var isFirstEdit: Bool { base == nil && content != nil && edit == 1 }
+}
+
+extension ItemContent {
+    /// Where a copy of this very version of an item is: the same on every device.
+    fileprivate func copyID(of id: ItemID) -> ItemID {
+        let name = Array("saltern-1 copy".utf8) + id.bytes + body.bytes
         return ItemID(bytes: SHA256.hash(name).bytes.prefix(16)) ?? .random()
     }
 }

@@ -13,9 +13,18 @@ extension SyncEngine {
             let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
             guard let end = changes.last?.sequence else { return [] }
             last = end
-            let sent = changes.filter { !$0.isPointless }
+            var sent: [LocalChange] = []
             try store.transaction {
-                for change in changes where change.isPointless { try store.forgetChange(change.id) }
+                for change in changes {
+                    if change.isPointless {
+                        try store.forgetChange(change.id)
+                    } else if try isSendable(change) {
+                        sent.append(change)
+                    } else {
+                        try store.note(.unreadableChange, change.id)
+                        report.unsent += 1
+                    }
+                }
                 try store.markSent(sent)
             }
             if sent.isEmpty { continue }
@@ -23,6 +32,13 @@ extension SyncEngine {
             guard disputed.isEmpty else { return disputed }
             try Task.checkCancellation()
         }
+    }
+
+    /// What does not open is not sent over what others can read. Where the server has nothing it is better there than here.
+    private func isSendable(_ change: LocalChange) throws -> Bool {
+        guard let content = change.content else { return true }
+        if (try? sealer.open(content, change.id)) != nil { return true }
+        return try change.base == nil && store.item(change.id) == nil
     }
 
     /// Sends changes together; in halves when the server finds what they delete too much at once.

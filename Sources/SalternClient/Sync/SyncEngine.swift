@@ -87,7 +87,7 @@ final class SyncEngine {
                 guard try guardian.permits(page.changes) else { return false }
                 for change in page.changes where try !isChunkNoted(change) { try apply(change, into: &report) }
                 try store.set(.cursor, Array(page.cursor.utf8))
-                if !page.more { try endListing() }
+                if !page.more { try endListing(into: &report) }
                 return true
             }
             guard isApplied else {
@@ -120,11 +120,20 @@ final class SyncEngine {
         }
     }
 
-    private func endListing() throws {
+    private func endListing(into report: inout SyncReport) throws {
         let listing = try store.number(.listing) ?? 0
+        let isComparing = try store.number(.comparing) != nil
+        let pointless = isComparing ? try pointlessCopies(listing) : []
         for item in try store.unlisted(listing) {
             try store.removeItem(item.id)
-            if var change = try store.change(item.id) {
+            if pointless.contains(item.id) {
+                // Nobody has deleted it: were it in the trash, it would not be kept when it is lost again.
+                report.changed.insert(item.id)
+            } else if isComparing, try store.change(item.id) == nil, let copy = try keptCopy(of: item.content, item.id)
+            {
+                try store.note(.conflict, item.id, other: copy)
+                report.changed.insert(item.id)
+            } else if var change = try store.change(item.id) {
                 if change.content == nil {
                     try store.forgetChange(item.id)
                 } else {
@@ -137,6 +146,7 @@ final class SyncEngine {
             }
         }
         try store.forgetUnlistedChunks(listing)
+        if isComparing { try forgetKeptElsewhere(into: &report) }
         try store.set(.comparing, nil)
     }
 

@@ -228,20 +228,24 @@ extension Vault {
         }
         if there.collection == collection, try self.item(id) == item { return done.unchanged += 1 }
         // The same document again is the same copy.
-        let copy = Self.copyID(item, id, collection)
+        let copy = try copyID(item, id, collection)
         if try self.item(copy) == item { return done.unchanged += 1 }
         try put(item, copy, in: collection)
         done.copies += 1
     }
 
-    private static func copyID(_ item: PlainItem, _ id: ItemID, _ collection: String) -> ItemID {
+    /// Made of the document, and of the vault key: who does not have that cannot try what the document may be.
+    private func copyID(_ item: PlainItem, _ id: ItemID, _ collection: String) throws(VaultError) -> ItemID {
         var hash = SHA256.Incremental()
-        for part in ["saltern document", collection, item.title ?? ""] {
+        for part in [collection, item.title ?? ""] {
             hash.update(UInt64(part.utf8.count).bigEndianBytes)
             hash.update(part.utf8)
         }
         hash.update(id.bytes)
         hash.update(item.body)
-        return ItemID(bytes: hash.finalize().bytes.prefix(16)) ?? .random()
+        let vaultKey = try engine.sealer.keyring.vaultKey
+        let key = HKDF.deriveKey(from: vaultKey, info: SealingLabels.documentID.utf8)
+        let code = HMACSHA256.authenticationCode(for: hash.finalize().bytes, using: key)
+        return ItemID(bytes: code.bytes.prefix(16)) ?? .random()
     }
 }

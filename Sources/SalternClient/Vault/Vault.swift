@@ -108,7 +108,7 @@ public actor Vault {
             if opened.item == item && before.collection == collection { return id }
             // What never left this device is replaced; numbers count what others may have seen.
             let isReplaced = try stored { try store.change(id).map { !$0.wasSent } ?? false }
-            edit = isReplaced ? opened.edit : opened.edit.next(after: before.body.bytes)
+            edit = isReplaced && !opened.edit.isCopy ? opened.edit : opened.edit.next(after: before.body.bytes)
         } else {
             edit = try nextEdit(ofRemoved: id, sealer)
         }
@@ -142,19 +142,26 @@ public actor Vault {
     }
 
     /// Deletes an item. What it held is kept in the trash of this device for a while.
+    ///
+    /// Where only what was changed here does not open, that is what goes to the trash: nobody who could read the server's
+    /// version has deleted it.
     public func delete(_ id: ItemID) throws(VaultError) {
-        _ = try sealer
+        let sealer = try sealer
         try stored {
             try store.transaction {
                 guard let content = try store.current(id) else { return }
-                let edit = try store.change(id)?.edit ?? store.item(id)?.edit ?? 0
+                let change = try store.change(id)
                 let item = try store.item(id)
+                let edit = change?.edit ?? item?.edit ?? 0
                 try store.trash(
                     StoredItem(id: id, revision: item?.revision ?? Revision(0), content: content, edit: edit),
                     at: Date())
-                let change = try store.change(id)
-                if item == nil, change?.sent == nil {
-                    // The server has never heard of it.
+                let hidesReadable =
+                    if let item, change != nil {
+                        (try? sealer.open(content, id)) == nil && (try? sealer.open(item.content, id)) != nil
+                    } else { false }
+                if hidesReadable || item == nil && change?.sent == nil {
+                    // Or the server has never heard of it.
                     try store.forgetChange(id)
                 } else {
                     try store.record(id, content: nil, edit: edit)

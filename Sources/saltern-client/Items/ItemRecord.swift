@@ -69,6 +69,9 @@ extension Notice {
         case .unreadable:
             return "the server has something in the place of \(item) that does not open; it was not taken"
                 + (self.other.map { "; what was changed here is \($0)" } ?? "")
+        case .unreadableChange:
+            return "what only this device has of \(item) does not open; it stays here and is not sent: "
+                + "saltern-client delete puts it in the trash, and what the server has is there again"
         case .rolledBack:
             return "the server gave an older version of \(item) than is known; the known one is sent again"
                 + (self.other.map { "; the older one is \($0)" } ?? "")

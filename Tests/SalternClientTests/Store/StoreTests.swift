@@ -56,6 +56,16 @@ struct StoreTests {
         #expect(throws: StoreError.unusable) { try Store(path: open) }
     }
 
+    @Test func `what is committed is on the disk before anything goes on, and what was removed is nowhere`() throws {
+        let folder = try TemporaryDirectory()
+        let store = try Store(path: folder.path + "/store.sqlite")
+        let settings = try ["synchronous", "fullfsync", "journal_mode", "locking_mode", "secure_delete"].map { name in
+            try store.database.rows("PRAGMA \(name)") { $0.text(0) ?? "" }.first
+        }
+        // 2 is FULL.
+        #expect(settings == ["2", "1", "wal", "exclusive", "1"])
+    }
+
     @Test func `a transaction that throws changes nothing`() throws {
         struct Stop: Error {}
         let folder = try TemporaryDirectory()

@@ -7,14 +7,14 @@ import Synchronization
 ///
 /// It decides as `ApplyBatch` and `ListChanges` of the server do; the other tests have the server itself.
 final class MemoryServer: HTTPTransport {
-    private struct Item {
+    fileprivate struct Item {
         var revision: Int64
         var collection: String
         /// Nil for a tombstone.
         var content: Content?
     }
 
-    private struct Content: Equatable {
+    fileprivate struct Content: Equatable {
         var format: String
         var iterations: Int?
         /// In base64, as everything that is sealed.
@@ -54,9 +54,11 @@ final class MemoryServer: HTTPTransport {
         }
     }
 
-    private struct State {
+    fileprivate struct State {
         var keyring: String?
         var revision: Int64 = 0
+        /// No revision of a future that was lost is given out again.
+        var base: Int64 = 0
         var items: [String: Item] = [:]
     }
 
@@ -65,8 +67,22 @@ final class MemoryServer: HTTPTransport {
         case failed(String)
     }
 
+    /// The database as it was.
+    struct Backup: Sendable { fileprivate let state: State }
+
     private let account = AccountID.random()
     private let state = Mutex(State())
+
+    func backUp() -> Backup { Backup(state: state.withLock { $0 }) }
+
+    /// The database is restored, and time has gone back.
+    func restore(_ backup: Backup) {
+        state.withLock { state in
+            let base = max(state.revision, state.base) + 1_000
+            state = backup.state
+            state.base = base
+        }
+    }
 
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         let (status, members) = answer(request)
@@ -92,7 +108,7 @@ final class MemoryServer: HTTPTransport {
             return (
                 201, session.merging(["kdfUpgradeRequired": false, "keyring": keyring, "keyringRevision": 1]) { $1 }
             )
-        case (.get, "/v1/changes"): return (200, changes(Self.query(parts.count > 1 ? String(parts[1]) : "")))
+        case (.get, "/v1/changes"): return changes(Self.query(parts.count > 1 ? String(parts[1]) : ""))
         case (.post, "/v1/items/batch"):
             return batch((members["operations"] as? [[String: Any]] ?? []).compactMap(Operation.init))
         case (.get, _) where path.hasPrefix("/v1/items/"):
@@ -165,22 +181,26 @@ final class MemoryServer: HTTPTransport {
         return members
     }
 
-    private func changes(_ query: [String: String]) -> [String: Any] {
-        let (items, end) = state.withLock { ($0.items, $0.revision) }
+    private func changes(_ query: [String: String]) -> (Int, [String: Any]) {
+        let (items, base, end) = state.withLock { ($0.items, $0.base, max($0.revision, $0.base)) }
         // As far as it was followed, and up to where tombstones are of items that were never told of.
         let cursor = (query["since"] ?? "").split(separator: "-").compactMap { Int64($0) }
         let since = cursor.first ?? 0
         let floor = query["tombstones"] == "all" ? 0 : cursor.last ?? end
+        guard cursor.last.map({ $0 >= base }) ?? true else { return problem(410, "cursor_expired") }
         let all = items.filter { $1.revision > since && ($1.revision > floor || $1.content != nil) }
             .sorted { $0.value.revision < $1.value.revision }
         let page = all.prefix(query["limit"].flatMap { Int($0) } ?? 100)
         let isLast = page.count == all.count
         let seen = page.last?.value.revision ?? end
-        return [
-            "changes": page.map { Self.members($0.key, $0.value, isMetaOnly: query["fields"] == "meta") },
-            "cursor": isLast ? "\(end)-\(end)" : "\(seen)-\(max(seen, cursor.last ?? end))", "more": !isLast,
-            "revisionBase": 1,
-        ]
+        return (
+            200,
+            [
+                "changes": page.map { Self.members($0.key, $0.value, isMetaOnly: query["fields"] == "meta") },
+                "cursor": isLast ? "\(end)-\(end)" : "\(seen)-\(max(seen, cursor.last ?? end))", "more": !isLast,
+                "revisionBase": base,
+            ]
+        )
     }
 
     private func batch(_ operations: [Operation]) -> (Int, [String: Any]) {
@@ -200,7 +220,7 @@ final class MemoryServer: HTTPTransport {
                 zip(operations, outcomes).map { operation, outcome in
                     let item = state.items[operation.id]
                     guard case .changed = outcome else { return item?.revision ?? 0 }
-                    state.revision += 1
+                    state.revision = max(state.revision, state.base) + 1
                     state.items[operation.id] = Item(
                         revision: state.revision, collection: operation.collection ?? item?.collection ?? "",
                         content: operation.content)

@@ -185,6 +185,9 @@ final class SyncScenario {
         #expect(contents[0] == contents[1] && contents[1] == contents[2], "seed \(seed)")
         let lost = written.leaves.subtracting(contents[0].values)
         #expect(lost.isEmpty, "seed \(seed): lost \(lost)")
+        // An old version that comes late is kept beside the known one, wherever that has gone meanwhile.
+        let twice = wasLate ? [] : contents[0].values.equalOnes.subtracting(written.restored)
+        #expect(twice.isEmpty, "seed \(seed): twice \(twice)")
     }
 
     // MARK: Choices

@@ -47,6 +47,8 @@ enum WrittenStep: Sendable {
 /// Which versions a person wrote and has not replaced or deleted where they could see them.
 struct WrittenVersions {
     private(set) var leaves: Set<WrittenVersion> = []
+    /// What somebody has fetched from the trash, where it can be beside a copy that was kept of it.
+    private(set) var restored: Set<WrittenVersion> = []
     private var count = 0
 
     /// A name that no version has had.
@@ -63,7 +65,15 @@ struct WrittenVersions {
             if let seen { leaves.remove(seen) }
             leaves.insert(version)
         case .delete(_, let seen): leaves.remove(seen)
-        case .restore(let id): if let version = present[id] { leaves.insert(version) }
+        case .restore(let id):
+            guard let version = present[id] else { return }
+            leaves.insert(version)
+            restored.insert(version)
         }
     }
+}
+
+extension Sequence<WrittenVersion> {
+    /// Those that are there more than once.
+    var equalOnes: Set<WrittenVersion> { Set(Dictionary(grouping: self) { $0 }.filter { $1.count > 1 }.keys) }
 }

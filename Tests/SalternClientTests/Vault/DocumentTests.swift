@@ -73,6 +73,22 @@ import Testing
         }
     }
 
+    @Test func `the id of what is imported beside something says nothing of it`() async throws {
+        try await withVault { server, vault, file in
+            let id = try await vault.put(item("a", [1]), .random(), in: "notes")
+            try await vault.exportDocuments(to: file)
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.signUp(laptop.settings, userid: "eve@example.org", password: password)
+            var copies: Set<ItemID> = []
+            for vault in [vault, other] {
+                try await vault.put(item("a", [2]), id, in: "notes")
+                try await vault.importDocuments(from: file)
+                copies.formUnion(try await vault.ids("notes").filter { $0 != id })
+            }
+            #expect(copies.count == 2)
+        }
+    }
+
     @Test func `what a manifest says of a file goes with it`() async throws {
         try await withVault { server, vault, file in
             let properties = ["executable": "1", "modified": "1700000000000000000"]
