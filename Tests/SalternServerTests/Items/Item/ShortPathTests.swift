@@ -8,7 +8,7 @@ import Testing
 
 /// The short paths of a write decide what the full statements decide, or leave it to them.
 @Suite struct ShortPathTests {
-    @Test func `what is nearly always the case takes one statement that locks, too, and all else the full one behind a lock`()
+    @Test func `what is nearly always the case takes one statement, and all else the full one behind a lock`()
         async throws
     {
         try await TestApplication.with(connections: 1) { app in
