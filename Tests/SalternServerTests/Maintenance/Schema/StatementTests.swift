@@ -9,7 +9,8 @@ import Testing
     @Test func `the list of statements is complete`() throws {
         var declared: Set<String> = []
         for source in try Self.sources() {
-            let declarations = /struct (\w+): (Statement|Account(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval) \{/
+            let declarations =
+                /struct (\w+): (Statement|Account(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval) \{/
             for match in source.matches(of: declarations) {
                 switch match.2 {
                 case "SessionRemoval": declared.formUnion(["\(match.1)", "NoteEnds<\(match.1)>"])
