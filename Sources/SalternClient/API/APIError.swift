@@ -21,6 +21,22 @@ public enum APIError: Error, Sendable {
         }
     }
 
+    /// Whether the server has refused it, and has done nothing.
+    var isRefusal: Bool {
+        if case .problem = self { !isPassing } else { false }
+    }
+
+    /// Whether the server may have carried it out all the same.
+    var mayBeDone: Bool {
+        switch self {
+        case .problem(let problem): isPassing && problem.status != 429
+        case .transport(.unreachable), .transport(.pinMismatch), .transport(.untrustedCertificate),
+            .transport(.configuration):
+            false
+        case .transport, .unexpectedReply: true
+        }
+    }
+
     /// Whether it is about who answers, which a person has to see to.
     var isAboutTrust: Bool {
         switch self {

@@ -267,7 +267,8 @@ enum StoreFact: String {
     case unread
     /// The rotation that was opened here and whose end was not seen.
     case rotation
-    /// Set when the account's deletion was sent from here and its end was not seen.
+    /// When the account's deletion was sent from here last (seconds since 1970), for as long as it may have been done. With
+    /// the session it is known that it was not.
     case leaving
     /// What the plan allows, as the server said last.
     case itemBytes, deletedDays

@@ -44,30 +44,49 @@ extension Vault {
 
     /// Deletes the account with everything in it, on the server and here. There is no way back.
     ///
-    /// When no reply comes it may be done already: called again it finds out.
-    public func leave(password: Password) async throws(VaultError) {
+    /// When no reply comes it may be done already: called again within an hour it finds out.
+    /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep everything as it is.
+    /// - Throws: ``VaultError/unsentEdits(count:)``; when they were made while the server was asked, the account may be gone.
+    public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
         let opened = try open
         let proof = try await proof(password)
-        var mayBeDone = try stored { try store.fact(.leaving) } != nil
-        try stored { try store.set(.leaving, [1]) }
+        if !discardingUnsentEdits {
+            let unsent = try unsentCount()
+            guard unsent == 0 else { throw .unsentEdits(count: unsent) }
+        }
+        let before = try stored { try store.number(.leaving) }
+        var mayBeDone = before.map { (0..<3_600).contains(Self.now - $0) } ?? false
+        var hasLeftDevice = false
+        try stored { try store.set(.leaving, Self.now) }
         do throws(APIError) {
             try await settings.retries({ () throws(APIError) in
                 do throws(APIError) {
                     try await self.api.deleteAccount(currentPasswordKey: proof, opened.token)
                 } catch {
-                    if error.isPassing { mayBeDone = true }
+                    if error.mayBeDone { (mayBeDone, hasLeftDevice) = (true, true) }
                     throw error
                 }
             })
         } catch {
-            guard error.code == .unauthenticated, mayBeDone, try await isGone(opened.userid, proof) else {
-                // What is refused now was not done before either.
-                if case .problem = error, !error.isPassing { try stored { try store.set(.leaving, nil) } }
+            // A password that was never the right one here, or is no more, leads nowhere also while there is an account.
+            let isOwn = proof.bytes == opened.password.passwordKey.bytes
+            guard error.code == .unauthenticated, mayBeDone, isOwn, try await isGone(opened.userid, proof) else {
+                let isKnown = error.code == .unauthenticated ? isOwn || !mayBeDone : error.isRefusal
+                try stored {
+                    if isKnown {
+                        // What is refused now was not done before either.
+                        try store.set(.leaving, nil)
+                    } else if !hasLeftDevice {
+                        try store.set(.leaving, before.map { Array(String($0).utf8) })
+                    }
+                }
                 throw VaultError(error)
             }
         }
-        try forgetEverything(keepsUnsentEdits: false)
+        try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)
     }
+
+    private static var now: Int64 { Int64(Date().timeIntervalSince1970) }
 
     /// Whether there is no account any more to which userid and password lead: a session may have ended for another reason.
     private func isGone(_ userid: String, _ proof: SecretBytes) async throws(VaultError) -> Bool {

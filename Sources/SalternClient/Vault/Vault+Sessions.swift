@@ -266,6 +266,7 @@ extension Vault {
             try store.transaction {
                 try store.set(.account, account.bytes)
                 try store.set(.userid, Array(userid.utf8))
+                try store.set(.leaving, nil)
                 try store.set(.iterations, Int64(iterations))
                 try store.set(.token, seal.seal(session.text, .token))
                 if let device { try store.set(.deviceToken, seal.seal(device.text, .deviceToken)) }

@@ -41,7 +41,9 @@ extension Vault {
     func round(agreesToDeletions: Bool = false) async throws(VaultError) -> SyncReport {
         try await syncing { () async throws(VaultError) in
             try await settleRotation()
-            return try await runEngine(agreesToDeletions: agreesToDeletions)
+            let report = try await runEngine(agreesToDeletions: agreesToDeletions)
+            try stored { try store.set(.leaving, nil) }
+            return report
         }
     }
 

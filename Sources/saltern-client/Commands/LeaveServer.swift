@@ -8,6 +8,7 @@ struct LeaveServer: Command {
         \(AccountOption.help)
         \(PasswordOption.help)
           --yes                 does not ask, for scripts
+          --discard-unsent      also when changes were not sent: they are lost
           --json                one object, for scripts
 
         There is no way back; see saltern-client export first.
@@ -15,9 +16,11 @@ struct LeaveServer: Command {
 
     private let proof: ProvenCommand
     private let isConfirmed: Bool
+    private let discardsUnsent: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         isConfirmed = arguments.flag("--yes")
+        discardsUnsent = arguments.flag("--discard-unsent")
         proof = try ProvenCommand(&arguments)
     }
 
@@ -27,7 +30,7 @@ struct LeaveServer: Command {
                 let count = try await account.vault.collectionCounts().values.reduce(0, +)
                 try console.confirm("Delete \(account.profile.userid) with \(count) items for good?")
             }
-            try await account.vault.leave(password: password)
+            try await account.vault.leave(password: password, discardingUnsentEdits: discardsUnsent)
             account.profiles.remove(account.name)
             return account.name
         }

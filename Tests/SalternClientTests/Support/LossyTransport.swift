@@ -29,6 +29,7 @@ final class LossyTransport: HTTPTransport {
         var inner: any HTTPTransport
         var late: [HTTPRequest] = []
         var exchanges = 0
+        var isUnreachable = false
         var interruption: Interruption?
         var life: StoreLife?
     }
@@ -52,6 +53,9 @@ final class LossyTransport: HTTPTransport {
     private func checkLife() throws(TransportError) {
         if state.withLock({ $0.life })?.hasEnded == true { throw .cancelled }
     }
+
+    /// Whether there is no connection, so that nothing is sent.
+    func setUnreachable(_ isUnreachable: Bool) { state.withLock { $0.isUnreachable = isUnreachable } }
 
     func setFate(_ next: @escaping @Sendable () -> Fate) { fate.withLock { $0 = next } }
 
@@ -134,6 +138,7 @@ final class LossyTransport: HTTPTransport {
 
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         try checkLife()
+        if state.withLock({ $0.isUnreachable }) { throw .unreachable }
         let exchange = state.withLock { state in
             state.exchanges += 1
             return state.exchanges - 1

@@ -72,7 +72,7 @@ import Testing
                     switch ending {
                     case .lock: try? await vault.lock()
                     case .signOut: try? await vault.signOut(discardingUnsentEdits: true)
-                    case .leave: try? await vault.leave(password: Self.password)
+                    case .leave: try? await vault.leave(password: Self.password, discardingUnsentEdits: true)
                     }
                 hasEnded.withLock { $0 = isDone != nil }
             })
