@@ -132,7 +132,9 @@ public actor FolderSync {
             isAnew = true
         }
         if tree.marker()?.id != id {
-            guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else { throw FolderError.unusable }
+            guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else {
+                throw FolderError.unusable
+            }
             try await vault.noteFolder(id, at: root)
         }
         return (id, isAnew)

@@ -190,7 +190,9 @@ import Testing
             let after = try marker()
             if isCancelled, after == before { continue }
             if isCancelled { cancelled += 1 }
-            #expect(after == FolderMarker(id: before.id, generation: before.generation + 2, collection: "files"), "\(number)")
+            #expect(
+                after == FolderMarker(id: before.id, generation: before.generation + 2, collection: "files"),
+                "\(number)")
         }
         #expect(cancelled > 0)
     }
