@@ -25,6 +25,11 @@ enum Explanation {
                 "the folder is an older copy of one that was in sync since, or came out of a backup; with "
                     + "--allow-deletions it begins as a new one: nothing is deleted, and what differs is kept twice",
                 status: ExitStatus.configuration, code: "outdated_folder")
+        case FolderError.otherCollection(let collection):
+            CommandFailure(
+                "the folder is in sync with the collection \(VisibleText.visible(collection)): give --collection "
+                    + "\(VisibleText.visible(collection)), or another folder",
+                status: ExitStatus.configuration, code: "other_collection")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))
         case let error as TransportError: failure(for: error)

@@ -86,6 +86,8 @@ public enum FolderError: Error, Sendable {
     /// The folder is an older copy of one that was in sync since, or came out of a backup: what it misses would be deleted
     /// elsewhere. ``FolderSettings/allowsDeletions`` makes a new folder of it, which deletes nothing.
     case outdated
+    /// The folder was in sync with this collection, and not with the one of ``FolderSettings/collection``.
+    case otherCollection(String)
     case vault(VaultError)
     case cancelled
 
@@ -96,6 +98,7 @@ public enum FolderError: Error, Sendable {
         case .holdsStore: "holds_store"
         case .copy: "copy"
         case .outdated: "outdated"
+        case .otherCollection: "other_collection"
         case .vault: "vault"
         case .cancelled: "cancelled"
         }

@@ -97,6 +97,12 @@ public actor FolderSync {
         {
             throw FolderError.copy(of: other)
         }
+        // What is known of its files is about items of that collection: in another one all would begin anew.
+        var other = marker.collection
+        if other == nil {
+            other = try await vault.otherCollection(ofFolder: marker.id, than: settings.collection)
+        }
+        if let other, other != settings.collection { throw FolderError.otherCollection(other) }
         if try await isOutdated(marker), !settings.allowsDeletions { throw FolderError.outdated }
     }
 
@@ -127,7 +133,9 @@ public actor FolderSync {
             isAnew = true
         }
         if tree.marker()?.id != id {
-            guard tree.setMarker(FolderMarker(id: id)) else { throw FolderError.unusable }
+            guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else {
+                throw FolderError.unusable
+            }
             try await vault.noteFolder(id, at: root)
         }
         return (id, isAnew)
@@ -138,7 +146,8 @@ public actor FolderSync {
         let known = try await vault.generation(ofFolder: round.folder)
         let next = max(round.tree.marker()?.generation ?? 0, known) + 1
         // What a full disk has no room for is no reason to send nothing.
-        guard round.tree.setMarker(FolderMarker(id: round.folder, generation: next)) else {
+        let marker = FolderMarker(id: round.folder, generation: next, collection: settings.collection)
+        guard round.tree.setMarker(marker) else {
             return report.warn(.failed, FolderTree.markerPath)
         }
         try await vault.setGeneration(next, ofFolder: round.folder)

@@ -54,6 +54,19 @@ extension Vault {
         try stored { try store.transaction { try store.setFolder(id, at: root) } }
     }
 
+    /// The collection of a folder's files, as far as their items say so; nil when there are none, or some are in this one.
+    func otherCollection(ofFolder id: ItemID, than collection: String) throws(VaultError) -> String? {
+        try stored {
+            let known = try store.knownFiles(in: id).keys
+            let own = try store.stamps(collection)
+            if known.contains(where: { own[$0] != nil }) { return nil }
+            for item in known.sorted() {
+                if let other = try store.current(item)?.collection { return other }
+            }
+            return nil
+        }
+    }
+
     func generation(ofFolder id: ItemID) throws(VaultError) -> Int64 {
         try stored { try store.generation(ofFolder: id) }
     }

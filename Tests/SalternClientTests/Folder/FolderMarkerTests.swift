@@ -109,6 +109,32 @@ import Testing
         _ = try await phone.run(isAgreeing: false)
     }
 
+    @Test(arguments: [false, true])
+    func `a folder stays with its collection, also one whose marker does not name it`(isOld: Bool) async throws {
+        try await withPhone { phone in
+            let before = try marker(phone)
+            #expect(before.collection == "files")
+            if isOld {
+                let old = FolderMarker(id: before.id, generation: before.generation)
+                try Data(old.text.utf8).write(to: phone.url(".saltern/folder"))
+            }
+            try phone.remove("a")
+            for allows in [false, true] {
+                let settings = FolderSettings(collection: "other", allowsDeletions: allows)
+                let other = FolderSync(vault: phone.vault, root: URL(filePath: phone.folder.path), settings: settings)
+                await #expect {
+                    try await other.run()
+                } throws: { if case FolderError.otherCollection("files") = $0 { true } else { false } }
+            }
+            // What was known is known still.
+            let report = try await phone.sync.run()
+            #expect(report.deletedThere.map(\.text) == ["a"] && report.uploaded.isEmpty && report.downloaded.isEmpty)
+            #expect(phone.files() == ["b": "two"])
+            #expect(try marker(phone).collection == "files")
+            #expect(try await phone.vault.ids("other").isEmpty)
+        }
+    }
+
     /// A device's folder in memory, and its marker.
     private func memoryPhone() async throws -> (MemoryDevice, () throws -> FolderMarker) {
         let phone = try #require(try await MemoryPerson(1).devices.first)
@@ -131,7 +157,7 @@ import Testing
         #expect(phone.put("two", at: "b"))
         let report = try await phone.run(isAgreeing: false)
         #expect(report.uploaded.map(\.text) == ["b"] && report.warnings.isEmpty)
-        #expect(try marker() == FolderMarker(id: before.id, generation: before.generation + 2))
+        #expect(try marker() == FolderMarker(id: before.id, generation: before.generation + 2, collection: "files"))
         #expect(try await phone.run(isAgreeing: false).warnings.isEmpty)
     }
 
@@ -164,7 +190,9 @@ import Testing
             let after = try marker()
             if isCancelled, after == before { continue }
             if isCancelled { cancelled += 1 }
-            #expect(after == FolderMarker(id: before.id, generation: before.generation + 2), "\(number)")
+            #expect(
+                after == FolderMarker(id: before.id, generation: before.generation + 2, collection: "files"),
+                "\(number)")
         }
         #expect(cancelled > 0)
     }
@@ -172,9 +200,11 @@ import Testing
     @Test func `a marker is read as it is written, and as it was written before folders had a number`() {
         let id = ItemID.random()
         for generation in [0, 1, FolderMarker.generationLimit] {
-            let marker = FolderMarker(id: id, generation: generation)
-            #expect(FolderMarker(Array(marker.text.utf8)) == marker)
-            #expect(marker.text.utf8.count <= FolderMarker.byteLimit)
+            for collection in [nil, "files", String(repeating: "x", count: 32)] {
+                let marker = FolderMarker(id: id, generation: generation, collection: collection)
+                #expect(FolderMarker(Array(marker.text.utf8)) == marker)
+                #expect(marker.text.utf8.count <= FolderMarker.byteLimit)
+            }
         }
         for rest in [
             "", "\n", "\n7", "\n-7\n", "\nx\n", "\n99999999999999999999\n", "\n\(Int64.max)\n",
