@@ -14,6 +14,8 @@ struct Main {
         #else
             setrlimit(RLIMIT_CORE, &none)
         #endif
+        // libcurl would write what opens the connections to this file.
+        unsetenv("SSLKEYLOGFILE")
         // What is opened first must not become what is printed to.
         for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 { _ = open("/dev/null", O_RDONLY) }
         // A reader that has gone must not end the process in the middle of something.

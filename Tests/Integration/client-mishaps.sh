@@ -16,7 +16,7 @@ device() {
     shift
     status=0
     body=$(env --ignore-environment HOME="$home" PATH="$PATH" EDITOR="$editor" XDG_RUNTIME_DIR="$runtime" \
-        "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
+        SSLKEYLOGFILE="$work/tls-secrets" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
     headers=$(<"$work/errors")
 }
 phone() { device phone "$@"; }
@@ -53,6 +53,11 @@ for name in phone laptop; do
     expect_status 0
 done
 store=$work/phone/.local/share/saltern-client
+
+scenario "what opens the connections is written nowhere, whatever the environment asks for"
+phone sync
+expect_status 0
+[[ ! -e $work/tls-secrets ]] || fail "no secrets of connections in a file"
 
 scenario "a folder that holds the store, is it, or is in it, is refused before anything is written there"
 ln --symbolic "$work/phone" "$work/link"
