@@ -8,6 +8,7 @@ saltern stats
 saltern stats --json
 saltern doctor --json
 psql_as_superuser --command 'GRANT pg_read_all_settings TO saltern_app'
+psql_as_superuser --command 'GRANT pg_read_all_stats TO saltern_app'
 saltern doctor
 saltern migrate status
 saltern migrate verify
