@@ -36,10 +36,11 @@ extension AccountRead where Row: DecodableRow {
 
 /// A statement that changes what belongs to the caller's account.
 ///
-/// The account's row is locked before the statement takes its snapshot, so it sees what the writer before it left.
+/// The account's row is locked before the statement takes its snapshot, so it sees what the writer before it left; a
+/// ``ShortPath`` locks it by itself.
 ///
 /// It is executed also when the look-up of the session found none, so its SQL must contain
-/// ``Caller/hasLiveSession`` and change nothing when that is false.
+/// ``Caller/isLiveSession`` and change nothing when that is false.
 protocol AccountWrite: Sendable {
     associatedtype Row: Sendable
 

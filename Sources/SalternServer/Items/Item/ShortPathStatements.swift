@@ -48,9 +48,9 @@ private func hasRoom<Root>(for bytes: CallerSQL<Root>, insteadOf stored: SQLFrag
 /// Replaces an item that exists by another content, within the plan: ``WriteItem`` for anything but
 /// ``Precondition/absent``, unless what is short replaces what is long, which takes as long to remove.
 ///
-/// PostgreSQL executes a sixth fewer instructions than for ``AuthenticateForWrite`` and the rest behind it, and half as many
-/// as with ``WriteItem``: no row is made of what is only shown when the change is refused, and an UPDATE by key needs no ON
-/// CONFLICT. Without the plan it would cost as much.
+/// PostgreSQL executes a sixth fewer instructions than for ``AuthenticateForWrite`` and the same behind it, and fewer than for
+/// ``WriteItem``: no row is made of what is only shown when the change is refused, and an UPDATE by key needs no ON CONFLICT.
+/// Without the plan it would cost as much.
 struct ReplaceItem: ShortPath {
     typealias Row = WrittenItem
 
