@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync", "client"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
-# Rows whose latency is measured at a tenth of their rate too.
+# Rows that are measured at a tenth of their rate too, and with one connection at a time.
 LOW_RATE_ROWS = ("login", "read", "write")
 
 
@@ -98,12 +98,12 @@ class Bench:
             self.resident = max(self.resident, processes.resident_kilobytes(self.server))
         return Sample(outcome, used / outcome.done * 1000, postgres / outcome.done * 1000)
 
-    def sample_plain(self, row, seconds, accounts=ACCOUNTS):
+    def sample_plain(self, row, seconds, accounts=ACCOUNTS, clients=16):
         """One run of pgbench with the plain server's statements; it is no server, so that costs nothing."""
         before = processes.family_cpu_seconds(self.postgres)
         effects = self.owner.plain_effects(row)
         outcome = loads.pgbench(
-            self.options.pgbench, self.options.database, seconds, self.path(row, "plain"), accounts
+            self.options.pgbench, self.options.database, seconds, self.path(row, "plain"), accounts, clients
         )
         used = processes.family_cpu_seconds(self.postgres) - before
         if effects is not None and self.owner.plain_effects(row) - effects < outcome.done:
@@ -173,11 +173,30 @@ class Bench:
                 "p50Milliseconds": round(quiet.p50, 3),
                 "p99Milliseconds": round(quiet.p99, 3),
             }
+            result["alone"] = self.measure_alone(row)
         if row == "resumed":
             result["resumedShare"] = round(
                 sum(s.outcome.resumed for s in server) / sum(s.outcome.done for s in server), 3
             )
         return result
+
+    def measure_alone(self, row):
+        """One connection, so that nothing is shared: neither a commit nor a flush."""
+        ours, plainly = [], []
+        for _ in range(self.options.rounds):
+            self.owner.settle()
+            ours.append(self.sample_server(row, self.options.seconds, connections=1))
+            self.owner.settle()
+            plainly.append(self.sample_plain(row, self.options.seconds, clients=1))
+        return {
+            "requestsPerSecond": round(statistics.median(s.outcome.per_second for s in ours), 1),
+            "p50Milliseconds": round(statistics.median(s.outcome.p50 for s in ours), 3),
+            "p99Milliseconds": round(statistics.median(s.outcome.p99 for s in ours), 3),
+            "cpuSecondsPer1000": round(statistics.median(s.cpu_per_1000 for s in ours), 4),
+            "postgresCpuSecondsPer1000": round(statistics.median(s.postgres_per_1000 for s in ours), 4),
+            "plainPostgresCpuSecondsPer1000": round(statistics.median(s.postgres_per_1000 for s in plainly), 4),
+            "plainRequestsPerSecond": round(statistics.median(s.outcome.per_second for s in plainly), 1),
+        }
 
     def measure_memory(self):
         """Resident memory under load, and what each of many idle connections adds."""
@@ -244,6 +263,15 @@ def postgres_cpu(line, who):
     return "" if cpu is None else f"{cpu:.3f}"
 
 
+def print_alone(alone):
+    over = alone["postgresCpuSecondsPer1000"] / alone["plainPostgresCpuSecondsPer1000"]
+    print(
+        f"{'  alone':20}{alone['requestsPerSecond']:>11,.0f}{alone['p50Milliseconds']:>9.2f}{alone['p99Milliseconds']:>9.2f}"
+        f"{alone['cpuSecondsPer1000']:>12.3f}{postgres_cpu(alone, 'postgres'):>12}   "
+        f"{'plain SQL ' + postgres_cpu(alone, 'plainPostgres'):24}{over:>6.2f}"
+    )
+
+
 def print_table(results):
     comparators = {"login": "pgbench", "read": "pgbench", "write": "pgbench", "share": "pgbench"}
     print(
@@ -269,6 +297,8 @@ def print_table(results):
                     f"{'  at a tenth':20}{quiet['requestsPerSecond']:>11,.0f}{quiet['p50Milliseconds']:>9.2f}"
                     f"{quiet['p99Milliseconds']:>9.2f}"
                 )
+            if "alone" in line:
+                print_alone(line["alone"])
             if "plainRatio" in line:
                 print(
                     f"{'  plain SQL':20}{line['plainRequestsPerSecond']:>11,.0f}{'':30}"

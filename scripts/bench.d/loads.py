@@ -35,10 +35,10 @@ def _outcome(result):
 
 
 def wrk(url, seconds, script, kind, accounts, run, connections=64, delay=None):
-    """Two threads, sixty-four connections, each of which may wait before each request, for `delay` milliseconds in the
-    mean. Any reply that is not 2xx makes it invalid.
+    """Two threads, each of whose connections may wait before each request, for `delay` milliseconds in the mean. Any reply
+    that is not 2xx makes it invalid.
     """
-    words = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script, url, "--", kind, accounts, str(run % 10)]
+    words = ["wrk", f"-t{min(connections, 2)}", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", script, url, "--", kind, accounts, str(run % 10)]
     if delay is not None:
         words.append(str(delay))
     output = _run(words, seconds + 30)
@@ -57,9 +57,9 @@ def handshakes(program, port, seconds, path, kind):
     return outcome
 
 
-def pgbench(program, database, seconds, script, accounts):
-    """Sixteen clients, two threads, prepared statements."""
-    words = [program, "-n", "-M", "prepared", "-c", "16", "-j", "2", "-T", str(seconds), "-f", script]
+def pgbench(program, database, seconds, script, accounts, clients=16):
+    """Two threads, prepared statements."""
+    words = [program, "-n", "-M", "prepared", "-c", str(clients), "-j", str(min(clients, 2)), "-T", str(seconds), "-f", script]
     words += ["-D", f"accounts={accounts}", "-D", "started=0", database]
     output = _run(words, seconds + 30)
     done = re.search(r"number of transactions actually processed: (\d+)", output)
