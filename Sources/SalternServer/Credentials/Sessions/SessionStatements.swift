@@ -38,8 +38,6 @@ struct Authenticate: Statement {
 struct AuthenticateForWrite: Statement {
     let caller: Caller
 
-    var bytesInGroup: Int? { 128 }
-
     static let sql: SQL<Self> = """
         SELECT \(Caller.isTouchDue, from: \.caller)
         FROM saltern.sessions live JOIN saltern.accounts a ON a.account_id = live.account_id
