@@ -46,11 +46,11 @@ import Testing
         try await withEmptyDatabase { database, loop in
             let first = try migrator(database.ownerURL, [Self.notes], loop)
             #expect(try await first.verify() == [.notApplied(version: 1, name: "notes")])
-            #expect(try await first.up().map(\.version) == [1])
+            #expect(try await first.up().migrations.map(\.version) == [1])
             #expect(try await first.up().isEmpty)
             let both = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
             #expect(try await both.status().map { $0.appliedAt != nil } == [true, false])
-            #expect(try await both.up().map(\.version) == [2])
+            #expect(try await both.up().migrations.map(\.version) == [2])
             try await both.requireCompatible()
             #expect(try await both.status().map { $0.appliedAt != nil } == [true, true])
             let count = try await withClient(url: database.ownerURL) { try await $0.execute(NoteCount()) }
@@ -76,7 +76,7 @@ import Testing
         try await withEmptyDatabase { database, loop in
             let migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
             let applied = try await withThrowingTaskGroup(of: [Int].self) { group in
-                for _ in 0..<4 { group.addTask { try await migrator.up().map(\.version) } }
+                for _ in 0..<4 { group.addTask { try await migrator.up().migrations.map(\.version) } }
                 return try await group.reduce(into: []) { $0 += $1 }
             }
             #expect(applied == [1, 2])
@@ -138,7 +138,7 @@ import Testing
         try await withEmptyDatabase { database, loop in
             try await migrator(database.ownerURL, [Self.notes], loop).up()
             let both = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
-            let applied = try await withReader(database) { try await both.up().map(\.version) }
+            let applied = try await withReader(database) { try await both.up().migrations.map(\.version) }
             #expect(applied == [2])
         }
     }
@@ -167,7 +167,7 @@ import Testing
                     return
                 }
             }
-            #expect(try await migrator.up().map(\.version) == [2])
+            #expect(try await migrator.up().migrations.map(\.version) == [2])
         }
     }
 
@@ -249,13 +249,13 @@ import Testing
             let new = try migrator(database.ownerURL, [Self.notes, widened, narrowed], loop)
             try await old.up()
             await #expect(throws: MigrationError.self) { try await new.requireCompatible() }
-            #expect(try await new.up().map(\.version) == [2])
+            #expect(try await new.up().migrations.map(\.version) == [2])
             for migrator in [old, new] { try await migrator.requireCompatible() }
             #expect(try await old.verify() == [.ahead(version: 2, name: "widened")])
             #expect(try await new.verify() == [.notFinished(version: 3, name: "narrowed")])
             await #expect(throws: MigrationError.self) { try await old.up() }
             #expect(try await new.up().isEmpty)
-            #expect(try await new.finish().map(\.version) == [3])
+            #expect(try await new.finish().migrations.map(\.version) == [3])
             #expect(try await new.verify().isEmpty)
             await #expect(throws: MigrationError.self) { try await old.requireCompatible() }
         }
@@ -266,9 +266,9 @@ import Testing
             version: 2, name: "narrowed", sql: "-- phase: finish\nALTER TABLE saltern.notes DROP COLUMN body")
         let next = Migration(version: 3, name: "next", sql: "ALTER TABLE saltern.notes ADD COLUMN title text")
         try await withEmptyDatabase { database, loop in
-            #expect(try await migrator(database.ownerURL, [Self.notes, narrowed], loop).up().map(\.version) == [1])
+            #expect(try await migrator(database.ownerURL, [Self.notes, narrowed], loop).up().migrations.map(\.version) == [1])
             let later = try migrator(database.ownerURL, [Self.notes, narrowed, next], loop)
-            #expect(try await later.up().map(\.version) == [2, 3])
+            #expect(try await later.up().migrations.map(\.version) == [2, 3])
             #expect(try await later.finish().isEmpty)
         }
     }

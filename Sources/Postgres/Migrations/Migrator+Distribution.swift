@@ -1,3 +1,14 @@
+/// What ``Migrator/up()`` or ``Migrator/finish()`` has done.
+public struct SchemaUpgrade: Sendable {
+    /// The migrations that it has applied.
+    public let migrations: [Migration]
+    /// The tables that it has placed, on a distributed database.
+    public let placed: [TablePlacement]
+
+    /// Whether there was nothing to do.
+    public var isEmpty: Bool { migrations.isEmpty && placed.isEmpty }
+}
+
 /// What ``Migrator/distribute()`` has done.
 public struct Distribution: Sendable {
     /// The tables that it has placed.
@@ -27,10 +38,11 @@ extension Migrator {
     }
 
     /// Places what later migrations have added, when the database is a distributed one.
-    func placeNewTables(on connection: ScriptConnection) async throws(MigrationError) {
-        guard let tables = try await findTables(on: connection), tables.isDistributed else { return }
+    func placeNewTables(on connection: ScriptConnection) async throws(MigrationError) -> [TablePlacement] {
+        guard let tables = try await findTables(on: connection), tables.isDistributed else { return [] }
         let placed = try await place(tables.missing(of: placements), on: connection)
         _ = try await cleanUp(placed, on: connection)
+        return placed
     }
 
     /// What ``distribute()`` would still do on a distributed database.

@@ -34,30 +34,27 @@ public struct Migrator: Sendable {
     /// Applies what is missing, each migration in a transaction of its own, and on a distributed database places the tables
     /// that are new. Several nodes may call it at once. Those of the last release that take away what the one before needs
     /// are left for ``finish()``.
-    /// - Returns: the migrations that this call applied.
     @discardableResult
-    public func up() async throws(MigrationError) -> [Migration] {
+    public func up() async throws(MigrationError) -> SchemaUpgrade {
         try await apply { $0.missing }
     }
 
     /// Applies the rest, when no node of the release before runs any more.
-    /// - Returns: the migrations that this call applied.
     @discardableResult
-    public func finish() async throws(MigrationError) -> [Migration] {
+    public func finish() async throws(MigrationError) -> SchemaUpgrade {
         try await apply { $0.unfinished }
     }
 
     private func apply(
         _ pending: @escaping @Sendable (MigrationHistory) -> [Migration]
-    ) async throws(MigrationError) -> [Migration] {
+    ) async throws(MigrationError) -> SchemaUpgrade {
         try await withConnection { connection throws(MigrationError) in
             try await lock(connection)
             let history = try await readHistory(connection)
             guard history.obstacles.isEmpty else { throw .findings(history.obstacles) }
             let pending = pending(history)
             for migration in pending { try await apply(migration, on: connection) }
-            try await placeNewTables(on: connection)
-            return pending
+            return SchemaUpgrade(migrations: pending, placed: try await placeNewTables(on: connection))
         }
     }
 

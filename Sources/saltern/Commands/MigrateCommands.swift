@@ -45,9 +45,9 @@ struct MigrateUp: Command {
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let applied = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.up() }
-        for migration in applied { console.print("applied \(migration.fileName)") }
-        if applied.isEmpty { console.print("nothing to do") }
+        let upgrade = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.up() }
+        console.print(upgrade)
+        if upgrade.isEmpty { console.print("nothing to do") }
     }
 }
 
@@ -64,9 +64,9 @@ struct MigrateFinish: Command {
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let applied = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.finish() }
-        for migration in applied { console.print("applied \(migration.fileName)") }
-        if applied.isEmpty { console.print("nothing to do") }
+        let upgrade = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.finish() }
+        console.print(upgrade)
+        if upgrade.isEmpty { console.print("nothing to do") }
     }
 }
 
@@ -121,17 +121,28 @@ struct MigrateDistribute: Command {
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let (applied, distribution) = try await withMigrator(console) { migrator throws(MigrationError) in
+        let (upgrade, distribution) = try await withMigrator(console) { migrator throws(MigrationError) in
             (try await migrator.up(), try await migrator.distribute())
         }
-        for migration in applied { console.print("applied \(migration.fileName)") }
-        for placement in distribution.placed { console.print("\(placement.table) is \(placement.place)") }
+        console.print(upgrade)
+        console.print(distribution.placed)
         for placement in distribution.cleanedUp {
             console.print("removed what the coordinator had kept of \(placement.table)")
         }
-        if applied.isEmpty && distribution.placed.isEmpty && distribution.cleanedUp.isEmpty {
+        if upgrade.isEmpty && distribution.placed.isEmpty && distribution.cleanedUp.isEmpty {
             console.print("nothing to do")
         }
+    }
+}
+
+extension Console {
+    fileprivate func print(_ upgrade: SchemaUpgrade) {
+        for migration in upgrade.migrations { print("applied \(migration.fileName)") }
+        print(upgrade.placed)
+    }
+
+    fileprivate func print(_ placements: [TablePlacement]) {
+        for placement in placements { print("\(placement.table) is \(placement.place)") }
     }
 }
 
