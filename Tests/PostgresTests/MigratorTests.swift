@@ -266,7 +266,8 @@ import Testing
             version: 2, name: "narrowed", sql: "-- phase: finish\nALTER TABLE saltern.notes DROP COLUMN body")
         let next = Migration(version: 3, name: "next", sql: "ALTER TABLE saltern.notes ADD COLUMN title text")
         try await withEmptyDatabase { database, loop in
-            #expect(try await migrator(database.ownerURL, [Self.notes, narrowed], loop).up().migrations.map(\.version) == [1])
+            let earlier = try migrator(database.ownerURL, [Self.notes, narrowed], loop)
+            #expect(try await earlier.up().migrations.map(\.version) == [1])
             let later = try migrator(database.ownerURL, [Self.notes, narrowed, next], loop)
             #expect(try await later.up().migrations.map(\.version) == [2, 3])
             #expect(try await later.finish().isEmpty)
