@@ -16,6 +16,7 @@ public enum Schema {
             ("hot_statements", PackageResources._009_hot_statements_sql),
             ("writer", PackageResources._010_writer_sql),
             ("vacuum", PackageResources._011_vacuum_sql),
+            ("hot_checks", PackageResources._012_hot_checks_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

@@ -76,7 +76,16 @@ import Testing
         "INSERT INTO saltern.logins VALUES ('a', gen_random_uuid(), '\\x00', 600000)",
         "INSERT INTO saltern.logins VALUES ('', gen_random_uuid(), sha256('x'), 600000)",
         "INSERT INTO saltern.logins VALUES ('a', gen_random_uuid(), sha256('x'), 10000001)",
-        "INSERT INTO saltern.sessions VALUES (gen_random_uuid(), '\\x00', gen_random_uuid(), NULL, now(), now(), now())",
+        """
+        INSERT INTO saltern.shares
+            (share_id, manage_hash, format, salt, iterations, sealed, created_at, updated_at, max_views, views)
+        VALUES ('\\x00', sha256('x'), 'opaque', sha256('x'), 1000, '\\x00', now(), now(), 1, 2)
+        """,
+        """
+        INSERT INTO saltern.failed_attempts
+            (subject, counter, counts, since, latest, streak, first_failed_at, last_failed_at, blocked_until)
+        VALUES (sha256('x'), sha256('x'), '{1}', ARRAY[now()], ARRAY[now()], 1, now(), now(), now())
+        """,
         "INSERT INTO saltern.accounts (account_id, userid, created_at, item_count) VALUES (gen_random_uuid(), 'a', now(), -1)",
         """
         INSERT INTO saltern.items (account_id, item_id, revision, collection, created_at, updated_at)
