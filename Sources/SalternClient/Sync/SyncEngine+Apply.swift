@@ -86,7 +86,7 @@ extension SyncEngine {
             if try store.number(.comparing) != nil, !opened.edit.follows(item.content.body.bytes) {
                 return try keepBoth(item.content, theirs, listing, into: &report)
             }
-            if theirs.edit <= item.edit {
+            if isOutdated(theirs, opened.item, by: item) {
                 if !isDeletedHere { return try pushBack(item, over: theirs, opened.item, listing, into: &report) }
                 try store.note(.rolledBack, item.id)
             }
@@ -165,7 +165,7 @@ extension SyncEngine {
         }
         let taken = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
-        if let item, item.content != content, taken.edit <= item.edit { try store.note(.rolledBack, item.id) }
+        if let item, isOutdated(taken, theirs.item, by: item) { try store.note(.rolledBack, item.id) }
         if own.edit.follows(content.body.bytes) {
             // It was sent from here, and its reply came too late to be awaited.
             return try goOn(change, from: taken, listing)
@@ -227,10 +227,15 @@ extension SyncEngine {
         guard let theirs = try? sealer.open(content, server.id) else {
             return try keepSealed(server, over: item, listing, into: &report)
         }
-        if let item, item.content != content, theirs.edit.number <= item.edit { try store.note(.rolledBack, item.id) }
-        try store.put(
-            StoredItem(id: server.id, revision: server.revision, content: content, edit: theirs.edit.number),
-            listing: listing)
+        let taken = StoredItem(
+            id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
+        if let item, isOutdated(taken, theirs.item, by: item) { try store.note(.rolledBack, item.id) }
+        try store.put(taken, listing: listing)
+    }
+
+    /// Whether the server has another version than the known one, and none that was made later.
+    private func isOutdated(_ theirs: StoredItem, _ content: PlainItem, by item: StoredItem) -> Bool {
+        theirs.content != item.content && theirs.edit <= item.edit && !isKnown(theirs, content, as: item)
     }
 
     /// What cannot be read may be of somebody who has a key that this device lacks: it stays as it is.

@@ -131,7 +131,9 @@ public actor Vault {
     }
 
     private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
-        let last = try stored { try store.trashed(id)?.content ?? store.item(id)?.content }
+        // A rotation makes a later edit of an item whose deletion was not sent.
+        let last = try stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self).max { $0.edit < $1.edit }?
+            .content
         let deletion = try stored { try store.grave(id) }?.deletion
         guard let last, let opened = try? sealer.open(last, id) else {
             var edit = SealedBox.Edit.first

@@ -60,8 +60,10 @@ final class LossyTransport: HTTPTransport {
     func setFate(_ next: @escaping @Sendable () -> Fate) { fate.withLock { $0 = next } }
 
     /// From now on more than half of all exchanges go wrong.
-    /// - Parameter seed: What decides which ones.
-    func setBadFates(_ seed: UInt64) {
+    /// - Parameters:
+    ///   - seed: What decides which ones.
+    ///   - areLate: Whether requests may also arrive late; otherwise those are lost.
+    func setBadFates(_ seed: UInt64, areLate: Bool = true) {
         let random = Mutex(SeededRandom(state: seed))
         setFate {
             random.withLock { random in
@@ -69,7 +71,7 @@ final class LossyTransport: HTTPTransport {
                 case 0: .losesRequest
                 case 1, 2: .losesReply
                 case 3: .repeats
-                case 4: .arrivesLate
+                case 4: areLate ? .arrivesLate : .losesRequest
                 default: .passes
                 }
             }

@@ -5,8 +5,8 @@ import Testing
 @testable import SalternClient
 
 /// No edit is ever lost: three devices, random edits, offline periods, requests and replies that are lost, repeated or
-/// late, streams that are cut, edits within a sync, syncs that are cut off, processes that are killed at any call that
-/// writes, disks that fail, devices and servers that start again.
+/// late, streams that are cut, changes of the data keys, edits within a sync, syncs that are cut off, processes that are
+/// killed at any call that writes, disks that fail, devices and servers that start again.
 ///
 /// A scenario is its seed. `SALTERN_SYNC_SCENARIOS` runs more of them, `SALTERN_SYNC_SEED` begins at another one.
 /// ``KilledProcessTests`` kills processes in truth.
@@ -55,6 +55,7 @@ import Testing
 final class Person {
     private(set) var devices: [Device]
     private(set) var vaults: [Vault?] = []
+    let password = Password("password")
 
     init(_ userid: String, _ server: LiveServer, _ limits: SyncLimits = SyncLimits()) async throws {
         devices = try ["phone", "laptop", "tablet"].map { name in
@@ -63,7 +64,6 @@ final class Person {
             try device.beginLife()
             return device
         }
-        let password = Password("password")
         for device in devices {
             vaults.append(
                 vaults.isEmpty

@@ -11,6 +11,7 @@ extension SyncScenario {
         var restarts = 0
         var follows = 0
         var cuts = 0
+        var rotations = 0
 
         mutating func add(_ other: Self) {
             kills += other.kills
@@ -18,9 +19,10 @@ extension SyncScenario {
             restarts += other.restarts
             follows += other.follows
             cuts += other.cuts
+            rotations += other.rotations
         }
 
-        var hasEverything: Bool { [kills, failures, restarts, follows, cuts].allSatisfy { $0 > 0 } }
+        var hasEverything: Bool { [kills, failures, restarts, follows, cuts, rotations].allSatisfy { $0 > 0 } }
     }
 
     /// A sync within which something is done, when it is not over before.
@@ -59,6 +61,23 @@ extension SyncScenario {
         _ = link.endInterruption()
     }
 
+    /// The data keys are changed, and something goes wrong meanwhile, or nothing. The other devices have to log in again.
+    func rotateBadly(_ vault: Vault, _ link: LossyTransport) async throws {
+        if random.chance(2) { link.setBadFates(random.next(), areLate: false) }
+        defer { link.setFate { .passes } }
+        do {
+            do { try await vault.rotateKeys(password: person.password) } catch VaultError.sessionEnded {
+                try await vault.logInAgain(password: person.password)
+                try await vault.rotateKeys(password: person.password)
+            }
+            incidents.rotations += 1
+        } catch VaultError.unavailable, VaultError.deletionsHeld {
+            // It has happened or not.
+        } catch VaultError.store where hasFault(link) {
+            // The next sync finds out.
+        }
+    }
+
     private func hasFault(_ link: LossyTransport) -> Bool {
         person.devices.contains { $0.link === link && $0.life.hasFailed }
     }
@@ -83,7 +102,8 @@ extension SyncScenario {
         }
         do {
             // In a task of its own, which may be cancelled.
-            _ = try await Task { try await vault.sync() }.value
+            let password = person.password
+            _ = try await Task { try await vault.sync(loggingInWith: password) }.value
         } catch VaultError.unavailable {
             // Offline, or cut off.
         }
@@ -100,6 +120,8 @@ extension SyncScenario {
     func follow(_ index: Int, sender: Int) async throws {
         incidents.follows += 1
         let (vault, link) = (try person.vault(index), person.devices[index].link)
+        do { try await syncOrFail(vault, link) } catch VaultError.store where hasFault(link) { return }
+        if person.devices[index].life.hasEnded { return }
         setCuts(link)
         if random.chance(2) { link.setBadFates(random.next()) }
         let end = Mutex<Result<Void, VaultError>?>(nil)
@@ -160,5 +182,16 @@ extension SyncScenario {
             try await Task.sleep(for: .milliseconds(10))
         }
         return false
+    }
+}
+
+extension Vault {
+    /// Syncs, after a log-in where another device's change of the data keys has ended the session.
+    @discardableResult
+    func sync(loggingInWith password: Password) async throws -> SyncReport {
+        do { return try await sync() } catch VaultError.sessionEnded {
+            try await logInAgain(password: password)
+            return try await sync()
+        }
     }
 }
