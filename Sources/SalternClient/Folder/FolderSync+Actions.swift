@@ -1,7 +1,7 @@
 extension FolderSync {
     /// - Returns: false when it could not be done now: something has changed meanwhile, or is in the way.
     func carryOut(
-        _ action: FolderAction, _ view: FolderView, _ round: Round, _ report: inout FolderReport
+        _ action: FolderAction, _ view: FolderView, _ round: inout Round, _ report: inout FolderReport
     ) async throws -> Bool {
         let (tree, folder) = (round.tree, round.folder)
         switch action {
@@ -11,7 +11,7 @@ extension FolderSync {
         case .forget(let id):
             try await vault.setKnownFile(id, nil, in: folder)
         case .upload(let path, let content, let id):
-            guard try await upload(path, content, id, view, round) else { return false }
+            guard try await upload(path, content, id, view, &round, &report) else { return false }
             report.uploaded.append(path)
         case .download(let id, let path, let over):
             guard try await download(id, path, over, view, round) else { return false }

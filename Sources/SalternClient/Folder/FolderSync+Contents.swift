@@ -23,33 +23,6 @@ extension FolderSync {
         }
     }
 
-    func upload(
-        _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ view: FolderView, _ round: Round
-    ) async throws -> Bool {
-        guard let (source, modified) = round.tree.source(path), source.byteCount == content.byteCount else {
-            return false
-        }
-        let item = id ?? vault.settings.newID()
-        let seen = id.flatMap { view.remote[$0]?.stamp }
-        // Chunks that have not changed are not sent again.
-        var attachment = ItemID.random()
-        if let id, let seen, let file = try await vault.file(id, seen) { attachment = file.attachment.id }
-        let made: Attachment
-        do throws(AttachmentError) {
-            made = try await vault.attach(
-                source, id: attachment,
-                properties: FileVersion.properties(isExecutable: content.isExecutable, modified: modified))
-        } catch {
-            try Self.tolerate(error)
-            return false
-        }
-        // Somebody has written while it was read.
-        guard made.digest == content.digest else { return false }
-        let known = KnownFile(path: path, content: content, stamp: ItemStamp())
-        return try await vault.putFile(
-            item, path, made.body(), over: seen, settings.collection, known: known, in: round.folder)
-    }
-
     func download(
         _ id: ItemID, _ path: FolderPath, _ over: FileContent?, _ view: FolderView, _ round: Round
     ) async throws -> Bool {
@@ -85,7 +58,7 @@ extension FolderSync {
     }
 
     /// What has to do with one file leaves the others alone.
-    private static func tolerate(_ error: AttachmentError) throws {
+    static func tolerate(_ error: AttachmentError) throws {
         switch error {
         case .cancelled: throw FolderError.cancelled
         case .vault(let error):
@@ -93,7 +66,7 @@ extension FolderSync {
             case .unavailable, .refused: return
             default: throw error
             }
-        case .sourceFailed, .planTooSmall, .missingChunk, .damagedChunk: return
+        case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return
         }
     }
 }

@@ -9,6 +9,8 @@ public actor FolderSync {
     let root: String
     let settings: FolderSettings
     let system: any FolderSystem
+    /// Files for which the plan had no room when they were looked at last.
+    var unfitting: [FolderPath: UnfittingFile] = [:]
 
     /// - Parameter root: A folder that is there. It gets a folder `.saltern`, by which it is known again.
     public init(vault: Vault, root: URL, settings: FolderSettings = FolderSettings()) {
@@ -69,6 +71,7 @@ public actor FolderSync {
             let hasDone = try await settle(&round, &report)
             if !hasDone && !hasNews { break }
         }
+        try await abandonUploads(round)
     }
 
     /// What one call of ``run()`` goes on with.
@@ -79,6 +82,10 @@ public actor FolderSync {
         let foldsCase: Bool
         let date: String
         var deletions: FolderDeletionGuard?
+        /// What was in the folder when it was looked at last; nil when not all of it was seen.
+        var local: Set<FolderPath>?
+        /// What is left of the plan, once somebody has asked in this round.
+        var room: PlanRoom?
         /// Whether the folder's generation says that something was changed.
         var hasAdvanced = false
     }
@@ -109,6 +116,7 @@ public actor FolderSync {
         var failed: Set<FolderAction> = []
         for _ in 0..<Self.passes {
             let view = try await view(round, &report)
+            round.local = view.isWalkComplete ? Set(view.local.keys) : nil
             var deletions =
                 round.deletions
                 ?? FolderDeletionGuard(total: view.known.count, isOff: round.allowsDeletions)
@@ -122,10 +130,12 @@ public actor FolderSync {
             }
             for action in permitted {
                 try Task.checkCancellation()
-                if try await carryOut(action, view, round, &report) { hasDone = true } else { failed.insert(action) }
+                if try await carryOut(action, view, &round, &report) { hasDone = true } else { failed.insert(action) }
             }
         }
-        for action in failed { report.warn(.failed, action.path?.text ?? "") }
+        for action in failed where !report.hasRoomWarning(action.path) {
+            report.warn(.failed, action.path?.text ?? "")
+        }
         return hasDone
     }
 
@@ -155,6 +165,13 @@ extension FolderTree.Scan {
     /// Whether what is no file of ours is at this place, or where one of its folders would be.
     func hides(_ path: FolderPath) -> Bool {
         !skipped.isEmpty && (skipped.contains(path) || path.folders.contains { skipped.contains($0) })
+    }
+}
+
+extension FolderReport {
+    /// Whether it is said why a file was not sent.
+    fileprivate func hasRoomWarning(_ path: FolderPath?) -> Bool {
+        path.map { path in warnings.contains { $0.isNoRoom(for: path) } } ?? false
     }
 }
 
