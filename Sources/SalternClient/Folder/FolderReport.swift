@@ -76,6 +76,9 @@ public struct FolderWarning: Hashable, Sendable {
         /// A file for which the plan has no room: ``FolderWarning/shortage`` says how much is wanted. All others go on, and
         /// this one is sent when there is room, or when it is another one.
         case noRoom = "no_room"
+        /// Not every folder can be watched: the kernel has no room (`fs.inotify.max_user_watches`,
+        /// `fs.inotify.max_user_instances`), or one cannot be opened. All of them are looked through each minute. Said once.
+        case unwatched
         /// A file that could not be written, moved or sent now.
         case failed
     }

@@ -134,10 +134,7 @@ extension FolderReport {
             ("fetched", downloaded), ("sent", uploaded), ("renamed", renamed), ("deleted here", deletedHere),
             ("deleted there", deletedThere), ("kept both", conflicts),
         ] { lines += paths.map { "\(word): \(VisibleText.visible($0.text))" } }
-        lines += warnings.map { warning in
-            "left alone (\(warning.kind.rawValue)): \(VisibleText.visible(warning.path))"
-                + (warning.shortage.map { ": \($0.text)" } ?? "")
-        }
+        lines += warnings.map(\.text)
         if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
         if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
@@ -145,5 +142,18 @@ extension FolderReport {
         if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()
+    }
+}
+
+extension FolderWarning {
+    /// The same as a sentence.
+    fileprivate var text: String {
+        if kind == .unwatched {
+            return "not every folder in \(VisibleText.visible(path)) can be watched, so all of it is looked through each "
+                + "minute: the kernel has no room (see sysctl fs.inotify.max_user_watches, and max_user_instances), or one "
+                + "cannot be opened"
+        }
+        return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"
+            + (shortage.map { ": \($0.text)" } ?? "")
     }
 }
