@@ -75,6 +75,7 @@ enum Explanation {
             CommandFailure(
                 "many deletions wait for somebody to agree: see saltern-client sync --allow-deletions",
                 status: ExitStatus.attention, code: "deletions_held")
+        case .noRoom(let shortage): CommandFailure(shortage.text, status: 1, code: "no_room")
         case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .store(let error): failure(for: error)
@@ -147,5 +148,16 @@ enum Explanation {
 
     private static func store(_ message: String, _ code: String) -> CommandFailure {
         CommandFailure(message, status: ExitStatus.store, code: code)
+    }
+}
+
+extension PlanShortage {
+    /// What a person reads.
+    var text: String {
+        switch limit {
+        case .items: "the plan has no room: \(needed) more items are needed, \(free) are free"
+        case .itemBytes: "it is too long: sealed it has \(needed) bytes, and the plan allows \(free) in an item"
+        case .bytes: "the plan has no room: \(needed) more bytes are needed, \(free) are free"
+        }
     }
 }

@@ -115,3 +115,23 @@ for pid in "$phone_pid" "$laptop_pid"; do
     wait "$pid" || result=$?
     ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(cat "$work/watch" "$work/watch-2")"
 done
+
+scenario "where the kernel has no room to watch every folder, that is said once"
+# A user namespace has a limit of its own.
+# shellcheck disable=SC2016  # expanded by the shell in the namespace
+unshare --user --map-root-user bash -c '
+    echo 1 >/proc/sys/user/max_inotify_watches || exit 99
+    exec env --ignore-environment HOME="$1" PATH="$PATH" "$2" sync "$1/files" --watch' \
+    bash "$work/phone" "$client" >>"$work/watch-limited" 2>&1 </dev/null &
+phone_pid=$!
+wait_until 120 grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named: $(<"$work/watch-limited")"
+for number in {1..3}; do
+    echo "$number" >"$work/phone/files/heard.txt"
+    wait_until 120 grep --quiet --line-regexp 'sent: heard.txt' "$work/watch-limited" || fail "the file to go up"
+    : >"$work/watch-limited"
+done
+! grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named once: $(<"$work/watch-limited")"
+end_process "$phone_pid" INT 60
+result=0
+wait "$phone_pid" || result=$?
+((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch-limited")"

@@ -4,13 +4,13 @@ public enum AttachmentError: Error, Sendable {
     case vault(VaultError)
     /// The source threw, or gave another number of bytes than was asked for.
     case sourceFailed
-    /// The plan allows so little in an item that no chunk fits.
-    case planTooSmall
+    /// The plan has no room for it. Nothing of it stays on the server, but for chunks that other versions may name.
+    case noRoom(PlanShortage)
     /// The server does not have a chunk that the manifest names.
     case missingChunk(ItemID)
     /// What the server gave for a chunk does not open, or is another one.
     case damagedChunk(ItemID)
-    /// The task was cancelled. What was sent stays, and is not sent again.
+    /// The task was cancelled. What was sent under an id of the caller's stays, and is not sent again.
     case cancelled
 
     /// Stable, for scripts.
@@ -18,14 +18,23 @@ public enum AttachmentError: Error, Sendable {
         switch self {
         case .vault: "vault"
         case .sourceFailed: "source_failed"
-        case .planTooSmall: "plan_too_small"
+        case .noRoom: "no_room"
         case .missingChunk: "missing_chunk"
         case .damagedChunk: "damaged_chunk"
         case .cancelled: "cancelled"
         }
     }
 
+    /// Whether it is so only because the plan is full.
+    var isForWantOfRoom: Bool {
+        if case .vault(.refused(let problem)) = self { problem.code == .quotaExceeded } else { false }
+    }
+
     init(_ error: VaultError) {
-        if case .unavailable(.transport(.cancelled)) = error { self = .cancelled } else { self = .vault(error) }
+        switch error {
+        case .unavailable(.transport(.cancelled)): self = .cancelled
+        case .noRoom(let shortage): self = .noRoom(shortage)
+        default: self = .vault(error)
+        }
     }
 }

@@ -6,21 +6,53 @@ extension Vault {
     /// in an item afterwards: what no item names is removed some day.
     ///
     /// What was interrupted or cancelled goes on when it is called again with the same id: only what the server does not
-    /// have is sent. Content that fits in an item needs no network.
+    /// have is sent, and ``abandonAttachment(_:)`` is for who does not go on. Without an id nobody can go on: then what was
+    /// sent is taken back. Content that fits in an item needs no network.
+    ///
+    /// Whether the plan has room for all of it is asked first; what runs out of room all the same is taken back.
     /// - Parameters:
-    ///   - id: That of the version before, when there is one: then only what has changed is sent.
+    ///   - id: That of the version before, when there is one: then only what has changed is sent. Or one that the caller has
+    ///     drawn, and keeps until it is done.
     ///   - progress: Is told after each piece.
     public func attach(
-        _ source: AttachmentSource, id: ItemID = .random(), properties: [String: String] = [:],
+        _ source: AttachmentSource, id: ItemID? = nil, properties: [String: String] = [:],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
     ) async throws(AttachmentError) -> Attachment {
-        let size = try await pieceByteCount(for: source.byteCount)
-        if source.byteCount <= Int64(size) {
+        try await attach(source, AttachmentDraft(id), properties: properties, progress: progress)
+    }
+
+    func attach(
+        _ source: AttachmentSource, _ draft: AttachmentDraft, properties: [String: String],
+        progress: @Sendable (AttachmentProgress) -> Void = { _ in }
+    ) async throws(AttachmentError) -> Attachment {
+        let (size, room) = try await pieces(of: source.byteCount)
+        guard let room, source.byteCount > Int64(size) else {
             let content = try Self.read(source, 0, Int(source.byteCount))
             return Attachment(
-                id: id, byteCount: source.byteCount, digest: SHA256.hash(content).bytes, properties: properties,
+                id: draft.id, byteCount: source.byteCount, digest: SHA256.hash(content).bytes, properties: properties,
                 chunkByteCount: size, chunks: [], inline: content)
         }
+        attaching.insert(draft.id)
+        defer { attaching.remove(draft.id) }
+        try await refuse(source, draft, size, room, properties)
+        let chunks: [ItemID]
+        let digest: [UInt8]
+        do throws(AttachmentError) {
+            (chunks, digest) = try await send(source, draft, size, progress)
+        } catch {
+            if draft.use == .single || error.isForWantOfRoom { await giveUp(draft) }
+            throw error.isForWantOfRoom ? await reason(error, source, draft, size, properties) : error
+        }
+        await settle(draft, chunks)
+        return Attachment(
+            id: draft.id, byteCount: source.byteCount, digest: digest, properties: properties, chunkByteCount: size,
+            chunks: chunks, inline: nil)
+    }
+
+    private func send(
+        _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int,
+        _ progress: @Sendable (AttachmentProgress) -> Void
+    ) async throws(AttachmentError) -> (chunks: [ItemID], digest: [UInt8]) {
         var chunks: [ItemID] = []
         var hash = SHA256.Incremental()
         var offset: Int64 = 0
@@ -29,16 +61,14 @@ extension Vault {
             let content = try Self.read(source, offset, Int(min(Int64(size), source.byteCount - offset)))
             hash.update(content)
             do throws(VaultError) {
-                chunks.append(try await send(content, id, chunks.count))
+                chunks.append(try await send(content, draft.id, chunks.count, draft))
             } catch {
                 throw AttachmentError(error)
             }
             offset += Int64(content.count)
             progress(AttachmentProgress(byteCount: offset, total: source.byteCount))
         }
-        return Attachment(
-            id: id, byteCount: source.byteCount, digest: hash.finalize().bytes, properties: properties,
-            chunkByteCount: size, chunks: chunks, inline: nil)
+        return (chunks, hash.finalize().bytes)
     }
 
     /// One piece of the content, of ``Attachment/pieceCount``: fetched when it is long. Who was interrupted goes on with
@@ -109,7 +139,10 @@ extension Vault {
     }
 
     /// Sends a chunk unless the server has it.
-    func send(_ content: SecureBytes, _ attachment: ItemID, _ index: Int) async throws(VaultError) -> ItemID {
+    /// - Parameter draft: Nil when an item names the chunk.
+    func send(
+        _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
+    ) async throws(VaultError) -> ItemID {
         // Nobody changes the keys meanwhile.
         await beginTurn()
         defer { endTurn() }
@@ -118,6 +151,7 @@ extension Vault {
         let id = sealer.chunkID(attachment, index, content)
         if try stored({ try store.chunk(id) }) != nil { return id }
         guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
+        if let draft { try stored { try store.noteDraft(id, of: draft) } }
         let state: ItemState
         do throws(APIError) {
             state = try await settings.retries({ () throws(APIError) in
@@ -132,43 +166,5 @@ extension Vault {
         }
         try stored { try store.noteChunk(id, state.revision, storedAt: state.updatedAt) }
         return id
-    }
-
-    /// How long a piece may be: what fits in an item of the plan, with room for a title and a manifest's head.
-    private func pieceByteCount(for byteCount: Int64) async throws(AttachmentError) -> Int {
-        // So little fits in every plan's item, or in none.
-        if byteCount <= 4 << 10 { return Attachment.chunkByteCount }
-        let limit: Int64
-        do throws(VaultError) {
-            limit = try await itemByteLimit(isNeeded: byteCount > Int64(Attachment.chunkByteCount))
-        } catch {
-            throw AttachmentError(error)
-        }
-        var size = Attachment.chunkByteCount
-        while size >= 1 << 10 {
-            if Int64(SealedBox.sealedCount(size + (8 << 10))) <= limit { return size }
-            size /= 2
-        }
-        throw .planTooSmall
-    }
-
-    /// What the plan allows in one item, as the server said last. Without network it is what is usual.
-    private func itemByteLimit(isNeeded: Bool) async throws(VaultError) -> Int64 {
-        let known = try stored { try store.number(.itemBytes) }
-        if let known, !isNeeded { return known }
-        if isNeeded { return try await learnLimits().itemBytes }
-        // Asked for once: what is written without network waits for nothing more than once.
-        guard mayAskForLimits else { return .max }
-        mayAskForLimits = false
-        do throws(VaultError) { return try await learnLimits().itemBytes } catch { return .max }
-    }
-
-    func learnLimits() async throws(VaultError) -> AccountDescription.Limits {
-        let limits = try await account().limits
-        try stored {
-            try store.set(.itemBytes, limits.itemBytes)
-            try store.set(.deletedDays, Int64(limits.deletedDays))
-        }
-        return limits
     }
 }

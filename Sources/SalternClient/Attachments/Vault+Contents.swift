@@ -32,7 +32,7 @@ extension Vault {
         guard before != nil || Attachment.isMarked(content) else { return content }
         do throws(AttachmentError) {
             return try await attach(
-                AttachmentSource(content), id: before?.id ?? .random(), properties: before?.properties ?? [:]
+                AttachmentSource(content), id: before?.id, properties: before?.properties ?? [:]
             ).body()
         } catch {
             throw error.vaultError
@@ -45,7 +45,8 @@ extension AttachmentError {
         switch self {
         case .vault(let error): error
         case .cancelled: .unavailable(.transport(.cancelled))
-        case .sourceFailed, .planTooSmall, .missingChunk, .damagedChunk: .unreadable
+        case .noRoom(let shortage): .noRoom(shortage)
+        case .sourceFailed, .missingChunk, .damagedChunk: .unreadable
         }
     }
 }

@@ -10,8 +10,9 @@ extension Vault {
     public func sweepChunks() async throws(VaultError) -> Int { try await sweepChunks(at: Date()) }
 
     func sweepChunks(at moment: Date) async throws(VaultError) -> Int {
+        try await takeBackAbandoned()
         guard try stored({ try store.hasChunks() }) else { return 0 }
-        let days = max(try await learnLimits().deletedDays, 30)
+        let days = max(try await account().limits.deletedDays, 30)
         let end = moment.addingTimeInterval(-Double(days) * 86_400)
         await beginTurn()
         defer { endTurn() }
@@ -23,6 +24,7 @@ extension Vault {
             try store.transaction {
                 for chunk in try store.chunks() {
                     if named.contains(chunk.id) {
+                        try store.forgetDraftChunk(chunk.id)
                         if chunk.unnamedSince != nil { try store.setUnnamed(chunk.id, since: nil) }
                     } else if chunk.unnamedSince == nil {
                         try store.setUnnamed(chunk.id, since: moment)
@@ -49,7 +51,10 @@ extension Vault {
                 guard [.notFound, .preconditionFailed].contains(error.code) else { throw VaultError(error) }
                 continue
             }
-            try stored { try store.forgetChunk(chunk.id) }
+            try stored {
+                try store.forgetChunk(chunk.id)
+                try store.forgetDraftChunk(chunk.id)
+            }
         }
         return count
     }

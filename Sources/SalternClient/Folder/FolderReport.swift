@@ -45,6 +45,12 @@ public struct FolderReport: Sendable {
         let warning = FolderWarning(kind: kind, path: path)
         if !warnings.contains(warning) { warnings.append(warning) }
     }
+
+    /// A file for which the plan has no room.
+    mutating func warn(_ shortage: PlanShortage, _ path: FolderPath) {
+        warnings.removeAll { $0.isNoRoom(for: path) }
+        warnings.append(FolderWarning(shortage, path))
+    }
 }
 
 /// Something that was left as it is.
@@ -67,12 +73,34 @@ public struct FolderWarning: Hashable, Sendable {
         /// The folder is not the one that it was, or its disk is not there: nothing is deleted in this round, and nothing
         /// that was there before comes back.
         case markerMissing = "marker_missing"
+        /// A file for which the plan has no room: ``FolderWarning/shortage`` says how much is wanted. All others go on, and
+        /// this one is sent when there is room, or when it is another one.
+        case noRoom = "no_room"
+        /// Not every folder can be watched: the kernel has no room (`fs.inotify.max_user_watches`,
+        /// `fs.inotify.max_user_instances`), or one cannot be opened. All of them are looked through each minute. Said once.
+        case unwatched
         /// A file that could not be written, moved or sent now.
         case failed
     }
 
     public let kind: Kind
     public let path: String
+    /// For ``Kind/noRoom``.
+    public let shortage: PlanShortage?
+
+    init(kind: Kind, path: String) {
+        self.kind = kind
+        self.path = path
+        shortage = nil
+    }
+
+    init(_ shortage: PlanShortage, _ path: FolderPath) {
+        kind = .noRoom
+        self.path = path.text
+        self.shortage = shortage
+    }
+
+    func isNoRoom(for path: FolderPath) -> Bool { kind == .noRoom && self.path == path.text }
 }
 
 /// Why a folder was not brought in sync.

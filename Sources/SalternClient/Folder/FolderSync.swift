@@ -1,4 +1,3 @@
-internal import Cryptography
 public import Foundation
 
 /// Keeps a folder of files and a collection of a vault the same.
@@ -9,7 +8,9 @@ public actor FolderSync {
     let vault: Vault
     let root: String
     let settings: FolderSettings
-    private let system: any FolderSystem
+    let system: any FolderSystem
+    /// Files for which the plan had no room when they were looked at last.
+    var unfitting: [FolderPath: UnfittingFile] = [:]
 
     /// - Parameter root: A folder that is there. It gets a folder `.saltern`, by which it is known again.
     public init(vault: Vault, root: URL, settings: FolderSettings = FolderSettings()) {
@@ -70,88 +71,26 @@ public actor FolderSync {
             let hasDone = try await settle(&round, &report)
             if !hasDone && !hasNews { break }
         }
+        try await abandonUploads(round)
     }
 
     /// What one call of ``run()`` goes on with.
-    private struct Round {
+    struct Round {
         let tree: FolderTree
         let folder: ItemID
         let allowsDeletions: Bool
         let foldsCase: Bool
         let date: String
         var deletions: FolderDeletionGuard?
+        /// What was in the folder when it was looked at last; nil when not all of it was seen.
+        var local: Set<FolderPath>?
+        /// What is left of the plan, once somebody has asked in this round.
+        var room: PlanRoom?
         /// Whether the folder's generation says that something was changed.
         var hasAdvanced = false
     }
 
     private static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
-
-    /// Before anything is written in the folder.
-    private func refuseWrongPlace() async throws {
-        // The store would be sent, and written over by that of another device.
-        if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
-        guard let marker = system.openRoot(root).flatMap({ FolderTree.marker(in: $0, system) }) else { return }
-        // Of two folders that pass for one each would undo what the other has.
-        if let other = try await vault.place(ofFolder: marker.id), other != root,
-            FolderPlace.isCopy(root, of: other, marker: marker, system)
-        {
-            throw FolderError.copy(of: other)
-        }
-        // What is known of its files is about items of that collection: in another one all would begin anew.
-        var other = marker.collection
-        if other == nil {
-            other = try await vault.otherCollection(ofFolder: marker.id, than: settings.collection)
-        }
-        if let other, other != settings.collection { throw FolderError.otherCollection(other) }
-        if try await isOutdated(marker), !settings.allowsDeletions { throw FolderError.outdated }
-    }
-
-    /// Whether the folder is as it was before others of its rounds.
-    private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
-        try await marker.generation < vault.generation(ofFolder: marker.id)
-    }
-
-    /// - Returns: Nil when a folder that was here has lost its marker, and nobody has agreed to begin anew.
-    private func identify(
-        _ tree: FolderTree, _ report: inout FolderReport
-    ) async throws -> (id: ItemID, isAnew: Bool)? {
-        var marker = tree.marker()
-        var isAnew = false
-        if let old = marker, try await isOutdated(old) {
-            marker = FolderMarker(id: .random())
-            isAnew = true
-        }
-        let opened = try await vault.openFolder(at: root, marker: marker?.id)
-        var id = opened.id
-        if opened.isMarkerMissing {
-            guard settings.allowsDeletions else {
-                report.warn(.markerMissing, root)
-                return nil
-            }
-            // What is missing in a folder that is not the one that it was, nobody has deleted.
-            id = .random()
-            isAnew = true
-        }
-        if tree.marker()?.id != id {
-            guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else {
-                throw FolderError.unusable
-            }
-            try await vault.noteFolder(id, at: root)
-        }
-        return (id, isAnew)
-    }
-
-    /// Says in the folder, and then in the store, that it goes on: whoever is killed between the two has the later marker.
-    private func advance(_ round: Round, _ report: inout FolderReport) async throws {
-        let known = try await vault.generation(ofFolder: round.folder)
-        let next = max(round.tree.marker()?.generation ?? 0, known) + 1
-        // What a full disk has no room for is no reason to send nothing.
-        let marker = FolderMarker(id: round.folder, generation: next, collection: settings.collection)
-        guard round.tree.setMarker(marker) else {
-            return report.warn(.failed, FolderTree.markerPath)
-        }
-        try await vault.setGeneration(next, ofFolder: round.folder)
-    }
 
     /// - Returns: Whether anything went to or fro.
     private func syncVault(agreesToDeletions: Bool, _ report: inout FolderReport) async throws -> Bool {
@@ -177,6 +116,7 @@ public actor FolderSync {
         var failed: Set<FolderAction> = []
         for _ in 0..<Self.passes {
             let view = try await view(round, &report)
+            round.local = view.isWalkComplete ? Set(view.local.keys) : nil
             var deletions =
                 round.deletions
                 ?? FolderDeletionGuard(total: view.known.count, isOff: round.allowsDeletions)
@@ -190,10 +130,12 @@ public actor FolderSync {
             }
             for action in permitted {
                 try Task.checkCancellation()
-                if try await carryOut(action, view, round, &report) { hasDone = true } else { failed.insert(action) }
+                if try await carryOut(action, view, &round, &report) { hasDone = true } else { failed.insert(action) }
             }
         }
-        for action in failed { report.warn(.failed, action.path?.text ?? "") }
+        for action in failed where !report.hasRoomWarning(action.path) {
+            report.warn(.failed, action.path?.text ?? "")
+        }
         return hasDone
     }
 
@@ -217,155 +159,19 @@ public actor FolderSync {
         for (id, file) in view.remote where scan.hides(file.path) { view.ignored.insert(id) }
         return view
     }
-
-    /// - Returns: false when it could not be done now: something has changed meanwhile, or is in the way.
-    private func carryOut(
-        _ action: FolderAction, _ view: FolderView, _ round: Round, _ report: inout FolderReport
-    ) async throws -> Bool {
-        let (tree, folder) = (round.tree, round.folder)
-        switch action {
-        case .note(let id, let path, let content):
-            let known = KnownFile(path: path, content: content, stamp: view.remote[id]?.stamp)
-            try await vault.setKnownFile(id, known, in: folder)
-        case .forget(let id):
-            try await vault.setKnownFile(id, nil, in: folder)
-        case .upload(let path, let content, let id):
-            guard try await upload(path, content, id, view, round) else { return false }
-            report.uploaded.append(path)
-        case .download(let id, let path, let over):
-            guard try await download(id, path, over, view, round) else { return false }
-            report.downloaded.append(path)
-        case .moveHere(let id, let from, let to, _):
-            guard var known = view.known[id], tree.move(from, to: to) else { return false }
-            (known.path, known.stamp) = (to, nil)
-            try await vault.setKnownFile(id, known, in: folder)
-            report.renamed.append(to)
-        case .moveThere(let id, let path, let isHere):
-            var known = isHere ? view.known[id] : nil
-            known?.path = path
-            known?.stamp = nil
-            guard let seen = view.remote[id]?.stamp,
-                try await vault.putFile(id, path, nil, over: seen, settings.collection, known: known, in: folder)
-            else { return false }
-            report.renamed.append(path)
-        case .deleteHere(let id, let path, let content):
-            guard tree.discard(path, content) else { return false }
-            try await vault.setKnownFile(id, nil, in: folder)
-            report.deletedHere.append(path)
-        case .deleteThere(let id), .mergeThere(let id):
-            guard let remote = view.remote[id], try await vault.deleteFile(id, remote.stamp, in: folder) else {
-                return false
-            }
-            if case .deleteThere = action { report.deletedThere.append(remote.path) }
-        case .moveAside(let from, let to, _):
-            guard tree.move(from, to: to) else { return false }
-            report.conflicts.append(to)
-        }
-        return true
-    }
-
-    // MARK: Contents
-
-    /// A server that was restored may have lost chunks whose content is in a file here, and perhaps nowhere else. They go up
-    /// before anything comes over that file.
-    private func supplyChunks(_ round: Round, _ report: inout FolderReport) async throws {
-        let lacking = try await vault.attachmentsLackingChunks()
-        if lacking.isEmpty || report.isOffline { return }
-        let before = round.tree.hashes
-        let scan = round.tree.walk(into: &report)
-        try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
-        for attachment in lacking {
-            for (path, content) in scan.files where content.digest == attachment.digest {
-                guard let (source, _) = round.tree.source(path) else { continue }
-                do throws(AttachmentError) {
-                    try await vault.supply(attachment, from: source)
-                } catch {
-                    try Self.tolerate(error)
-                }
-                break
-            }
-        }
-    }
-
-    private func upload(
-        _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ view: FolderView, _ round: Round
-    ) async throws -> Bool {
-        guard let (source, modified) = round.tree.source(path), source.byteCount == content.byteCount else {
-            return false
-        }
-        let item = id ?? vault.settings.newID()
-        let seen = id.flatMap { view.remote[$0]?.stamp }
-        // Chunks that have not changed are not sent again.
-        var attachment = ItemID.random()
-        if let id, let seen, let file = try await vault.file(id, seen) { attachment = file.attachment.id }
-        let made: Attachment
-        do throws(AttachmentError) {
-            made = try await vault.attach(
-                source, id: attachment,
-                properties: FileVersion.properties(isExecutable: content.isExecutable, modified: modified))
-        } catch {
-            try Self.tolerate(error)
-            return false
-        }
-        // Somebody has written while it was read.
-        guard made.digest == content.digest else { return false }
-        let known = KnownFile(path: path, content: content, stamp: ItemStamp())
-        return try await vault.putFile(
-            item, path, made.body(), over: seen, settings.collection, known: known, in: round.folder)
-    }
-
-    private func download(
-        _ id: ItemID, _ path: FolderPath, _ over: FileContent?, _ view: FolderView, _ round: Round
-    ) async throws -> Bool {
-        guard let remote = view.remote[id], let file = try await vault.file(id, remote.stamp) else { return false }
-        let part = try round.tree.newPart()
-        for index in 0..<file.attachment.pieceCount {
-            do throws(AttachmentError) {
-                let piece = try await vault.piece(index, of: file.attachment)
-                let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
-                guard isWritten else { throw AttachmentError.sourceFailed }
-            } catch {
-                round.tree.removePart(part.name)
-                try Self.tolerate(error)
-                return false
-            }
-        }
-        let aside = path.suffixed("conflict, \(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
-        if view.known[id] == nil {
-            // Who is killed with the file in its place knows it again, also when it is renamed there meanwhile.
-            let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
-            try await vault.setKnownFile(id, known, in: round.folder)
-        }
-        guard round.tree.digest(of: part.file) == remote.content.digest,
-            round.tree.place(part, at: path, over: over, remote.content, modified: file.modified, aside: aside)
-        else {
-            round.tree.removePart(part.name)
-            return false
-        }
-        let stamp = remote.path == path ? remote.stamp : nil
-        try await vault.setKnownFile(
-            id, KnownFile(path: path, content: remote.content, stamp: stamp), in: round.folder)
-        return true
-    }
-
-    /// What has to do with one file leaves the others alone.
-    private static func tolerate(_ error: AttachmentError) throws {
-        switch error {
-        case .cancelled: throw FolderError.cancelled
-        case .vault(let error):
-            switch error {
-            case .unavailable, .refused: return
-            default: throw error
-            }
-        case .sourceFailed, .planTooSmall, .missingChunk, .damagedChunk: return
-        }
-    }
 }
 
 extension FolderTree.Scan {
     /// Whether what is no file of ours is at this place, or where one of its folders would be.
     func hides(_ path: FolderPath) -> Bool {
         !skipped.isEmpty && (skipped.contains(path) || path.folders.contains { skipped.contains($0) })
+    }
+}
+
+extension FolderReport {
+    /// Whether it is said why a file was not sent.
+    fileprivate func hasRoomWarning(_ path: FolderPath?) -> Bool {
+        path.map { path in warnings.contains { $0.isNoRoom(for: path) } } ?? false
     }
 }
 

@@ -71,6 +71,28 @@ extension Store {
             .integer(file.isPending ? 1 : 0))
     }
 
+    // MARK: Files that are being sent
+
+    /// Under which attachments new files are sent.
+    func uploads(in folder: ItemID) throws -> [FolderPath: ItemID] {
+        let uploads = try database.rows(
+            "SELECT path, attachment FROM folder_uploads WHERE folder = ?", .blob(folder.bytes)
+        ) { row in
+            guard let path = row.text(0).flatMap({ try? FolderPath($0) }) else { throw StoreError.damaged }
+            return (path, try Self.id(row, 1))
+        }
+        return Dictionary(uploads) { _, last in last }
+    }
+
+    func setUpload(_ path: FolderPath, _ attachment: ItemID?, in folder: ItemID) throws {
+        try database.execute(
+            "DELETE FROM folder_uploads WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(path.text))
+        guard let attachment else { return }
+        try database.execute(
+            "INSERT INTO folder_uploads (folder, path, attachment) VALUES (?, ?, ?)", .blob(folder.bytes),
+            .text(path.text), .blob(attachment.bytes))
+    }
+
     // MARK: Hashes
 
     func fileHashes(in folder: ItemID) throws -> [FolderPath: FolderTree.KnownHash] {

@@ -129,6 +129,43 @@ extension Vault {
         return FileVersion(item.body)
     }
 
+    /// The attachment that this version of an item is; nil when it is none.
+    func attachment(of id: ItemID, _ seen: ItemStamp) throws(VaultError) -> ItemID? {
+        guard try stored({ try store.stamp(id) }) == seen, let item = try item(id) else { return nil }
+        return Attachment(item.body)?.id
+    }
+
+    // MARK: Files that are being sent
+
+    /// Under which attachment a new file is sent: the same until its item is there.
+    func beginUpload(_ path: FolderPath, in folder: ItemID) throws(VaultError) -> ItemID {
+        try stored {
+            try store.transaction {
+                if let begun = try store.uploads(in: folder)[path] { return begun }
+                let id = ItemID.random()
+                try store.setUpload(path, id, in: folder)
+                return id
+            }
+        }
+    }
+
+    func uploads(in folder: ItemID) throws(VaultError) -> [FolderPath: ItemID] {
+        try stored { try store.uploads(in: folder) }
+    }
+
+    /// Nobody goes on with a file that was being sent. Without a server what was sent is taken back later.
+    func abandonUpload(_ path: FolderPath, _ attachment: ItemID, in folder: ItemID) async throws(VaultError) {
+        try stored {
+            try store.transaction {
+                try store.setUpload(path, nil, in: folder)
+                try store.abandonDraft(attachment)
+            }
+        }
+        do throws(VaultError) { try await takeBack(attachment) } catch .unavailable {}
+    }
+
+    // MARK: Writing
+
     func setKnownFile(_ id: ItemID, _ file: KnownFile?, in folder: ItemID) throws(VaultError) {
         try stored { try store.transaction { try store.setKnownFile(id, file, in: folder) } }
     }
@@ -150,6 +187,10 @@ extension Vault {
             if var known {
                 known.stamp = known.stamp == nil ? nil : try store.stamp(id)
                 try store.setKnownFile(id, known, in: folder)
+            }
+            if let begun = try store.uploads(in: folder)[path] {
+                if Attachment(body)?.id != begun { try store.abandonDraft(begun) }
+                try store.setUpload(path, nil, in: folder)
             }
             return true
         }

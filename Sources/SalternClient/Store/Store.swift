@@ -270,8 +270,8 @@ enum StoreFact: String {
     /// When the account's deletion was sent from here last (seconds since 1970), for as long as it may have been done. With
     /// the session it is known that it was not.
     case leaving
-    /// What the plan allows, as the server said last.
-    case itemBytes, deletedDays
+    /// What the plan allows in one item, as the server said last.
+    case itemBytes
     /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
     case chunksWhole
 }

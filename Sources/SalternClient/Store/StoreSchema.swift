@@ -80,6 +80,20 @@ enum StoreSchema {
         -- How far a folder was when it was last here. Kept when another one takes its place.
         CREATE TABLE folder_generations (folder BLOB PRIMARY KEY, generation INTEGER NOT NULL) WITHOUT ROWID;
         """,
+        """
+        -- Chunks that were sent from here before any item named them: what is given up is taken back.
+        CREATE TABLE draft_chunks (
+            attachment BLOB NOT NULL, chunk BLOB NOT NULL,
+            -- Whether somebody may go on with the attachment.
+            resumable INTEGER NOT NULL,
+            PRIMARY KEY (attachment, chunk)
+        ) WITHOUT ROWID;
+
+        -- Under which attachment a new file's content is sent, until its item is there.
+        CREATE TABLE folder_uploads (
+            folder BLOB NOT NULL, path TEXT NOT NULL, attachment BLOB NOT NULL, PRIMARY KEY (folder, path)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the store up to date.

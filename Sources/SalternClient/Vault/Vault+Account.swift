@@ -7,7 +7,10 @@ extension Vault {
     /// Plan, limits and usage.
     public func account() async throws(VaultError) -> AccountDescription {
         let token = try open.token
-        return try await call { api throws(APIError) in try await api.getAccount(token) }
+        let account = try await call { api throws(APIError) in try await api.getAccount(token) }
+        let limit = account.limits.itemBytes
+        try stored { if try store.number(.itemBytes) != limit { try store.set(.itemBytes, limit) } }
+        return account
     }
 
     /// Where the person is logged in.

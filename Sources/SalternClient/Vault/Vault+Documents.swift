@@ -216,7 +216,9 @@ extension Vault {
         if item.body.count > Attachment.chunkByteCount || !properties.isEmpty || Attachment.isMarked(item.body) {
             // The same id each time: the same manifest.
             do throws(AttachmentError) {
-                item.body = try await attach(AttachmentSource(item.body), id: id, properties: properties).body()
+                item.body = try await attach(
+                    AttachmentSource(item.body), AttachmentDraft(shared: id), properties: properties
+                ).body()
             } catch {
                 throw error.vaultError
             }

@@ -24,6 +24,8 @@ public actor Vault {
     private var removed: Set<ItemID> = []
     /// Whether the server may be asked what the plan allows without being needed: not again while it does not answer.
     var mayAskForLimits = true
+    /// Attachments that are being sent.
+    var attaching: Set<ItemID> = []
     var waiting: [CheckedContinuation<Void, Never>] = []
     /// How often somebody has locked the vault: what was begun before that does not open it.
     var lockCount = 0

@@ -28,6 +28,8 @@ public enum VaultError: Error, Sendable {
     case unsentEdits(count: Int)
     /// Many deletions wait for somebody to agree: ``Vault/agreeToDeletions()`` comes first.
     case deletionsHeld
+    /// The plan has no room for it, or for so long an item. Nothing was written.
+    case noRoom(PlanShortage)
     /// There is no such item.
     case notFound
     /// The content cannot be encoded, decoded or sealed.

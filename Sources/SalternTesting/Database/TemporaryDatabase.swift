@@ -34,6 +34,14 @@ public struct TemporaryDatabase: Sendable {
         }
     }
 
+    /// Runs SQL as the superuser, on a connection of its own.
+    public func administer(_ sql: String) async throws {
+        let loop = try EventLoop(name: "test database")
+        try loop.start()
+        defer { loop.stop() }
+        try await PostgresScript.run([sql], configuration: .patient(administratorURL), loop: loop)
+    }
+
     private static func make<Result: Sendable>(
         _ migrations: [Migration], _ body: (TemporaryDatabase) async throws -> Result
     ) async throws -> Result {

@@ -10,6 +10,18 @@ struct SyncFolder {
         struct Warning: Encodable {
             let kind: String
             let path: String
+            /// For what the plan has no room for.
+            let limit: String?
+            let needed: Int64?
+            let free: Int64?
+
+            init(_ warning: FolderWarning) {
+                kind = warning.kind.rawValue
+                path = warning.path
+                limit = warning.shortage?.limit.rawValue
+                needed = warning.shortage?.needed
+                free = warning.shortage?.free
+            }
         }
 
         let downloaded: [String]
@@ -40,7 +52,7 @@ struct SyncFolder {
             removed = report.removed.sorted()
             unsent = report.unsent
             offline = report.isOffline
-            warnings = report.warnings.map { Warning(kind: $0.kind.rawValue, path: $0.path) }
+            warnings = report.warnings.map(Warning.init)
             self.notices = notices.map(NoticeRecord.init)
         }
     }
@@ -122,7 +134,7 @@ extension FolderReport {
             ("fetched", downloaded), ("sent", uploaded), ("renamed", renamed), ("deleted here", deletedHere),
             ("deleted there", deletedThere), ("kept both", conflicts),
         ] { lines += paths.map { "\(word): \(VisibleText.visible($0.text))" } }
-        lines += warnings.map { "left alone (\($0.kind.rawValue)): \(VisibleText.visible($0.path))" }
+        lines += warnings.map(\.text)
         if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
         if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
@@ -130,5 +142,18 @@ extension FolderReport {
         if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()
+    }
+}
+
+extension FolderWarning {
+    /// The same as a sentence.
+    fileprivate var text: String {
+        if kind == .unwatched {
+            return "not every folder in \(VisibleText.visible(path)) can be watched, so all of it is looked through each "
+                + "minute: the kernel has no room (see sysctl fs.inotify.max_user_watches, and max_user_instances), or one "
+                + "cannot be opened"
+        }
+        return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"
+            + (shortage.map { ": \($0.text)" } ?? "")
     }
 }

@@ -1,0 +1,104 @@
+/// What a plan has no room for: how much is wanted, and how much there is.
+public struct PlanShortage: Error, Hashable, Sendable {
+    /// What a plan limits.
+    public enum Limit: String, Sendable {
+        /// How many items.
+        case items
+        /// Sealed bytes of one item, title and body together.
+        case itemBytes
+        /// Sealed bytes of all items.
+        case bytes
+    }
+
+    public let limit: Limit
+    /// How many items, or bytes, are wanted beside what is there; more than are ``free``.
+    public let needed: Int64
+    /// How many there is room for.
+    public let free: Int64
+
+    /// - Returns: nil when there is room.
+    init?(_ limit: Limit, needed: Int64, free: Int64) {
+        guard needed > free else { return nil }
+        self.limit = limit
+        self.needed = needed
+        self.free = max(free, 0)
+    }
+}
+
+/// What is left of a plan.
+struct PlanRoom: Hashable, Sendable {
+    var items: Int64
+    var itemBytes: Int64
+    var bytes: Int64
+
+    init(_ account: AccountDescription) {
+        items = max(account.limits.items - account.usage.items, 0)
+        itemBytes = min(account.limits.itemBytes, Self.itemByteLimit)
+        bytes = max(account.limits.bytes - account.usage.bytes, 0)
+    }
+
+    /// The most sealed bytes of an item that fit in a batch, in base64 and with what else an operation has.
+    static let itemByteLimit = Int64(((SyncLimits().batchBytes - (4 << 10)) / 4) * 3)
+
+    /// Why an attachment does not fit; nil when it does.
+    func shortage(_ size: AttachmentSize) -> PlanShortage? {
+        PlanShortage(.bytes, needed: size.byteCount, free: bytes)
+            ?? PlanShortage(.items, needed: size.itemCount, free: items)
+            ?? PlanShortage(.itemBytes, needed: size.manifestByteCount, free: itemBytes)
+    }
+
+    /// Whether something may fit here that does not fit there.
+    func isLarger(than other: PlanRoom) -> Bool {
+        items > other.items || itemBytes > other.itemBytes || bytes > other.bytes
+    }
+}
+
+/// What an attachment takes of a plan, sealed.
+struct AttachmentSize: Hashable, Sendable {
+    /// Its chunks and the item that has the manifest.
+    private(set) var itemCount: Int64 = 1
+    private(set) var byteCount: Int64
+    let manifestByteCount: Int64
+
+    /// With a manifest, and no chunk yet.
+    /// - Parameter chunkCount: How many the manifest names.
+    init(chunkCount: Int64, properties: [String: String]) {
+        // As JSON, and escaped as far as it can be.
+        let names = properties.reduce(0) { $0 + 6 * ($1.key.utf8.count + $1.value.utf8.count) + 8 }
+        let (chunks, isTooMany) = chunkCount.multipliedReportingOverflow(by: Self.nameByteCount)
+        let length = isTooMany ? Int64.max / 4 : min(chunks + Self.headByteCount + Int64(names), Int64.max / 4)
+        manifestByteCount = Int64(SealedBox.sealedCount(Int(length)))
+        byteCount = manifestByteCount
+    }
+
+    /// All of some content.
+    init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String]) {
+        let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(chunkByteCount))
+        self.init(chunkCount: whole + (rest > 0 ? 1 : 0), properties: properties)
+        add(chunkByteCount, times: whole)
+        if rest > 0 { add(Int(rest)) }
+    }
+
+    /// With another chunk of this length.
+    mutating func add(_ chunkByteCount: Int, times: Int64 = 1) {
+        let (bytes, isTooMany) = Int64(SealedBox.sealedCount(chunkByteCount)).multipliedReportingOverflow(by: times)
+        let (sum, isMore) = byteCount.addingReportingOverflow(bytes)
+        byteCount = isTooMany || isMore ? .max : sum
+        itemCount += times
+    }
+
+    /// Without as many of the chunks as may be there already.
+    func without(_ count: Int64, of chunkByteCount: Int) -> AttachmentSize {
+        var rest = self
+        let there = min(count, itemCount - 1)
+        let (bytes, isTooMany) = Int64(SealedBox.sealedCount(chunkByteCount)).multipliedReportingOverflow(by: there)
+        rest.itemCount -= there
+        rest.byteCount = max(byteCount - (isTooMany ? byteCount : bytes), manifestByteCount)
+        return rest
+    }
+
+    /// An id in a manifest, with quotation marks and a comma.
+    private static let nameByteCount: Int64 = 39
+    /// What else a manifest has, and a title.
+    private static let headByteCount: Int64 = 1 << 10
+}

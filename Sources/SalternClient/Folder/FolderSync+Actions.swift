@@ -1,0 +1,47 @@
+extension FolderSync {
+    /// - Returns: false when it could not be done now: something has changed meanwhile, or is in the way.
+    func carryOut(
+        _ action: FolderAction, _ view: FolderView, _ round: inout Round, _ report: inout FolderReport
+    ) async throws -> Bool {
+        let (tree, folder) = (round.tree, round.folder)
+        switch action {
+        case .note(let id, let path, let content):
+            let known = KnownFile(path: path, content: content, stamp: view.remote[id]?.stamp)
+            try await vault.setKnownFile(id, known, in: folder)
+        case .forget(let id):
+            try await vault.setKnownFile(id, nil, in: folder)
+        case .upload(let path, let content, let id):
+            guard try await upload(path, content, id, view, &round, &report) else { return false }
+            report.uploaded.append(path)
+        case .download(let id, let path, let over):
+            guard try await download(id, path, over, view, round) else { return false }
+            report.downloaded.append(path)
+        case .moveHere(let id, let from, let to, _):
+            guard var known = view.known[id], tree.move(from, to: to) else { return false }
+            (known.path, known.stamp) = (to, nil)
+            try await vault.setKnownFile(id, known, in: folder)
+            report.renamed.append(to)
+        case .moveThere(let id, let path, let isHere):
+            var known = isHere ? view.known[id] : nil
+            known?.path = path
+            known?.stamp = nil
+            guard let seen = view.remote[id]?.stamp,
+                try await vault.putFile(id, path, nil, over: seen, settings.collection, known: known, in: folder)
+            else { return false }
+            report.renamed.append(path)
+        case .deleteHere(let id, let path, let content):
+            guard tree.discard(path, content) else { return false }
+            try await vault.setKnownFile(id, nil, in: folder)
+            report.deletedHere.append(path)
+        case .deleteThere(let id), .mergeThere(let id):
+            guard let remote = view.remote[id], try await vault.deleteFile(id, remote.stamp, in: folder) else {
+                return false
+            }
+            if case .deleteThere = action { report.deletedThere.append(remote.path) }
+        case .moveAside(let from, let to, _):
+            guard tree.move(from, to: to) else { return false }
+            report.conflicts.append(to)
+        }
+        return true
+    }
+}

@@ -1,0 +1,72 @@
+internal import Cryptography
+
+/// What is in the files goes to and fro.
+extension FolderSync {
+    /// A server that was restored may have lost chunks whose content is in a file here, and perhaps nowhere else. They go up
+    /// before anything comes over that file.
+    func supplyChunks(_ round: Round, _ report: inout FolderReport) async throws {
+        let lacking = try await vault.attachmentsLackingChunks()
+        if lacking.isEmpty || report.isOffline { return }
+        let before = round.tree.hashes
+        let scan = round.tree.walk(into: &report)
+        try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
+        for attachment in lacking {
+            for (path, content) in scan.files where content.digest == attachment.digest {
+                guard let (source, _) = round.tree.source(path) else { continue }
+                do throws(AttachmentError) {
+                    try await vault.supply(attachment, from: source)
+                } catch {
+                    try Self.tolerate(error)
+                }
+                break
+            }
+        }
+    }
+
+    func download(
+        _ id: ItemID, _ path: FolderPath, _ over: FileContent?, _ view: FolderView, _ round: Round
+    ) async throws -> Bool {
+        guard let remote = view.remote[id], let file = try await vault.file(id, remote.stamp) else { return false }
+        let part = try round.tree.newPart()
+        for index in 0..<file.attachment.pieceCount {
+            do throws(AttachmentError) {
+                let piece = try await vault.piece(index, of: file.attachment)
+                let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
+                guard isWritten else { throw AttachmentError.sourceFailed }
+            } catch {
+                round.tree.removePart(part.name)
+                try Self.tolerate(error)
+                return false
+            }
+        }
+        let aside = path.suffixed("conflict, \(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
+        if view.known[id] == nil {
+            // Who is killed with the file in its place knows it again, also when it is renamed there meanwhile.
+            let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
+            try await vault.setKnownFile(id, known, in: round.folder)
+        }
+        guard round.tree.digest(of: part.file) == remote.content.digest,
+            round.tree.place(part, at: path, over: over, remote.content, modified: file.modified, aside: aside)
+        else {
+            round.tree.removePart(part.name)
+            return false
+        }
+        let stamp = remote.path == path ? remote.stamp : nil
+        try await vault.setKnownFile(
+            id, KnownFile(path: path, content: remote.content, stamp: stamp), in: round.folder)
+        return true
+    }
+
+    /// What has to do with one file leaves the others alone.
+    static func tolerate(_ error: AttachmentError) throws {
+        switch error {
+        case .cancelled: throw FolderError.cancelled
+        case .vault(let error):
+            switch error {
+            case .unavailable, .refused: return
+            default: throw error
+            }
+        case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return
+        }
+    }
+}

@@ -1,0 +1,71 @@
+internal import Foundation
+
+/// Which folder it is: by its marker, and by the place where it was last.
+extension FolderSync {
+    /// Before anything is written in the folder.
+    func refuseWrongPlace() async throws {
+        // The store would be sent, and written over by that of another device.
+        if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
+        guard let marker = system.openRoot(root).flatMap({ FolderTree.marker(in: $0, system) }) else { return }
+        // Of two folders that pass for one each would undo what the other has.
+        if let other = try await vault.place(ofFolder: marker.id), other != root,
+            FolderPlace.isCopy(root, of: other, marker: marker, system)
+        {
+            throw FolderError.copy(of: other)
+        }
+        // What is known of its files is about items of that collection: in another one all would begin anew.
+        var other = marker.collection
+        if other == nil {
+            other = try await vault.otherCollection(ofFolder: marker.id, than: settings.collection)
+        }
+        if let other, other != settings.collection { throw FolderError.otherCollection(other) }
+        if try await isOutdated(marker), !settings.allowsDeletions { throw FolderError.outdated }
+    }
+
+    /// Whether the folder is as it was before others of its rounds.
+    private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
+        try await marker.generation < vault.generation(ofFolder: marker.id)
+    }
+
+    /// - Returns: Nil when a folder that was here has lost its marker, and nobody has agreed to begin anew.
+    func identify(
+        _ tree: FolderTree, _ report: inout FolderReport
+    ) async throws -> (id: ItemID, isAnew: Bool)? {
+        var marker = tree.marker()
+        var isAnew = false
+        if let old = marker, try await isOutdated(old) {
+            marker = FolderMarker(id: .random())
+            isAnew = true
+        }
+        let opened = try await vault.openFolder(at: root, marker: marker?.id)
+        var id = opened.id
+        if opened.isMarkerMissing {
+            guard settings.allowsDeletions else {
+                report.warn(.markerMissing, root)
+                return nil
+            }
+            // What is missing in a folder that is not the one that it was, nobody has deleted.
+            id = .random()
+            isAnew = true
+        }
+        if tree.marker()?.id != id {
+            guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else {
+                throw FolderError.unusable
+            }
+            try await vault.noteFolder(id, at: root)
+        }
+        return (id, isAnew)
+    }
+
+    /// Says in the folder, and then in the store, that it goes on: whoever is killed between the two has the later marker.
+    func advance(_ round: Round, _ report: inout FolderReport) async throws {
+        let known = try await vault.generation(ofFolder: round.folder)
+        let next = max(round.tree.marker()?.generation ?? 0, known) + 1
+        // What a full disk has no room for is no reason to send nothing.
+        let marker = FolderMarker(id: round.folder, generation: next, collection: settings.collection)
+        guard round.tree.setMarker(marker) else {
+            return report.warn(.failed, FolderTree.markerPath)
+        }
+        try await vault.setGeneration(next, ofFolder: round.folder)
+    }
+}

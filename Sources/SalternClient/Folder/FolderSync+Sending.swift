@@ -1,0 +1,82 @@
+/// A file for which the plan had no room.
+struct UnfittingFile {
+    var content: FileContent
+    var room: PlanRoom
+    var shortage: PlanShortage
+}
+
+/// Files go to the vault.
+extension FolderSync {
+    func upload(
+        _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ view: FolderView, _ round: inout Round,
+        _ report: inout FolderReport
+    ) async throws -> Bool {
+        guard let (source, modified) = round.tree.source(path), source.byteCount == content.byteCount else {
+            return false
+        }
+        if let shortage = try await knownShortage(path, content, &round) {
+            report.warn(shortage, path)
+            return false
+        }
+        let item = id ?? vault.settings.newID()
+        let seen = id.flatMap { view.remote[$0]?.stamp }
+        let made: Attachment
+        do throws(AttachmentError) {
+            made = try await vault.attach(
+                source, id: try await attachment(path, content, id, seen, round.folder),
+                properties: FileVersion.properties(isExecutable: content.isExecutable, modified: modified))
+        } catch {
+            if case .noRoom(let shortage) = error {
+                report.warn(shortage, path)
+                // As it is without it: what was sent is taken back.
+                round.room = try? await vault.room()
+                if let room = round.room {
+                    unfitting[path] = UnfittingFile(content: content, room: room, shortage: shortage)
+                }
+            }
+            try Self.tolerate(error)
+            return false
+        }
+        unfitting[path] = nil
+        // Somebody has written while it was read.
+        guard made.digest == content.digest else { return false }
+        let known = KnownFile(path: path, content: content, stamp: ItemStamp())
+        return try await vault.putFile(
+            item, path, made.body(), over: seen, settings.collection, known: known, in: round.folder)
+    }
+
+    /// Why a file does not fit, when it did not before, and neither it nor what is left of the plan has changed for the
+    /// better since: then nothing of it has to be read.
+    private func knownShortage(
+        _ path: FolderPath, _ content: FileContent, _ round: inout Round
+    ) async throws -> PlanShortage? {
+        guard let file = unfitting[path], file.content == content else { return nil }
+        if round.room == nil { round.room = try? await vault.room() }
+        guard let room = round.room, !room.isLarger(than: file.room) else { return nil }
+        return file.shortage
+    }
+
+    /// Under which id the content is sent. Of what has not changed nothing is sent again, be it of the version before, or of
+    /// what was sent before somebody has interrupted it.
+    private func attachment(
+        _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ seen: ItemStamp?, _ folder: ItemID
+    ) async throws(AttachmentError) -> ItemID? {
+        do throws(VaultError) {
+            if let id, let seen, let before = try await vault.attachment(of: id, seen) { return before }
+            // What is shorter is sent at once, or nearly so.
+            return content.byteCount > Int64(Attachment.chunkByteCount)
+                ? try await vault.beginUpload(path, in: folder) : nil
+        } catch {
+            throw AttachmentError(error)
+        }
+    }
+
+    /// Takes back what was sent of files that are not there any more.
+    func abandonUploads(_ round: Round) async throws {
+        guard let local = round.local else { return }
+        unfitting = unfitting.filter { local.contains($0.key) }
+        for (path, attachment) in try await vault.uploads(in: round.folder) where !local.contains(path) {
+            try await vault.abandonUpload(path, attachment, in: round.folder)
+        }
+    }
+}
