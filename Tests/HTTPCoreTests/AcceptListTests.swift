@@ -20,6 +20,9 @@ import Testing
         ("application/json;q=0.5,application/octet-stream;q=0.5", 0), (" application/octet-stream ; q=1.000 , ", 1),
         ("text/html, application/octet-stream;Q=0.8", 1),
         ("application/json;q=0.123, application/octet-stream;q=0.124", 1),
+        // What else is said of a type chooses nothing.
+        ("application/json; charset=utf-8", 0), ("application/octet-stream;v=\"1 2\";q=0.5", 1),
+        ("application/json;q=0.2;ext=1, application/octet-stream;v=2;q=0.3", 1),
         // The closest range counts, wherever it stands.
         ("*/*;q=1, application/*;q=0, application/octet-stream;q=0.3", 1),
     ])
@@ -39,8 +42,9 @@ import Testing
     @Test(arguments: [
         "json", "application/", "/json", "*/json", "application/json/x", "application/json;", "application/json;q",
         "application/json;q=", "application/json;q=1.001", "application/json;q=2", "application/json;q=.5",
-        "application/json;q=0.1234", "application/json;q=-1", "application/json;q=0,5x/", "application/json;q=1;x=y",
-        "application/json;charset=utf-8", "application json", "a\"b/c",
+        "application/json;q=0.1234", "application/json;q=-1", "application/json;q=0,5x/", "application/json;q=1;q=1",
+        "application/json;charset", "application/json;=x", "application/json;v=", "application/json;v=\"",
+        "application/json;v=a b", "application json", "a\"b/c",
     ])
     func `what is no list of media types is refused`(value: String) {
         let problem = #expect(throws: Problem.self) { try best(value) }

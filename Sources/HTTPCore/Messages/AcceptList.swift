@@ -1,6 +1,6 @@
 /// The `Accept` field of a request (RFC 9110 §12.5.1): media ranges with weights, read where they stand.
 ///
-/// Parameters other than `q` are refused: there is nothing here that they could choose between.
+/// Parameters other than `q` choose nothing: there is one form of each type here.
 public enum AcceptList {
     /// Of several media types, in lower case, the one that is wanted most, the first of them when several are wanted
     /// alike. Without the field everything is.
@@ -21,7 +21,7 @@ public enum AcceptList {
         case .malformed:
             throw Problem(
                 .badRequest, "malformed_accept",
-                detail: "Accept is a list of media types, each with a weight q at most.")
+                detail: "Accept is a list of media types, each with parameters and a weight q at most.")
         }
     }
 
@@ -77,17 +77,28 @@ public enum AcceptList {
             guard let name = parts.next(), let slash = name.firstIndex(of: ASCII.slash),
                 ASCII.isToken(name[..<slash]), ASCII.isToken(name[(slash + 1)...])
             else { return nil }
-            var quality = 1_000
-            if let parameter = parts.next() {
-                guard parameter.count > 2, ASCII.lowercased(parameter[0]) == UInt8(ascii: "q"),
-                    parameter[1] == ASCII.equals, let weight = AcceptList.weight(parameter[2...])
-                else { return nil }
-                quality = weight
+            var quality: Int?
+            while let parameter = parts.next() {
+                guard let equals = parameter.firstIndex(of: ASCII.equals) else { return nil }
+                if equals == 1, ASCII.lowercased(parameter[0]) == UInt8(ascii: "q") {
+                    guard quality == nil, let weight = AcceptList.weight(parameter[2...]) else { return nil }
+                    quality = weight
+                } else {
+                    let value = parameter[(equals + 1)...]
+                    guard ASCII.isToken(parameter[..<equals]), ASCII.isToken(value) || Self.isQuoted(value) else {
+                        return nil
+                    }
+                }
             }
             self.name = name
             self.slash = slash
-            self.quality = quality
-            if isAnyType && !isAnySubtype || parts.next() != nil { return nil }
+            self.quality = quality ?? 1_000
+            if isAnyType && !isAnySubtype { return nil }
+        }
+
+        private static func isQuoted(_ value: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+            let quote = UInt8(ascii: "\"")
+            return value.count > 1 && value.first == quote && value.last == quote
         }
 
         /// How closely the range describes a type: 2 by name, 1 by its kind, 0 like everything; nil when it does not.
