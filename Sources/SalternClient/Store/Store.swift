@@ -267,6 +267,8 @@ enum StoreFact: String {
     case unread
     /// The rotation that was opened here and whose end was not seen.
     case rotation
+    /// The ``UnconfirmedChange``.
+    case unconfirmedChange
     /// When the account's deletion was sent from here last (seconds since 1970), for as long as it may have been done. With
     /// the session it is known that it was not.
     case leaving

@@ -48,8 +48,8 @@ extension Vault {
     /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep everything as it is.
     /// - Throws: ``VaultError/unsentEdits(count:)``; when they were made while the server was asked, the account may be gone.
     public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
-        let opened = try open
         let proof = try await proof(password)
+        let opened = try open
         if !discardingUnsentEdits {
             let unsent = try unsentCount()
             guard unsent == 0 else { throw .unsentEdits(count: unsent) }
@@ -178,6 +178,7 @@ extension Vault {
     }
 
     private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
-        try await stretch(password, open.userid, knownIterations()).passwordKey
+        try await settleBeforeProof()
+        return try await stretch(password, open.userid, knownIterations()).passwordKey
     }
 }
