@@ -132,6 +132,11 @@ final class Store {
         try database.rows("SELECT count(*) FROM items") { $0.integer(0) ?? 0 }.first ?? 0
     }
 
+    /// How many items the server was seen to have that were opened here.
+    func openedCount() throws -> Int {
+        Int(try database.rows("SELECT count(*) FROM items WHERE edit <> 0") { $0.integer(0) ?? 0 }.first ?? 0)
+    }
+
     // MARK: Trash
 
     /// Keeps what a tombstone removes.

@@ -37,9 +37,13 @@ extension Vault {
 
     /// What has happened to the account, the latest first.
     /// - Parameter page: From the page before; nil for the first.
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a page that has nothing and leads on.
     public func events(page: String? = nil) async throws(VaultError) -> SecurityLogPage {
         let token = try open.token
-        return try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
+        let found = try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
+        // Whoever follows the pages would follow them for ever.
+        guard found.nextPage == nil || !found.events.isEmpty else { throw .unavailable(.unexpectedReply) }
+        return found
     }
 
     /// Deletes the account with everything in it, on the server and here. There is no way back.
