@@ -17,4 +17,7 @@ enum SealingLabels {
     static let chunkID = "saltern-1 chunk id"
     /// The key from which ids of documents are made that are imported beside what is there.
     static let documentID = "saltern-1 document id"
+    /// The key of what a device notes of a change of the password before it is sent, from the present unlock key. It leaves
+    /// no device.
+    static let unconfirmedChange = "saltern-1 unconfirmed change"
 }

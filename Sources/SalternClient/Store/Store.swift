@@ -132,6 +132,11 @@ final class Store {
         try database.rows("SELECT count(*) FROM items") { $0.integer(0) ?? 0 }.first ?? 0
     }
 
+    /// How many items the server was seen to have that were opened here.
+    func openedCount() throws -> Int {
+        Int(try database.rows("SELECT count(*) FROM items WHERE edit <> 0") { $0.integer(0) ?? 0 }.first ?? 0)
+    }
+
     // MARK: Trash
 
     /// Keeps what a tombstone removes.
@@ -267,6 +272,8 @@ enum StoreFact: String {
     case unread
     /// The rotation that was opened here and whose end was not seen.
     case rotation
+    /// The ``UnconfirmedChange``.
+    case unconfirmedChange
     /// When the account's deletion was sent from here last (seconds since 1970), for as long as it may have been done. With
     /// the session it is known that it was not.
     case leaving

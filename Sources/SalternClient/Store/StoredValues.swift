@@ -84,7 +84,8 @@ public struct Notice: Hashable, Sendable {
         case massDeletion
         /// The server gave an older keyring than is known. It was not taken.
         case keyringRolledBack
-        /// A keyring was put back after a restore of the server, and no printed recovery code opens it: make another.
+        /// No printed recovery code opens the account any more: a keyring was put back after a restore of the server, or a
+        /// new code was made and never shown, because the reply was lost. Make another.
         case recoveryRemoved
     }
 

@@ -37,9 +37,10 @@ final class SyncEngine {
     ///   - agreesToDeletions: Whether somebody has agreed to deletions, however many this round brings.
     func round(into report: inout SyncReport, agreesToDeletions: Bool = false) async throws {
         var guardian = DeletionGuard(store, limits, isAgreed: agreesToDeletions)
+        var progress = PullProgress(limits)
         var disputed: [Dispute] = []
         for _ in 0..<limits.rounds {
-            try await pull(&guardian, into: &report)
+            try await pull(&guardian, &progress, into: &report)
             if report.isHeld { return }
             try await settle(disputed, into: &report)
             disputed = try await push(into: &report)
@@ -50,9 +51,12 @@ final class SyncEngine {
 
     // MARK: Fetching
 
-    private func pull(_ guardian: inout DeletionGuard, into report: inout SyncReport) async throws {
+    private func pull(
+        _ guardian: inout DeletionGuard, _ progress: inout PullProgress, into report: inout SyncReport
+    ) async throws {
         var hasAsked = false
         var beginnings = 0
+        progress.begin()
         while true {
             let cursor = try store.text(.cursor)
             // Who lists everything anew holds items, and has to hear which of them are gone.
@@ -64,6 +68,7 @@ final class SyncEngine {
             where problem.isAboutCursor && cursor != nil && beginnings < limits.beginnings:
                 beginnings += 1
                 try beginListing(base: nil)
+                progress.begin()
                 continue
             case .failure(let error): throw error
             }
@@ -72,17 +77,20 @@ final class SyncEngine {
                 guard beginnings < limits.beginnings else { throw APIError.unexpectedReply }
                 beginnings += 1
                 try beginListing(base: page.revisionBase)
+                progress.begin()
                 if cursor != nil { continue }
             }
-            // Pages that lead nowhere would be followed for ever.
-            if page.more, page.cursor == cursor { throw APIError.unexpectedReply }
             if !hasAsked, try hasUnknownKey(page) || store.hasUnread() {
                 // Before anything is decided: what this device cannot open another one may have written.
                 hasAsked = true
                 try await takeLaterKeyring?()
                 // It may open what was passed by.
-                if try store.text(.cursor) != cursor { continue }
+                if try store.text(.cursor) != cursor {
+                    progress.begin()
+                    continue
+                }
             }
+            try progress.take(page, after: cursor) { try store.openedCount() }
             let isApplied = try store.transaction {
                 guard try guardian.permits(page.changes) else { return false }
                 for change in page.changes where try !isChunkNoted(change) { try apply(change, into: &report) }
@@ -191,6 +199,8 @@ struct SyncLimits: Sendable {
     var rounds = 16
     /// How often one round begins to list everything anew.
     var beginnings = 4
+    /// How many changes one round follows at most, beside one for each item here that opens: a server cannot make those up.
+    var changes = 4_000_000
     /// More deletions than this, or than a third of at least ten items, are not carried out before somebody has agreed.
     var deletions = 25
 }

@@ -40,9 +40,13 @@ extension Vault {
 
     /// What has happened to the account, the latest first.
     /// - Parameter page: From the page before; nil for the first.
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a page that has nothing and leads on.
     public func events(page: String? = nil) async throws(VaultError) -> SecurityLogPage {
         let token = try open.token
-        return try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
+        let found = try await call { api throws(APIError) in try await api.listEvents(page: page, token) }
+        // Whoever follows the pages would follow them for ever.
+        guard found.nextPage == nil || !found.events.isEmpty else { throw .unavailable(.unexpectedReply) }
+        return found
     }
 
     /// Deletes the account with everything in it, on the server and here. There is no way back.
@@ -51,8 +55,8 @@ extension Vault {
     /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep everything as it is.
     /// - Throws: ``VaultError/unsentEdits(count:)``; when they were made while the server was asked, the account may be gone.
     public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
-        let opened = try open
         let proof = try await proof(password)
+        let opened = try open
         if !discardingUnsentEdits {
             let unsent = try unsentCount()
             guard unsent == 0 else { throw .unsentEdits(count: unsent) }
@@ -181,6 +185,7 @@ extension Vault {
     }
 
     private func proof(_ password: Password) async throws(VaultError) -> SecretBytes {
-        try await stretch(password, open.userid, knownIterations()).passwordKey
+        try await settleBeforeProof()
+        return try await stretch(password, open.userid, knownIterations()).passwordKey
     }
 }

@@ -3,58 +3,78 @@ internal import Cryptography
 extension Vault {
     /// Sets a new password. Items need not be sealed again: the keyring is sealed under the new one. All other sessions
     /// end.
+    ///
+    /// When no reply comes it may be done; the next ``sync()`` or call that needs the password finds out.
     /// - Throws: ``VaultError/wrongCredentials`` when `current` is not the present password.
     public func changePassword(from current: Password, to new: Password) async throws(VaultError) {
-        let opened = try open
-        try await replaceCredential(current, new, userid: opened.userid) { api, credential, proof throws(APIError) in
-            try await api.changeCredential(credential, current: proof, opened.token)
+        try await replaceCredential(current, new, userid: nil) { api, credential, proof, token throws(APIError) in
+            try await api.changeCredential(credential, current: proof, token)
         }
     }
 
     /// Takes another userid, which is another salt, so that even the same password becomes another key. All other sessions
     /// end.
+    ///
+    /// When no reply comes it may be done; the next ``sync()`` or call that needs the password finds out.
     public func changeUserid(to userid: String, password: Password) async throws(VaultError) {
-        let opened = try open
-        try await replaceCredential(password, password, userid: userid) { api, credential, proof throws(APIError) in
-            try await api.changeUserid(userid, credential, current: proof, opened.token)
+        try await replaceCredential(password, password, userid: userid) {
+            api, credential, proof, token throws(APIError) in
+            try await api.changeUserid(userid, credential, current: proof, token)
         }
     }
 
+    /// - Parameter newUserid: Nil for the present one.
     private func replaceCredential(
-        _ current: Password, _ new: Password, userid: String,
-        _ send: (SalternAPI, NewCredential, SecretBytes) async throws(APIError) -> CredentialReply
+        _ current: Password, _ new: Password, userid newUserid: String?,
+        _ send: (SalternAPI, NewCredential, SecretBytes, Token) async throws(APIError) -> CredentialReply
     ) async throws(VaultError) {
         await beginTurn()
         defer { endTurn() }
+        let useridBefore = try open.userid
+        try await settleUnconfirmedChange()
         let opened = try open
         let known = try knownIterations()
-        let iterations = max(try await newIterations(nil), known)
         let old = try await stretch(current, opened.userid, known)
+        if let newUserid, newUserid == opened.userid, newUserid != useridBefore {
+            // It was done when it was sent before.
+            guard old.passwordKey.bytes == opened.password.passwordKey.bytes else { throw .wrongCredentials }
+            return
+        }
+        let userid = newUserid ?? opened.userid
+        let iterations = max(try await newIterations(nil), known)
         let stretched = try await stretch(new, userid, iterations)
         for attempt in 1... {
             let (keyring, revision) = try await latestKeyring()
             let next = keyring.changed { _ in }
             let (credential, sealed) = try newCredential(
                 stretched, iterations, next, replacing: revision, opened.account)
-            let reply: CredentialReply
+            try noteUnconfirmed(
+                .credential(
+                    stored {
+                        try .init(userid: userid, iterations: iterations, stretched, under: opened.password)
+                    }), replacing: revision)
+            let reply: CredentialReply?
             do throws(APIError) {
-                // The same bytes again are a success: only the reply was lost then.
-                reply = try await settings.retries({ () throws(APIError) in
-                    try await send(api, credential, old.passwordKey)
-                })
+                reply = try await sendChange { () throws(APIError) in
+                    try await send(api, credential, old.passwordKey, opened.token)
+                } orFindsDone: {
+                    self.opened?.password.passwordKey.bytes == stretched.passwordKey.bytes
+                }
             } catch {
                 // Another device was faster: its keyring is the one to seal anew.
                 if error.code == .keyringChanged, attempt < 3 { continue }
                 throw VaultError(error)
             }
-            return try rememberChange(
+            guard let reply else { return }
+            try rememberChange(
                 of: opened, userid, iterations, reply.deviceToken, next, sealed, reply.keyringRevision, stretched)
+            return try forgetUnconfirmed()
         }
     }
 
     /// Notes what the server has confirmed. It is so, whatever has become of the vault meanwhile: one that was locked stays
     /// locked, and of one that was signed out nothing is noted.
-    private func rememberChange(
+    func rememberChange(
         of opened: Opened, _ userid: String, _ iterations: Int, _ device: Token?, _ keyring: Keyring, _ sealed: [UInt8],
         _ revision: Revision?, _ password: StretchedPassword
     ) throws(VaultError) {
@@ -102,9 +122,12 @@ extension Vault {
     // MARK: A printed code
 
     /// Makes a recovery code for a person to print. One from before opens nothing any more.
+    ///
+    /// When no reply comes the one from before may open nothing either; ``Notice/Kind/recoveryRemoved`` says so then.
     public func makeRecoveryCode(password: Password) async throws(VaultError) -> RecoveryCode {
         await beginTurn()
         defer { endTurn() }
+        try await settleUnconfirmedChange()
         let opened = try open
         let iterations = try knownIterations()
         let proof = try await stretch(password, opened.userid, iterations)
@@ -117,13 +140,28 @@ extension Vault {
             let sealed = try? next.sealed(under: opened.password)
         else { throw .unreadable }
         // At once: a keyring that names keys which no code opens would make later ones be sealed to nobody.
-        let written = try await call { api throws(APIError) in
-            try await api.setRecovery(
-                recoveryKey: stretched.passwordKey, keyring: recoveryKeyring, accountKeyring: (sealed, revision),
-                currentPasswordKey: proof.passwordKey, opened.token)
+        let done = UnconfirmedChange.Outcome.recoveryCode(recovery)
+        try noteUnconfirmed(done, replacing: revision)
+        let written: Revision??
+        do throws(APIError) {
+            written = try await sendChange { () throws(APIError) in
+                try await api.setRecovery(
+                    recoveryKey: stretched.passwordKey, keyring: recoveryKeyring, accountKeyring: (sealed, revision),
+                    currentPasswordKey: proof.passwordKey, opened.token)
+            } orFindsDone: {
+                (self.opened?.engine.sealer.keyring).map(done.isDone) ?? false
+            }
+        } catch {
+            throw VaultError(error)
+        }
+        // Nobody has to hear that the code was lost: here it is.
+        guard let written else {
+            try stored { try store.forgetNotices(.recoveryRemoved) }
+            return code
         }
         try rememberChange(
             of: opened, opened.userid, iterations, nil, next, sealed, written ?? revision, opened.password)
+        try forgetUnconfirmed()
         return code
     }
 
@@ -131,6 +169,7 @@ extension Vault {
     public func removeRecoveryCode(password: Password) async throws(VaultError) {
         await beginTurn()
         defer { endTurn() }
+        try await settleUnconfirmedChange()
         let opened = try open
         let iterations = try knownIterations()
         let proof = try await stretch(password, opened.userid, iterations)

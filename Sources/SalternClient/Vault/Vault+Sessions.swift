@@ -16,7 +16,7 @@ extension Vault {
         _ settings: VaultSettings, userid: String, password: Password, code: String? = nil
     ) async throws(VaultError) -> Vault {
         let vault = try Vault(settings)
-        try await vault.logIn(userid, password, code)
+        try await vault.logIn(asKnown: userid, password, code)
         return vault
     }
 
@@ -37,8 +37,8 @@ extension Vault {
         guard let known = try stored({ try store.text(.userid) }) else { throw .locked }
         await beginTurn()
         defer { endTurn() }
-        try await logIn(
-            userid ?? known, password, code, renamed: userid != nil, restoringKeyring: restoringKeyring)
+        guard let userid else { return try await logIn(asKnown: known, password, code, restoringKeyring) }
+        try await logIn(userid, password, code, renamed: true, restoringKeyring: restoringKeyring)
     }
 
     /// Opens the vault of the last log-in, without password and without network.
@@ -75,6 +75,25 @@ extension Vault {
         try remember(
             account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
             device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched, opens: true)
+    }
+
+    /// Logs in with the userid that is known here, or with the one that the account was to take when nobody has seen what
+    /// became of that.
+    private func logIn(
+        asKnown userid: String, _ password: Password, _ code: String?, _ restoringKeyring: Bool = false
+    ) async throws(VaultError) {
+        let next = try unconfirmedUserid()
+        do throws(VaultError) {
+            try await logIn(userid, password, code, restoringKeyring: restoringKeyring)
+        } catch let first {
+            // For a userid that nobody has, a server makes up what it says.
+            guard let next, next != userid, first.isAboutUserid else { throw first }
+            do throws(VaultError) {
+                try await logIn(next, password, code, renamed: true, restoringKeyring: restoringKeyring)
+            } catch {
+                throw error.isAboutUserid ? first : error
+            }
+        }
     }
 
     /// - Parameter renamed: Whether the userid may be another than the known one, of the same account.
@@ -197,6 +216,9 @@ extension Vault {
 
     // MARK: Pieces
 
+    /// The account's userid, as far as this device knows; nil when nobody is logged in here.
+    public var userid: String? { get throws(VaultError) { try stored { try store.text(.userid) } } }
+
     func knownAccount() throws(VaultError) -> AccountID? {
         try stored { try store.fact(.account) }.flatMap { AccountID(bytes: $0) }
     }
@@ -290,5 +312,15 @@ extension Vault {
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
         }
         return Opened(account: account, userid: userid, token: token, password: password, engine: engine)
+    }
+}
+
+extension VaultError {
+    /// Whether there may be no account with the userid.
+    fileprivate var isAboutUserid: Bool {
+        switch self {
+        case .wrongCredentials, .untrustworthy(.iterations): true
+        default: false
+        }
     }
 }

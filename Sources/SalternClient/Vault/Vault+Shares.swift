@@ -2,17 +2,27 @@ public import Cryptography
 public import Foundation
 
 extension Vault {
+    /// So many pages are followed, a million shares: a server that always has another one would be followed for ever.
+    private static let pageLimit = 2_000
+
     /// The account's open shares, the newest first.
+    /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that repeats itself or does not end.
     public func shares() async throws(VaultError) -> [ShareHeader] {
         let token = try open.token
         var shares: [ShareHeader] = []
+        var ids: Set<String> = []
         var next: String?
-        repeat {
-            let page = try await call { [next] api throws(APIError) in try await api.listShares(page: next, token) }
+        for _ in 0..<Self.pageLimit {
+            let page = try await call { [next] api throws(APIError) in
+                try await api.listShares(page: next, limit: 500, token)
+            }
+            guard page.shares.count <= 500, page.shares.allSatisfy({ ids.insert($0.id).inserted }) else { break }
             shares += page.shares
-            next = page.nextPage
-        } while next != nil
-        return shares
+            guard let following = page.nextPage else { return shares }
+            if following == next { break }
+            next = following
+        }
+        throw .unavailable(.unexpectedReply)
     }
 
     /// Ends a share: its link opens nothing any more.

@@ -40,6 +40,7 @@ extension Vault {
     /// For who has the turn.
     func round(agreesToDeletions: Bool = false) async throws(VaultError) -> SyncReport {
         try await syncing { () async throws(VaultError) in
+            try await settleUnconfirmedChange()
             try await settleRotation()
             let report = try await runEngine(agreesToDeletions: agreesToDeletions)
             try stored { try store.set(.leaving, nil) }

@@ -23,7 +23,9 @@ struct AccountOption {
         guard let vault = try await OpenAccount.waiting({ try await Vault.resume(settings) }) else {
             throw Self.nobody(name)
         }
-        let account = OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
+        let present = try await profile.naming(vault)
+        if present != profile { try profiles.save(present, name) }
+        let account = OpenAccount(name: name, profile: present, profiles: profiles, vault: vault)
         for folder in PrivateFolder.abandoned(console.environment, of: account.folder) {
             console.notice(
                 "an edit was cut off; what was saved by then is in \(folder): remove it when you have what you need",

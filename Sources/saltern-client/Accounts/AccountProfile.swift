@@ -29,6 +29,13 @@ struct AccountProfile: Codable, Equatable {
             deviceName: deviceName)
     }
 
+    /// With the userid that the vault knows: it may have found out that a change of it was done.
+    func naming(_ vault: Vault) async throws -> AccountProfile {
+        var next = self
+        next.userid = try await vault.userid ?? userid
+        return next
+    }
+
     /// Takes the pins that the server has published; malformed ones, and those of a connection without a pin, are none.
     func learning(from service: ServiceDescription) -> AccountProfile {
         let published = service.pins.active + service.pins.backup

@@ -66,6 +66,7 @@ struct FirstContact {
                 if isNew, (try? profiles.profile(name)) == .some(nil) { profiles.remove(name) }
                 throw error
             }
+            let profile = try await profile.naming(vault)
             try profiles.save(profile, name)
             return OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
         }

@@ -88,7 +88,7 @@ struct LogIn: Command {
         _ settings: VaultSettings, _ place: FirstContact.Place, _ password: Password, code: String?
     ) async throws -> Vault {
         let userid = place.profile.userid
-        guard place.isRenamed || restoresKeyring, let vault = try await Vault.resume(settings) else {
+        guard let vault = try await Vault.resume(settings) else {
             return try await Vault.logIn(settings, userid: userid, password: password, code: code)
         }
         try await vault.logInAgain(
