@@ -75,7 +75,11 @@ enum Explanation {
             CommandFailure(
                 "many deletions wait for somebody to agree: see saltern-client sync --allow-deletions",
                 status: ExitStatus.attention, code: "deletions_held")
-        case .noRoom(let shortage): CommandFailure(shortage.text, status: 1, code: "no_room")
+        case .noRoom(let shortage):
+            CommandFailure(
+                shortage.text
+                    + (shortage.limit == .itemBytes ? "; a file of a folder in sync may be longer (sync DIR)" : ""),
+                status: 1, code: "no_room")
         case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .store(let error): failure(for: error)
