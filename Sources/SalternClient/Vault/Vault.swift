@@ -49,6 +49,8 @@ public actor Vault {
             try FileManager.default.createDirectory(
                 at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             store = try Store(path: settings.folder.appending(path: "store.sqlite").path)
+        } catch CocoaError.fileWriteVolumeReadOnly {
+            throw .store(.readOnly)
         } catch {
             throw .store(error as? StoreError ?? .unusable)
         }
