@@ -51,8 +51,11 @@ enum Explanation {
             denied("the session has ended: log in again; nothing that is stored here is lost", "session_ended")
         case .refused(let problem): failure(for: problem, status: 1)
         case .unavailable(let error): failure(for: error)
+        case .untrustworthy(.tooManyIterations(let maximum)):
+            untrustworthy(
+                "the server asks for more than the \(maximum) iterations that this client takes", "excessive_kdf")
         case .untrustworthy(let refusal):
-            untrustworthy("the server asks for a weaker or another stretching of the password (\(refusal))", "weak_kdf")
+            untrustworthy("the server asks for another stretching of the password: \(refusal.text)", "weak_kdf")
         case .useridNotCanonical(let canonical):
             CommandFailure(
                 "the userid has another form on the server: \(VisibleText.visible(canonical)); give that one",
@@ -75,7 +78,11 @@ enum Explanation {
             CommandFailure(
                 "many deletions wait for somebody to agree: see saltern-client sync --allow-deletions",
                 status: ExitStatus.attention, code: "deletions_held")
-        case .noRoom(let shortage): CommandFailure(shortage.text, status: 1, code: "no_room")
+        case .noRoom(let shortage):
+            CommandFailure(
+                shortage.text
+                    + (shortage.limit == .itemBytes ? "; a file of a folder in sync may be longer (sync DIR)" : ""),
+                status: 1, code: "no_room")
         case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .store(let error): failure(for: error)
@@ -124,6 +131,8 @@ enum Explanation {
             CommandFailure(
                 "another process uses this account's store", status: ExitStatus.busy, code: "store_in_use")
         case .unusable: store("the store or the file cannot be used", "store_unusable")
+        case .readOnly:
+            store("the disk or the store's file can only be read; nothing was changed", "store_read_only")
         case .tooNew: store("the store belongs to a later version", "store_too_new")
         case .diskFull: store("the disk is full; nothing was changed", "disk_full")
         case .damaged: store("the store is damaged, or the disk fails", "store_damaged")
@@ -158,6 +167,20 @@ extension PlanShortage {
         case .items: "the plan has no room: \(needed) more items are needed, \(free) are free"
         case .itemBytes: "it is too long: sealed it has \(needed) bytes, and the plan allows \(free) in an item"
         case .bytes: "the plan has no room: \(needed) more bytes are needed, \(free) are free"
+        }
+    }
+}
+
+extension StretchingRule.Refusal {
+    /// What the server asks for.
+    fileprivate var text: String {
+        switch self {
+        case .algorithm: "another algorithm"
+        case .saltPrefix: "another salt prefix than it had at the first contact"
+        case .salt: "a salt that is not made of the userid"
+        case .iterations(let minimum): "fewer than \(minimum) iterations"
+        case .tooManyIterations(let maximum): "more than \(maximum) iterations"
+        case .keyLength: "another length of the key"
         }
     }
 }

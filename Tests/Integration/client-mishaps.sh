@@ -372,6 +372,33 @@ done
 saltern account set-plan "$userid" default >/dev/null
 phone sync "$work/phone/files" --json
 expect_status 0
+phone status --json
+expect_status 0
+
+scenario "what is too long for an item is refused at once; what the server does not take is named, and can be given up"
+head --bytes 2000000 /dev/zero | tr '\0' x >"$work/long.txt"
+phone put "$work/long.txt" --json
+expect_status 1
+[[ $(jq --raw-output .error.code <<<"$headers") == no_room && $headers == *2031649*1048576* ]] || fail "the numbers: $headers"
+phone status --json
+expect_json .unsent 0
+saltern account set-plan "$userid" "$plan" >/dev/null
+echo 'beyond the plan' >"$work/short.txt"
+phone put "$work/short.txt" --json
+beyond=$(json .id)
+phone sync
+expect_status 2
+phone status
+expect_status 2
+[[ $body == *"not sent"*"$beyond"*"short.txt"*"saltern-client discard"* ]] || fail "the item and what to do: $body"
+phone discard short.txt
+expect_status 0
+phone status --json
+expect_status 0
+expect_json '[.unsent, .unsentItems, .notices] | tostring' '[0,[],[]]'
+phone list --deleted --json
+expect_json "[.items[] | select(.id == \"$beyond\")] | length" 1
+saltern account set-plan "$userid" default >/dev/null
 
 scenario "a server with another key is not taken for one that is away"
 profile=$work/phone/.config/saltern-client/accounts/$userid.json

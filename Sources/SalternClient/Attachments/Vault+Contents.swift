@@ -21,6 +21,8 @@ extension Vault {
 
     /// The body of an item that is to have this content: the content itself, but in a manifest of its own when it begins
     /// like one, so that nobody takes it for what it says.
+    /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item. Make an attachment of it
+    ///   (``attach(_:id:properties:progress:)``).
     public func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
         try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
     }
@@ -29,7 +31,10 @@ extension Vault {
     public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
     {
         let before = Attachment(body)
-        guard before != nil || Attachment.isMarked(content) else { return content }
+        guard before != nil || Attachment.isMarked(content) else {
+            try await refuseTooLong(content)
+            return content
+        }
         do throws(AttachmentError) {
             return try await attach(
                 AttachmentSource(content), id: before?.id, properties: before?.properties ?? [:]

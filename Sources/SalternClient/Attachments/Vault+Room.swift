@@ -40,7 +40,9 @@ extension Vault {
         // Asked for once: what is written without network waits for nothing more than once.
         guard mayAskForLimits else { return .max }
         mayAskForLimits = false
-        do throws(VaultError) { return try await account().limits.itemBytes } catch { return .max }
+        guard let account = try? await api.getAccount(open.token) else { return .max }
+        try note(account.limits)
+        return account.limits.itemBytes
     }
 
     /// - Throws: ``AttachmentError/noRoom(_:)``

@@ -20,7 +20,10 @@ public struct StretchingRule: Sendable {
         case saltPrefix
         /// Not the prefix followed by the userid.
         case salt
+        /// Fewer than this app takes.
         case iterations(minimum: Int)
+        /// More than this app takes.
+        case tooManyIterations(maximum: Int)
         case keyLength
     }
 
@@ -37,13 +40,12 @@ public struct StretchingRule: Sendable {
     }
 
     func check(iterations: Int) throws(Refusal) {
-        guard (minimumIterations...Self.maximumIterations).contains(iterations) else {
-            throw .iterations(minimum: minimumIterations)
-        }
+        guard iterations >= minimumIterations else { throw .iterations(minimum: minimumIterations) }
+        guard iterations <= Self.maximumIterations else { throw .tooManyIterations(maximum: Self.maximumIterations) }
     }
 
     /// Stretches a password: seconds of work, off the caller's thread.
-    /// - Throws: ``Refusal/iterations(minimum:)``.
+    /// - Throws: ``Refusal/iterations(minimum:)``, ``Refusal/tooManyIterations(maximum:)``.
     public func stretch(
         _ password: Password, userid: String, iterations: Int
     ) async throws(Refusal) -> StretchedPassword {

@@ -36,7 +36,7 @@ public struct FileKeyStore: DeviceKeyStore {
         let temporary = path + ".new"
         unlink(temporary)
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw StoreError.unusable }
+        guard descriptor >= 0 else { throw errno == EROFS ? StoreError.readOnly : .unusable }
         let isWritten = key.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) == $0.count }
         let isSynced = fsync(descriptor) == 0
         close(descriptor)
@@ -47,7 +47,9 @@ public struct FileKeyStore: DeviceKeyStore {
     }
 
     public func remove() throws {
-        guard unlink(path) == 0 || errno == ENOENT else { throw StoreError.unusable }
+        guard unlink(path) == 0 || errno == ENOENT else {
+            throw errno == EROFS ? StoreError.readOnly : .unusable
+        }
     }
 }
 

@@ -24,6 +24,8 @@ final class SQLiteDatabase {
         // Owned before anything can throw: SQLite gives a handle even when it fails.
         self.handle = handle
         guard code == SQLITE_OK else { throw StoreError.unusable }
+        // SQLite opens what cannot be written all the same.
+        if sqlite3_db_readonly(handle, "main") == 1 { throw StoreError.readOnly }
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, 250)
         // Exclusive: one process at a time. Full: what is committed is on the disk, on macOS by a call of its own.
@@ -42,6 +44,7 @@ final class SQLiteDatabase {
     private static func prepare(_ path: String) throws {
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         if made >= 0 { Glibc.close(made) }
+        if made < 0, errno == EROFS { throw StoreError.readOnly }
         var status = stat()
         guard made >= 0 || errno == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
             status.st_mode & 0o077 == 0
@@ -111,7 +114,7 @@ final class SQLiteDatabase {
         while true {
             let code = sqlite3_step(statement)
             if code == SQLITE_DONE { return }
-            guard code == SQLITE_ROW else { throw Self.error(code) }
+            guard code == SQLITE_ROW else { throw error(code) }
             try body(SQLiteRow(statement: statement))
         }
     }
@@ -127,14 +130,17 @@ final class SQLiteDatabase {
     }
 
     private func check(_ code: Int32) throws {
-        if code != SQLITE_OK { throw Self.error(code) }
+        if code != SQLITE_OK { throw error(code) }
     }
 
-    private static func error(_ code: Int32) -> StoreError {
+    private func error(_ code: Int32) -> StoreError {
         switch code & 0xff {
+        // The kernel lets nothing be written any more on a disk that has failed.
+        case SQLITE_IOERR where sqlite3_system_errno(handle) == EROFS: .readOnly
+        case SQLITE_READONLY: .readOnly
         case SQLITE_BUSY, SQLITE_LOCKED: .inUse
         case SQLITE_FULL: .diskFull
-        case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY, SQLITE_AUTH: .unusable
+        case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH: .unusable
         default: .damaged
         }
     }

@@ -27,6 +27,11 @@ extension Store {
         Int(try database.rows("SELECT count(*) FROM changes") { $0.integer(0) ?? 0 }.first ?? 0)
     }
 
+    /// The items that were changed here, the oldest change first.
+    func changedIDs(limit: Int64) throws -> [ItemID] {
+        try database.rows("SELECT id FROM changes ORDER BY sequence LIMIT ?", .integer(limit)) { try Self.id($0, 0) }
+    }
+
     /// Notes what a person has done: in the place of an earlier change of the item, whose base it keeps.
     func record(_ id: ItemID, content: ItemContent?, edit: UInt64) throws {
         let earlier = try change(id)

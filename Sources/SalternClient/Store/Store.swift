@@ -226,6 +226,14 @@ final class Store {
         try database.execute("DELETE FROM notices WHERE number = ?", .integer(number))
     }
 
+    /// There is nothing any more of the item that the server could refuse.
+    func forgetRefusals(of item: ItemID) throws {
+        let kinds = [Notice.Kind.quotaExceeded, .refused, .unreadableChange].map(\.rawValue)
+        try database.execute(
+            "DELETE FROM notices WHERE item = ? AND kind IN (?, ?, ?)", .blob(item.bytes), .text(kinds[0]),
+            .text(kinds[1]), .text(kinds[2]))
+    }
+
     /// What is over.
     func forgetNotices(_ kind: Notice.Kind) throws {
         try database.execute("DELETE FROM notices WHERE kind = ?", .text(kind.rawValue))

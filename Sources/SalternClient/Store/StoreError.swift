@@ -4,6 +4,8 @@ public enum StoreError: Error, Hashable, Sendable {
     case inUse
     /// It cannot be opened: no such folder, no permission, or a file that others can read.
     case unusable
+    /// The disk, or the store's file, can only be read. Nothing was changed.
+    case readOnly
     /// It belongs to a later version of this kit.
     case tooNew
     /// The disk is full. Nothing was changed.

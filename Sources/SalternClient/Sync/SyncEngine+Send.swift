@@ -116,6 +116,7 @@ extension SyncEngine {
                     try store.bury(change.id, revision, at: moment)
                 }
                 try goOn(from: change, at: revision)
+                try store.forgetRefusals(of: change.id)
             }
         }
         report.sent += sent.count

@@ -8,9 +8,15 @@ extension Vault {
     public func account() async throws(VaultError) -> AccountDescription {
         let token = try open.token
         let account = try await call { api throws(APIError) in try await api.getAccount(token) }
-        let limit = account.limits.itemBytes
-        try stored { if try store.number(.itemBytes) != limit { try store.set(.itemBytes, limit) } }
+        try note(account.limits)
         return account
+    }
+
+    /// Keeps what is asked for where there is no network.
+    func note(_ limits: AccountDescription.Limits) throws(VaultError) {
+        try stored {
+            if try store.number(.itemBytes) != limits.itemBytes { try store.set(.itemBytes, limits.itemBytes) }
+        }
     }
 
     /// Where the person is logged in.

@@ -44,6 +44,10 @@ extension Vault {
             try await settleRotation()
             let report = try await runEngine(agreesToDeletions: agreesToDeletions)
             try stored { try store.set(.leaving, nil) }
+            if isLimitInDoubt {
+                isLimitInDoubt = false
+                _ = try? await account()
+            }
             return report
         }
     }

@@ -24,6 +24,8 @@ public actor Vault {
     private var removed: Set<ItemID> = []
     /// Whether the server may be asked what the plan allows without being needed: not again while it does not answer.
     var mayAskForLimits = true
+    /// Whether something was refused by what the server said of the plan some time ago.
+    var isLimitInDoubt = false
     /// Attachments that are being sent.
     var attaching: Set<ItemID> = []
     var waiting: [CheckedContinuation<Void, Never>] = []
@@ -47,6 +49,8 @@ public actor Vault {
             try FileManager.default.createDirectory(
                 at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             store = try Store(path: settings.folder.appending(path: "store.sqlite").path)
+        } catch CocoaError.fileWriteVolumeReadOnly {
+            throw .store(.readOnly)
         } catch {
             throw .store(error as? StoreError ?? .unusable)
         }
@@ -89,8 +93,18 @@ public actor Vault {
     /// - Parameter seen: The version that the person has changed. When another one has come meanwhile, both are kept: this
     ///   one under another id, with a ``Notice/Kind/conflict``. Without it, whatever is there is written over.
     /// - Returns: Where it was written.
+    /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item, as far as that is known here.
     @discardableResult
     public func put(
+        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
+    ) throws(VaultError) -> ItemID {
+        try refuseTooLong(item)
+        return try putUnbounded(item, id, in: collection, over: seen)
+    }
+
+    /// For a file's item, whose manifest is as short as the plan wanted when it was made.
+    @discardableResult
+    func putUnbounded(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
         // Chunks are put there by name, and what no manifest names is swept away.
@@ -191,9 +205,6 @@ public actor Vault {
     public func forget(_ notice: Notice) throws(VaultError) {
         try stored { try store.forgetNotice(notice.number) }
     }
-
-    /// How many changes the server has not confirmed.
-    public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
 
     // MARK: Observing
 

@@ -9,8 +9,15 @@ struct LogOut: Command {
           --discard-unsent      also when changes were not sent: they are lost
           --json                one object, for scripts
 
-        Works without network too: the session then ends by itself when nobody has used it for a while.
+        Everything is removed here first. The server has three seconds to end the session; without it, or without network, the
+        session ends by itself when nobody has used it for a while.
         """
+
+    private struct Record: Encodable {
+        let loggedOut: String
+        /// Whether the server has ended the session.
+        let sessionEnded: Bool
+    }
 
     private let account: AccountOption
     private let discardsUnsent: Bool
@@ -24,8 +31,14 @@ struct LogOut: Command {
 
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
-        try await account.vault.signOut(discardingUnsentEdits: discardsUnsent)
+        let session = try await account.vault.signOut(discardingUnsentEdits: discardsUnsent)
         account.profiles.remove(account.name)
-        try console.show(["loggedOut": account.name], asJSON: asJSON) { "\(account.name) is logged out\n" }
+        let record = Record(loggedOut: account.name, sessionEnded: session == .ended)
+        try console.show(record, asJSON: asJSON) {
+            "\(account.name) is logged out\n"
+                + (record.sessionEnded
+                    ? ""
+                    : "the server did not answer: the session ends by itself when nobody has used it for a while\n")
+        }
     }
 }

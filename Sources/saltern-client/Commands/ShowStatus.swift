@@ -27,11 +27,16 @@ struct ShowStatus: Command {
         let server: String
         let collections: [String: Int]
         let unsent: Int
+        /// The first of them, without deletions.
+        let unsentItems: [ItemLine]
         let deleted: Int
         let notices: [NoticeRecord]
         let online: Bool
         let plan: Plan?
     }
+
+    /// What was not sent is as a rule sent soon, or is little.
+    private static let shownItems = 10
 
     private let account: AccountOption
     private let isNamed: Bool
@@ -60,6 +65,7 @@ struct ShowStatus: Command {
         let record = Record(
             account: account.name, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
+            unsentItems: try await vault.unsentItems(limit: Self.shownItems).map(ItemLine.init),
             deleted: try await vault.deletedItems().count,
             notices: notices.map(NoticeRecord.init), online: description != nil,
             plan: description.map {
@@ -95,6 +101,9 @@ struct ShowStatus: Command {
             ]
         } else {
             lines.append(("network", "the server cannot be reached"))
+        }
+        lines += record.unsentItems.map { item in
+            ("not sent", "\(item.id)  \(item.bytes.map { "\($0) bytes" } ?? "unreadable")  \(item.title ?? "")")
         }
         lines += notices.map { ("look", $0.text) }
         var table = Table([.text("what"), .text("now")])

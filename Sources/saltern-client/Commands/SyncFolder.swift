@@ -149,7 +149,8 @@ extension FolderWarning {
     /// The same as a sentence.
     fileprivate var text: String {
         if kind == .unwatched {
-            return "not every folder in \(VisibleText.visible(path)) can be watched, so all of it is looked through each "
+            return
+                "not every folder in \(VisibleText.visible(path)) can be watched, so all of it is looked through each "
                 + "minute: the kernel has no room (see sysctl fs.inotify.max_user_watches, and max_user_instances), or one "
                 + "cannot be opened"
         }

@@ -79,8 +79,12 @@ extension Notice {
             return "\(item) has no title any more: another device has removed it, or the server has left it away"
         case .timeWentBack: return "the server's database was restored from a backup; nothing was deleted here"
         case .keptUnlisted: return "the server has lost \(item); it is sent again"
-        case .quotaExceeded: return "the plan has no room for \(item); the change stays on this device"
-        case .refused: return "the server refuses \(item) as it is; the change stays on this device"
+        case .quotaExceeded:
+            return "the plan has no room for \(item); the change stays on this device, and is sent when there is: "
+                + "saltern-client discard gives it up"
+        case .refused:
+            return "the server refuses \(item) as it is; the change stays on this device: "
+                + "saltern-client discard gives it up"
         case .massDeletion:
             return "many items were deleted elsewhere; they are still here: see saltern-client sync --allow-deletions"
         case .keyringRolledBack:

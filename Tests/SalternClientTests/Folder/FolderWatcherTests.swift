@@ -73,7 +73,11 @@ import Testing
         let gate = DispatchSemaphore(value: 0)
         let watcher = FolderWatcher(folder.path) {
             // While the first is told, nobody reads.
-            if changes.withLock({ count in count += 1; return count }) == 1 { gate.wait() }
+            let number = changes.withLock { count in
+                count += 1
+                return count
+            }
+            if number == 1 { gate.wait() }
         }
         #expect(watcher.watchAll())
         func touch(_ name: String) {

@@ -45,6 +45,8 @@ import Testing
         }
         person.links[0].setAnswer { _ in nil }
         #expect(try await phone.sync().unsent == 0)
+        // It does not stay on this device any more.
+        #expect(try await phone.notices().isEmpty)
         try await laptop.sync()
         #expect(try await notes(laptop).all() == [other: Note(text: "other"), refused: Note(text: "refused")])
     }

@@ -1,0 +1,80 @@
+internal import Cryptography
+internal import Foundation
+
+/// What the server has not confirmed, and may never.
+extension Vault {
+    /// How many changes the server has not confirmed.
+    public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
+
+    /// The items that the server does not have as they are here, in the order in which they are sent; deletions are not
+    /// among them.
+    /// - Parameter limit: No more than so many.
+    public func unsentItems(limit: Int = .max) throws(VaultError) -> [ItemSummary] {
+        var items: [ItemSummary] = []
+        for id in try stored({ try store.changedIDs(limit: Int64(limit)) }) {
+            if let item = try summary(of: id) { items.append(item) }
+        }
+        return items
+    }
+
+    /// Gives up what was changed of an item here and not sent: the item is what the server was last seen to have, and there
+    /// is none where it has none. What was written goes to the trash of this device, under an id of its own where there is
+    /// an item.
+    ///
+    /// What was sent and not confirmed may be on the server all the same: then the next ``sync()`` brings it.
+    /// - Throws: ``VaultError/notFound`` when nothing of it is unsent.
+    public func discardChange(_ id: ItemID) throws(VaultError) {
+        let sealer = try open.engine.sealer
+        let copy = ItemID.random()
+        try transaction {
+            guard let change = try store.change(id) else { throw VaultError.notFound }
+            let item = try store.item(id)
+            if let content = change.content {
+                if item != nil, let opened = try? sealer.open(content, id).item,
+                    let sealed = try? sealer.seal(opened, copy, collection: content.collection, .first)
+                {
+                    try store.trash(
+                        StoredItem(id: copy, revision: Revision(0), content: sealed, edit: 1), at: Date())
+                } else {
+                    let revision = item?.revision ?? Revision(0)
+                    try store.trash(
+                        StoredItem(id: id, revision: revision, content: content, edit: change.edit), at: Date())
+                }
+            } else if item != nil {
+                // It is not deleted any more.
+                try store.removeFromTrash(id)
+            }
+            try store.forgetChange(id)
+            try store.forgetRefusals(of: id)
+        }
+        tell([id])
+    }
+
+    /// What is longer than the plan allows would stay unsent for ever.
+    /// - Throws: ``VaultError/noRoom(_:)``
+    func refuseTooLong(_ item: PlainItem) throws(VaultError) {
+        let title = item.title.map { SealedBox.sealedCount($0.utf8.count) } ?? 0
+        let needed = Int64(SealedBox.sealedCount(item.body.count) + title)
+        let allowed = try stored { try store.number(.itemBytes) } ?? .max
+        if let shortage = PlanShortage(.itemBytes, needed: needed, free: min(allowed, PlanRoom.itemByteLimit)) {
+            // It may have been another plan: the next sync asks.
+            isLimitInDoubt = true
+            throw .noRoom(shortage)
+        }
+    }
+
+    /// The same, before it is known what else the item has. What the server said before is asked for again, where it can
+    /// be, before anything is refused.
+    func refuseTooLong(_ body: SecureBytes) async throws(VaultError) {
+        // So little fits in every plan's item.
+        if body.count <= 4 << 10 { return }
+        let needed = Int64(SealedBox.sealedCount(body.count))
+        let known = try await itemByteLimit()
+        guard needed > min(known, PlanRoom.itemByteLimit) else { return }
+        var allowed = known
+        if let room = try? await room() { allowed = room.itemBytes }
+        if let shortage = PlanShortage(.itemBytes, needed: needed, free: min(allowed, PlanRoom.itemByteLimit)) {
+            throw .noRoom(shortage)
+        }
+    }
+}
