@@ -126,6 +126,7 @@ extension Application {
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             // Sync
             statement(Guarded<ApplyBatch>.self), statement(KeepContents.self), statement(LeaveTombstones.self),
+            statement(ReleaseContents.self),
             statement(Guarded<WeighPuts>.self), statement(CountPuts.self),
             statement(WritePuts.self), statement(Owned<FindChanges>.self),
             statement(Owned<FindChangeHeaders>.self),

@@ -8,6 +8,12 @@ enum DeletedContent {
     static let fewDrops = 64
     /// The same of a batch.
     static let manyDrops = 1_000
+    /// When what was kept of an item that is here again goes: until then a restore can be repeated. It makes room before what
+    /// is kept of deleted items. (In UTC, because a cluster takes no sum that depends on the session.)
+    static func released<Root, Context>(from now: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
+        "((\(now)::timestamptz AT TIME ZONE 'UTC' + interval '1 day') AT TIME ZONE 'UTC')"
+    }
+
     /// Sealed bytes that go at once; the last row may have more.
     static let dropBytes = 67_108_864
 
@@ -92,4 +98,21 @@ enum DeletedContent {
         )
         """
     }
+}
+
+/// Lets what is kept of items that are here again expire soon, so that it makes room for what is deleted. Sent after what has
+/// put them there; of others it changes nothing.
+struct ReleaseContents: Statement {
+    let accountID: AccountID
+    let ids: [ItemID]
+    let now: Timestamp
+
+    static let sql: SQL<Self> = """
+        UPDATE saltern.deleted_contents k SET expires_at = \(DeletedContent.released(from: "\(\.now)"))
+        WHERE k.account_id = \(\.accountID) AND k.item_id = ANY (\(\.ids)::uuid[])
+            AND k.expires_at > \(DeletedContent.released(from: "\(\.now)"))
+            AND EXISTS (
+                SELECT FROM saltern.items i
+                WHERE i.account_id = \(\.accountID) AND i.item_id = k.item_id AND NOT i.deleted)
+        """
 }

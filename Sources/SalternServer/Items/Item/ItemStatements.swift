@@ -91,6 +91,11 @@ struct WriteItem: AccountWrite {
             FROM counted n
             WHERE i.account_id = \(.account) AND i.item_id = \(\.id)
             RETURNING i.account_id, i.revision, i.created_at, i.updated_at
+        ), released AS (
+            UPDATE saltern.deleted_contents k SET expires_at = \(DeletedContent.released(from: "\(.now)"))
+            FROM counted n JOIN decision d ON d.account_id = n.account_id AND d.outcome = 'created'
+            WHERE k.account_id = \(.account) AND k.item_id = \(\.id)
+                AND k.expires_at > \(DeletedContent.released(from: "\(.now)"))
         )
         SELECT d.outcome,
             CASE d.outcome WHEN 'items' THEN d.max_items WHEN 'itemBytes' THEN d.max_item_bytes ELSE d.max_bytes END,

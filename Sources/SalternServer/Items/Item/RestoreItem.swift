@@ -6,10 +6,10 @@ struct RestoreItem: AccountEndpoint {
         let id: ItemID = try request.parameters.require("id")
         let precondition = try Precondition(request.head.fields, allowsAbsent: false)
         let restoration = UnburyItem(id: id, precondition: precondition)
-        let changes = try await authorization.write(
-            restoration,
-            followedBy: StoreRestored(
-                restoration: restoration, accountID: authorization.accountID, now: authorization.now))
+        let (account, now) = (authorization.accountID, authorization.now)
+        let (changes, _) = try await authorization.write(
+            restoration, followedBy: StoreRestored(restoration: restoration, accountID: account, now: now),
+            ReleaseContents(accountID: account, ids: [id], now: now))
         let restored = try ItemChange.accepted(changes, authorization).reply
         return restored.response(fields: ["ETag": restored.item.entityTag])
     }

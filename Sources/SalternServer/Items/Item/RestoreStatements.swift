@@ -4,7 +4,7 @@ internal import Postgres
 /// ``StoreRestored`` writes the item.
 ///
 /// An item that is as it was kept is `unchanged` whatever the precondition says: then this is the retry of a request
-/// whose reply was lost. What was kept stays until it expires.
+/// whose reply was lost. For that what was kept stays for a while (``ReleaseContents``).
 struct UnburyItem: AccountWrite {
     typealias Row = ItemChange
 

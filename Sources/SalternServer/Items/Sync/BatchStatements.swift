@@ -213,13 +213,14 @@ extension Transaction {
         _ batch: ApplyBatch, _ rows: [ApplyBatch.Row], of account: AccountID, now: Timestamp
     ) async throws(PostgresError) {
         guard rows.first?.verdict == .accepted else { return }
-        var (deleted, kept, revisions) = ([ItemID](), [ItemID](), [Int64]())
+        var (deleted, kept, created, revisions) = ([ItemID](), [ItemID](), [ItemID](), [Int64]())
         var (keptDays, movedBytes) = (Int32(0), Int64(0))
         var puts = Puts()
         for (operation, row) in zip(batch.operations, rows) {
             guard let revision = row.revision, row.outcome != .unchanged else { continue }
             if let content = operation.content {
                 puts.append(operation, content, revision: revision)
+                if row.outcome == .created { created.append(operation.id) }
             } else {
                 deleted.append(operation.id)
                 revisions.append(revision)
@@ -235,6 +236,7 @@ extension Transaction {
             executeWithNext(LeaveTombstones(accountID: account, ids: deleted, revisions: revisions, now: now))
         }
         if puts.count > 0 { executeWithNext(WritePuts(accountID: account, puts: puts, now: now)) }
+        if !created.isEmpty { executeWithNext(ReleaseContents(accountID: account, ids: created, now: now)) }
         // A commit that takes long is taken for one that does not end.
         if puts.byteCount + movedBytes > Authorization.sharedByteLimit { try await executeWaiting() }
     }

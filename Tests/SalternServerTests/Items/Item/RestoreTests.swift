@@ -43,6 +43,43 @@ import Testing
         }
     }
 
+    private enum WayBack: CaseIterable { case restored, written, batched, batchedWithOthers }
+
+    @Test(arguments: WayBack.allCases)
+    private func `what is kept of an item that is here again makes room before others`(_ way: WayBack) async throws {
+        try await TestApplication.with { app in
+            let room = way == .batchedWithOthers ? 3 : 2
+            try await app.administer("UPDATE saltern.plans SET max_items = \(room)")
+            let ada = try await app.register()
+            let first = try await ada.createItem()
+            let again = try await ada.createItem()
+            for path in [first, again] {
+                #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
+                app.clock.advance(by: .seconds(60))
+            }
+            let put: JSONValue = [
+                "op": "put", "id": .string(String(again.suffix(36))), "format": "aes-256-gcm",
+                "body": .string(Fixtures.sealed()),
+            ]
+            switch way {
+            case .restored: #expect(try await ada.client.restore(again, ["If-Match": "*"]).status == 200)
+            case .written:
+                #expect(try await ada.client.put(again, ItemTests.item(), ["If-None-Match": "*"]).status == 201)
+            case .batched:
+                #expect(try await ada.client.post("/v1/items/batch", ["operations": .array([put])]).status == 200)
+            case .batchedWithOthers:
+                let other = try await ada.createItem()
+                let delete: JSONValue = ["op": "delete", "id": .string(String(other.suffix(36)))]
+                let operations: JSONValue = ["operations": .array([put, delete])]
+                #expect(try await ada.client.post("/v1/items/batch", operations).status == 200)
+            }
+            let last = try await ada.createItem()
+            #expect(try await ada.client.delete(last, ["If-Match": "*"]).status == 200)
+            #expect(try await ada.client.get("/v1/account").integer("usage.deletedItems") == room)
+            #expect(try await ada.client.restore(first, ["If-Match": "*"]).status == 200)
+        }
+    }
+
     @Test func `of many who restore the same item at once one does, and all are told the same`() async throws {
         try await TestApplication.with(connections: 4) { app in
             let ada = try await app.register()
