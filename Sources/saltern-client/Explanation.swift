@@ -28,7 +28,8 @@ enum Explanation {
         case FolderError.otherCollection(let collection):
             CommandFailure(
                 "the folder is in sync with the collection \(VisibleText.visible(collection)): give --collection "
-                    + "\(VisibleText.visible(collection)), or another folder",
+                    + "\(VisibleText.visible(collection)), or another folder; to change it, remove .saltern/folder in it and "
+                    + "give --allow-deletions: what is in \(VisibleText.visible(collection)) stays there, too",
                 status: ExitStatus.configuration, code: "other_collection")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))

@@ -101,6 +101,27 @@ expect_status 65
 [[ $(jq --raw-output .error.code <<<"$headers") == unusable_folder ]] || fail "the error unusable_folder"
 mv "$work/phone/elsewhere" "$work/phone/files"
 
+scenario "a folder gets another collection without its marker; what it has stays in the one of before, too"
+before=$(find "$work/phone/files" -type f -not -path '*/.saltern/*' | wc --lines)
+device phone sync "$work/phone/files" --collection papers --json
+expect_status 78
+[[ $(jq --raw-output .error.code <<<"$headers") == other_collection ]] || fail "the error other_collection"
+rm "$work/phone/files/.saltern/folder"
+device phone sync "$work/phone/files" --collection papers --allow-deletions --json
+[[ $status == 0 || $status == 2 ]] || fail "the folder to be taken: $headers"
+[[ $(find "$work/phone/files" -type f -not -path '*/.saltern/*' | wc --lines) == "$before" ]] || fail "every file to be there"
+papers() {
+    device phone sync "$work/phone/files" --collection papers --json
+    device phone status --json
+    [[ $(json .collections.papers) == "$before" && $(json .collections.files) == "$before" ]]
+}
+wait_until 60 papers || fail "each file to be in both collections: $body"
+device phone sync "$work/phone/files" --collection papers --json
+expect_status 0
+rm "$work/phone/files/.saltern/folder"
+device phone sync "$work/phone/files" --allow-deletions --json
+wait_until 120 in_sync || fail "both folders to be the same again: $(<"$work/difference")"
+
 scenario "while a folder is watched, what is written goes to the other device by itself"
 env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 </dev/null &
 phone_pid=$!
