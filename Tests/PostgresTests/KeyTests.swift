@@ -187,7 +187,7 @@ import Testing
                 do throws(PostgresError) {
                     _ = try await client.execute(Rewrite(id: 1), key: Self.key(1))
                 } catch {
-                    if case .unavailable = error { isRefused = true }
+                    if case .crowded = error { isRefused = true }
                 }
             }
             var rows = 0

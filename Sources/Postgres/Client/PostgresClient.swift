@@ -9,6 +9,10 @@ public import EventLoop
 /// the last reference goes.
 // Safe to share: every entry checks that it is called on the loop's thread, which alone touches the state.
 public final class PostgresClient: @unchecked Sendable {
+    /// How many requests of one key wait for each other, in all of the process, before further ones are refused
+    /// (``PostgresError/crowded``).
+    public static let waitersPerKey = 64
+
     /// The loop that the client lives on.
     public let loop: EventLoop
     let configuration: PostgresConfiguration

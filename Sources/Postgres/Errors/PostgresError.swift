@@ -10,6 +10,8 @@ public indirect enum PostgresError: Error, Sendable {
     /// The duration is a good time to wait before the next attempt; the reason is why connections could not be opened,
     /// if that is what was wrong.
     case unavailable(retryAfter: Duration, because: ConnectionFailure? = nil)
+    /// The statement was not sent: as many as may wait for its key are waiting already.
+    case crowded
     /// The server did not answer in time, and the connection was given up: the statement may have taken effect.
     case timedOut
     /// The change has taken effect, but the server that goes on may not have it: the server warned while it committed, or
@@ -44,7 +46,7 @@ public indirect enum PostgresError: Error, Sendable {
     public var isTransient: Bool {
         switch self {
         case .server(let error): error.state.isTransient
-        case .connectionLost, .unavailable, .timedOut, .commitInDoubt: true
+        case .connectionLost, .unavailable, .crowded, .timedOut, .commitInDoubt: true
         case .decoding, .cancelled, .configuration: false
         }
     }
@@ -73,6 +75,7 @@ extension PostgresError: CustomStringConvertible {
         case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
         case .unavailable(let delay, nil): "no connection to PostgreSQL was available; try again in \(delay)"
         case .unavailable(_, let reason?): "no connection to PostgreSQL could be opened: \(reason)"
+        case .crowded: "too many requests wait for the same account, share or userid"
         case .commitInDoubt: "it was committed, but the server that goes on may not have the change"
         case .timedOut: "PostgreSQL did not answer in time"
         case .decoding(let failure): failure.description

@@ -18,7 +18,7 @@ struct KeyTable<Waiter> {
 
     struct Settings {
         /// How many requests wait for one key before further ones are refused.
-        var waitersPerKey = 64
+        var waitersPerKey = PostgresClient.waitersPerKey
         /// How many hold a key together.
         var holders = 16
         /// How many wait for keys in all.
@@ -34,6 +34,9 @@ struct KeyTable<Waiter> {
         case held(Route)
         /// Wait until ``release(_:now:)`` or ``expire(now:)`` names the waiter, or ``cancel(_:)`` it.
         case wait(Ticket)
+        /// As many wait for this key as may.
+        case crowded
+        /// Too many wait in all, or nobody was to wait.
         case refused
     }
 
@@ -90,10 +93,8 @@ struct KeyTable<Waiter> {
             held[key] = Holding()
             return .held(route(of: key, now: now))
         }
-        guard holding.waiting.count < settings.waitersPerKey, waiting.count < settings.waiters, let waiter = waiter()
-        else {
-            return .refused
-        }
+        guard holding.waiting.count < settings.waitersPerKey else { return .crowded }
+        guard waiting.count < settings.waiters, let waiter = waiter() else { return .refused }
         // Never before that of somebody who came earlier, so that the first one is always the next to end.
         let deadline = max(deadline, lastDeadline ?? deadline)
         lastDeadline = deadline

@@ -29,6 +29,7 @@ public final class RequestKeys: Sendable {
                     if waiter.isCancelled { return .cancelled }
                     switch table.acquire(key, party: party, waiter: waiter, now: .now, deadline: deadline) {
                     case .held(let route): return .held(route)
+                    case .crowded: return .crowded
                     case .refused: return .refused
                     case .wait(let ticket):
                         waiter.ticket = ticket
@@ -47,6 +48,7 @@ public final class RequestKeys: Sendable {
         }
         switch outcome {
         case .held(let route): return route
+        case .crowded: throw .crowded
         case .refused: throw .unavailable(retryAfter: .seconds(1))
         case .cancelled: throw .cancelled
         }
@@ -76,7 +78,7 @@ public final class RequestKeys: Sendable {
 final class KeyWaiter: @unchecked Sendable {
     enum Outcome: Sendable {
         case held(KeyTable<KeyWaiter>.Route)
-        case refused, cancelled
+        case crowded, refused, cancelled
     }
 
     var continuation: UnsafeContinuation<Outcome, Never>?

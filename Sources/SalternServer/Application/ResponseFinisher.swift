@@ -57,8 +57,12 @@ final class ResponseFinisher: Sendable {
         }
         if Self.saysThatTheClientHasGone(error) { return Self.clientGone }
         if let error = error as? PostgresError {
-            log.write(.error, "database_error", ["requestId": requestID, "error": error])
-            return DatabaseProblem.problem(for: error)
+            let problem = DatabaseProblem.problem(for: error)
+            // Who sends too much at once is no failure of the database.
+            if problem.status.code >= 500 {
+                log.write(.error, "database_error", ["requestId": requestID, "error": error])
+            }
+            return problem
         }
         log.write(
             .error, "unexpected_error",
@@ -93,12 +97,22 @@ final class ResponseFinisher: Sendable {
 
 /// What clients are told when the database fails.
 enum DatabaseProblem {
+    /// How many requests wait for one account, share or userid on a node.
+    private static let waiterLimit = PostgresClient.waitersPerKey
+
     /// The problem for an error that no feature has dealt with.
     static func problem(for error: PostgresError) -> Problem {
         if error.sqlState == .diskFull {
             return Problem(
                 HTTPStatus(507), "storage_full", title: "Insufficient Storage",
                 detail: "The server has no room left. Nothing was changed.", responseFields: ["Retry-After": "60"])
+        }
+        if case .crowded = error {
+            return Problem(
+                .tooManyRequests, "too_many_waiting",
+                detail: "Too many requests of the same account, share or userid wait for each other. "
+                    + "Nothing was changed; the same request can be sent again.",
+                limit: waiterLimit, responseFields: ["Retry-After": "1"])
         }
         guard error.isTransient else { return .internalError }
         var seconds: Int64 = 1

@@ -43,10 +43,17 @@ import Testing
                 try await Self.liveOn(bob, app, rounds: 10)
                 return writers
             }
+            var refused = 0
             for writer in writers {
                 let reply = try await writer.value
                 #expect(Self.isPatient(reply), "\(reply)")
+                guard reply.code == "too_many_waiting" else { continue }
+                refused += 1
+                #expect(reply.status == 429)
+                #expect(reply.integer("limit") == 64)
+                #expect(reply.fields["Retry-After"] == "1")
             }
+            #expect((1...64).contains(refused))
             #expect(try await ada.client.put(path, ItemTests.item(), ["If-Match": "*"]).status == 200)
         }
     }

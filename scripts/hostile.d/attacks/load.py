@@ -90,7 +90,7 @@ class LargeBatches(_Load):
         await scene.crowd(self.connections, writer)
 
     def took_place(self, counts: Counter[str]) -> bool:
-        return counts["200"] + counts["503"] >= self.connections
+        return counts["200"] + counts["429"] + counts["503"] >= self.connections
 
 
 class Pipelines(_Load):

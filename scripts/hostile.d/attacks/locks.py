@@ -195,7 +195,7 @@ class PopularShare(Attack):
 
     def took_place(self, counts: Counter[str]) -> bool:
         # Beyond those who wait their turn, whoever wants the same share is told to come back.
-        return counts["200"] >= self.connections and counts["200"] + counts["503"] >= 3 * self.connections
+        return counts["200"] >= self.connections and counts["200"] + counts["429"] + counts["503"] >= 3 * self.connections
 
 
 class ShareDeletions(Attack):
