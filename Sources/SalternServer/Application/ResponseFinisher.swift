@@ -114,12 +114,17 @@ enum DatabaseProblem {
                     + "Nothing was changed; the same request can be sent again.",
                 limit: waiterLimit, responseFields: ["Retry-After": "1"])
         }
-        guard error.isTransient else { return .internalError }
+        guard error.isTransient || saysThatTheSchemaIsAway(error) else { return .internalError }
         var seconds: Int64 = 1
         if case .unavailable(let delay, _) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }
         return Problem(
             .serviceUnavailable, "database_unavailable",
             detail: "The database does not answer. The same request can be sent again.",
             responseFields: ["Retry-After": String(seconds)])
+    }
+
+    /// A restore begins with the schema put aside.
+    private static func saysThatTheSchemaIsAway(_ error: PostgresError) -> Bool {
+        error.sqlState == .undefinedTable || error.sqlState == .invalidSchemaName
     }
 }

@@ -38,6 +38,26 @@ import Testing
         }
     }
 
+    /// As while a backup is restored.
+    @Test func `a schema that is away is answered 503, and requests go on when it is back`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem()
+            try await app.administer("ALTER SCHEMA saltern RENAME TO aside")
+            for reply in [
+                try await ada.client.get(path),
+                try await ada.client.put(path, ItemTests.item(), ["If-Match": "*"]),
+                try await app.client.get("/v1/health/ready"),
+            ] {
+                #expect(reply.status == 503)
+                #expect(reply.code == "database_unavailable")
+                #expect(reply.fields["Retry-After"] != nil)
+            }
+            try await app.administer("ALTER SCHEMA aside RENAME TO saltern")
+            #expect(try await ada.client.get(path).integer("revision") == 1)
+        }
+    }
+
     @Test func `a full disk is answered 507 and nothing is changed`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
