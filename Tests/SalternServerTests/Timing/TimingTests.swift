@@ -159,7 +159,8 @@ import Testing
 
     @Test func `the classifiers find a difference that is there and none that is not`() {
         var (none, small, tail) = (TimingComparison(), TimingComparison(), TimingComparison())
-        for _ in 0..<4_000 {
+        // So many that chance hides none of them.
+        for _ in 0..<16_000 {
             let noise = { Duration.nanoseconds(Int64.random(in: 0..<400_000) + Int64.random(in: 0..<400_000)) }
             none.append(noise(), noise())
             small.append(noise() + .microseconds(40), noise())
