@@ -121,7 +121,7 @@ extension Application {
             statement(FindShareHeaders.self), statement(UpdateAccountShare.self),
             statement(RemoveAccountShares.self), statement(FindShareIDs.self), statement(SuspendShares.self),
             statement(FindEndedShares.self), statement(FindEndedAccountShares.self),
-            statement(RemoveEndedShares.self),
+            statement(RemoveEndedShares.self), statement(RemoveUsedUpShare.self),
             // Statistics
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             // Sync

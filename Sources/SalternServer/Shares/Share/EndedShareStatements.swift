@@ -52,3 +52,15 @@ struct RemoveEndedShares: Statement {
         RETURNING d.share_id
         """
 }
+
+/// Removes a share whose last view was taken. It waits for who asks for the share at another node at this moment: the share is
+/// struck off its owner's list in the same transaction.
+struct RemoveUsedUpShare: Statement {
+    typealias Row = ChangedRows
+
+    let id: ShareID
+    let now: Timestamp
+
+    static let sql: SQL<Self> =
+        "DELETE FROM saltern.shares s WHERE s.share_id = \(\.id) AND s.expires_at <= \(\.now)"
+}

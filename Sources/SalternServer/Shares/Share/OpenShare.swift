@@ -16,10 +16,11 @@ struct OpenShare: OpenEndpoint {
             try await search.database.execute(TakeView(id: id, now: now), key: .share(id)).first.map { (id, $0) }
         }
         if share.viewsLeft == 0 {
-            // The view has been taken whether this succeeds or not; a purge removes what stays.
+            // The view has been taken whether this succeeds or not; a purge removes what stays, which is its owner's until
+            // then.
             let owner = share.owner ?? .nobody
             _ = try? await search.database.execute(
-                LockAccount(accountID: owner), RemoveEndedShares(ids: [id], now: now),
+                LockAccount(accountID: owner), RemoveUsedUpShare(id: id, now: now),
                 RemoveAccountShares(accountID: owner, ids: [id]), key: .share(id, of: owner))
         }
         return .json(capacity: 320 + share.sealed.count * 4 / 3) { writer in
