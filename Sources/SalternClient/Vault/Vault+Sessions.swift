@@ -186,67 +186,6 @@ extension Vault {
         opened = makeOpened(account, userid, Token(token), stretched, keyring)
     }
 
-    /// What has become of the session of who has signed out.
-    public enum SessionEnd: Sendable {
-        /// The server has ended it.
-        case ended
-        /// The server has not answered in time, or nobody was logged in. What there is ends when nobody has used it for a
-        /// while, or from another device (``endSession(_:)``).
-        case left
-    }
-
-    /// How long who signs out waits for the server.
-    private static let signOutPatience = Duration.seconds(3)
-
-    /// Removes everything from this device, and then ends the session, for which a server that does not answer is given three
-    /// seconds. Nothing that is under way writes anything here afterwards, and the vault is of no use any more.
-    /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
-    /// - Throws: ``VaultError/unsentEdits(count:)``.
-    @discardableResult
-    public func signOut(discardingUnsentEdits: Bool = false) async throws(VaultError) -> SessionEnd {
-        if store.isClosed { return .left }
-        var token = opened?.token
-        if token == nil, let kept = try? secret(.token) { token = Token(kept) }
-        try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)
-        // Last: what is written while the server is asked would be lost, and a silent server would keep everything here.
-        guard let token else { return .left }
-        return await endSession(token)
-    }
-
-    private func endSession(_ token: Token) async -> SessionEnd {
-        await withTaskGroup { [api] group in
-            group.addTask { () -> SessionEnd in
-                do throws(APIError) {
-                    try await api.endCurrentSession(token)
-                    return .ended
-                } catch {
-                    return error.code == .unauthenticated ? .ended : .left
-                }
-            }
-            group.addTask {
-                try? await Task.sleep(for: Self.signOutPatience)
-                return .left
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? .left
-        }
-    }
-
-    /// Nothing of the account stays on this device.
-    func forgetEverything(keepsUnsentEdits: Bool) throws(VaultError) {
-        if store.isClosed { return }
-        try transaction {
-            let unsent = try store.changeCount()
-            guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
-            try store.removeEverything()
-        }
-        store.close()
-        opened = nil
-        try stored { try settings.deviceKey.remove() }
-        // Who follows hears that there is nothing to follow.
-        tell([])
-    }
-
     // MARK: Pieces
 
     /// The account's userid, as far as this device knows; nil when nobody is logged in here.

@@ -13,25 +13,16 @@ struct DeleteItems: Command {
         \(ItemReference.help)
         """
 
-    private let account: AccountOption
-    private let items: [ItemReference]
-    private let asJSON: Bool
+    private let named: NamedItems
 
-    init(_ arguments: inout Arguments) throws(UsageError) {
-        asJSON = arguments.flag("--json")
-        account = try AccountOption(&arguments)
-        var items = [ItemReference(try arguments.word("the item"))]
-        while let word = arguments.optionalWord() { items.append(ItemReference(word)) }
-        self.items = items
-    }
+    init(_ arguments: inout Arguments) throws(UsageError) { named = try NamedItems(&arguments) }
 
     func run(_ console: Console) async throws {
-        let vault = try await account.open(console).vault
+        let vault = try await named.account.open(console).vault
         // All are found before the first is deleted.
         var found: [ItemSummary] = []
-        for item in items { found.append(try await item.find(in: vault)) }
+        for item in named.items { found.append(try await item.find(in: vault)) }
         for item in found { try await vault.delete(item.id) }
-        let ids = found.map(\.id.description)
-        try console.show(["deleted": ids], asJSON: asJSON) { ids.map { "\($0) is deleted\n" }.joined() }
+        try named.show(found, as: "deleted", "is deleted", console)
     }
 }

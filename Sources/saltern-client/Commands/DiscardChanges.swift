@@ -16,24 +16,14 @@ struct DiscardChanges: Command {
         \(ItemReference.help)
         """
 
-    private let account: AccountOption
-    private let items: [ItemReference]
-    private let asJSON: Bool
+    private let named: NamedItems
 
-    init(_ arguments: inout Arguments) throws(UsageError) {
-        asJSON = arguments.flag("--json")
-        account = try AccountOption(&arguments)
-        var items = [ItemReference(try arguments.word("the item"))]
-        while let word = arguments.optionalWord() { items.append(ItemReference(word)) }
-        self.items = items
-    }
+    init(_ arguments: inout Arguments) throws(UsageError) { named = try NamedItems(&arguments) }
 
     func run(_ console: Console) async throws {
-        let vault = try await account.open(console).vault
-        let unsent = try await vault.unsentItems()
-        let found = try items.map { try $0.find(in: unsent) }
+        let vault = try await named.account.open(console).vault
+        let found = try named.find(in: await vault.unsentItems())
         for item in found { try await vault.discardChange(item.id) }
-        let ids = found.map(\.id.description)
-        try console.show(["discarded": ids], asJSON: asJSON) { ids.map { "\($0) is given up here\n" }.joined() }
+        try named.show(found, as: "discarded", "is given up here", console)
     }
 }

@@ -14,24 +14,14 @@ struct RestoreItems: Command {
         \(ItemReference.help)
         """
 
-    private let account: AccountOption
-    private let items: [ItemReference]
-    private let asJSON: Bool
+    private let named: NamedItems
 
-    init(_ arguments: inout Arguments) throws(UsageError) {
-        asJSON = arguments.flag("--json")
-        account = try AccountOption(&arguments)
-        var items = [ItemReference(try arguments.word("the item"))]
-        while let word = arguments.optionalWord() { items.append(ItemReference(word)) }
-        self.items = items
-    }
+    init(_ arguments: inout Arguments) throws(UsageError) { named = try NamedItems(&arguments) }
 
     func run(_ console: Console) async throws {
-        let vault = try await account.open(console).vault
-        let deleted = try await vault.deletedItems()
-        let found = try items.map { try $0.find(in: deleted) }
+        let vault = try await named.account.open(console).vault
+        let found = try named.find(in: await vault.deletedItems())
         for item in found { try await vault.restore(item.id) }
-        let ids = found.map(\.id.description)
-        try console.show(["restored": ids], asJSON: asJSON) { ids.map { "\($0) is restored\n" }.joined() }
+        try named.show(found, as: "restored", "is restored", console)
     }
 }

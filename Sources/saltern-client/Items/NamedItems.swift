@@ -1,0 +1,28 @@
+import CommandLineKit
+import SalternClient
+
+/// What a command takes that does one thing with each of some items: the account, the items, and how it answers.
+struct NamedItems {
+    let account: AccountOption
+    let items: [ItemReference]
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        account = try AccountOption(&arguments)
+        var items = [ItemReference(try arguments.word("the item"))]
+        while let word = arguments.optionalWord() { items.append(ItemReference(word)) }
+        self.items = items
+    }
+
+    /// All of them, before anything is done with the first.
+    func find(in candidates: [ItemSummary]) throws(CommandFailure) -> [ItemSummary] {
+        try items.map { item throws(CommandFailure) in try item.find(in: candidates) }
+    }
+
+    /// Says what was done: the ids as a member of an object, or a line for each.
+    func show(_ done: [ItemSummary], as member: String, _ words: String, _ console: Console) throws {
+        let ids = done.map(\.id.description)
+        try console.show([member: ids], asJSON: asJSON) { ids.map { "\($0) \(words)\n" }.joined() }
+    }
+}
