@@ -49,6 +49,12 @@ public struct Attachment: Sendable, Equatable {
         self.inline = inline
     }
 
+    /// How many chunks of a length content has that is not in the manifest.
+    static func chunkCount(of byteCount: Int64, each size: Int) -> Int64 {
+        let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(size))
+        return whole + (rest > 0 ? 1 : 0)
+    }
+
     /// How many pieces ``Vault/piece(_:of:)`` has.
     public var pieceCount: Int { inline == nil ? chunks.count : 1 }
 
@@ -68,9 +74,8 @@ public struct Attachment: Sendable, Equatable {
         if head.chunks.isEmpty {
             guard content.count == head.byteCount else { return nil }
         } else {
-            let size = Int64(head.chunkByteCount)
-            let isWhole = head.byteCount / size + (head.byteCount % size > 0 ? 1 : 0) == head.chunks.count
-            guard isWhole, content.isEmpty else { return nil }
+            let count = Self.chunkCount(of: head.byteCount, each: head.chunkByteCount)
+            guard count == head.chunks.count, content.isEmpty else { return nil }
         }
         self.init(
             id: head.id, byteCount: head.byteCount, digest: head.digest.bytes, properties: head.properties,

@@ -23,6 +23,11 @@ public struct PlanShortage: Error, Hashable, Sendable {
         self.needed = needed
         self.free = max(free, 0)
     }
+
+    /// Of an item that is longer than a plan or a batch allows.
+    init?(itemOf needed: Int64, allowed: Int64) {
+        self.init(.itemBytes, needed: needed, free: min(allowed, PlanRoom.itemByteLimit))
+    }
 }
 
 /// What is left of a plan.
@@ -74,7 +79,8 @@ struct AttachmentSize: Hashable, Sendable {
     /// All of some content.
     init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String]) {
         let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(chunkByteCount))
-        self.init(chunkCount: whole + (rest > 0 ? 1 : 0), properties: properties)
+        self.init(
+            chunkCount: Attachment.chunkCount(of: byteCount, each: chunkByteCount), properties: properties)
         add(chunkByteCount, times: whole)
         if rest > 0 { add(Int(rest)) }
     }

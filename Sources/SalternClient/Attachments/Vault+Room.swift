@@ -84,7 +84,7 @@ extension Vault {
     private func missing(
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ properties: [String: String]
     ) async throws(AttachmentError) -> AttachmentSize {
-        let count = source.byteCount / Int64(size) + (source.byteCount % Int64(size) > 0 ? 1 : 0)
+        let count = Attachment.chunkCount(of: source.byteCount, each: size)
         var missing = AttachmentSize(chunkCount: count, properties: properties)
         for index in 0..<Int(count) {
             if Task.isCancelled { throw .cancelled }

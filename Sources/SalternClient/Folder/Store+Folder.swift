@@ -84,6 +84,14 @@ extension Store {
         return Dictionary(uploads) { _, last in last }
     }
 
+    /// Under which attachment a new file is sent.
+    func upload(_ path: FolderPath, in folder: ItemID) throws -> ItemID? {
+        try database.rows(
+            "SELECT attachment FROM folder_uploads WHERE folder = ? AND path = ?", .blob(folder.bytes),
+            .text(path.text)
+        ) { try Self.id($0, 0) }.first
+    }
+
     func setUpload(_ path: FolderPath, _ attachment: ItemID?, in folder: ItemID) throws {
         try database.execute(
             "DELETE FROM folder_uploads WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(path.text))

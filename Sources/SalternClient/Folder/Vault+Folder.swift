@@ -141,7 +141,7 @@ extension Vault {
     func beginUpload(_ path: FolderPath, in folder: ItemID) throws(VaultError) -> ItemID {
         try stored {
             try store.transaction {
-                if let begun = try store.uploads(in: folder)[path] { return begun }
+                if let begun = try store.upload(path, in: folder) { return begun }
                 let id = ItemID.random()
                 try store.setUpload(path, id, in: folder)
                 return id
@@ -188,7 +188,7 @@ extension Vault {
                 known.stamp = known.stamp == nil ? nil : try store.stamp(id)
                 try store.setKnownFile(id, known, in: folder)
             }
-            if let begun = try store.uploads(in: folder)[path] {
+            if let begun = try store.upload(path, in: folder) {
                 if Attachment(body)?.id != begun { try store.abandonDraft(begun) }
                 try store.setUpload(path, nil, in: folder)
             }

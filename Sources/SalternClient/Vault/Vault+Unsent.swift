@@ -30,16 +30,14 @@ extension Vault {
             guard let change = try store.change(id) else { throw VaultError.notFound }
             let item = try store.item(id)
             if let content = change.content {
+                var written = StoredItem(
+                    id: id, revision: item?.revision ?? Revision(0), content: content, edit: change.edit)
                 if item != nil, let opened = try? sealer.open(content, id).item,
                     let sealed = try? sealer.seal(opened, copy, collection: content.collection, .first)
                 {
-                    try store.trash(
-                        StoredItem(id: copy, revision: Revision(0), content: sealed, edit: 1), at: Date())
-                } else {
-                    let revision = item?.revision ?? Revision(0)
-                    try store.trash(
-                        StoredItem(id: id, revision: revision, content: content, edit: change.edit), at: Date())
+                    written = StoredItem(id: copy, revision: Revision(0), content: sealed, edit: 1)
                 }
+                try store.trash(written, at: Date())
             } else if item != nil {
                 // It is not deleted any more.
                 try store.removeFromTrash(id)
@@ -56,7 +54,7 @@ extension Vault {
         let title = item.title.map { SealedBox.sealedCount($0.utf8.count) } ?? 0
         let needed = Int64(SealedBox.sealedCount(item.body.count) + title)
         let allowed = try stored { try store.number(.itemBytes) } ?? .max
-        if let shortage = PlanShortage(.itemBytes, needed: needed, free: min(allowed, PlanRoom.itemByteLimit)) {
+        if let shortage = PlanShortage(itemOf: needed, allowed: allowed) {
             // It may have been another plan: the next sync asks.
             isLimitInDoubt = true
             throw .noRoom(shortage)
@@ -70,11 +68,8 @@ extension Vault {
         if body.count <= 4 << 10 { return }
         let needed = Int64(SealedBox.sealedCount(body.count))
         let known = try await itemByteLimit()
-        guard needed > min(known, PlanRoom.itemByteLimit) else { return }
-        var allowed = known
-        if let room = try? await room() { allowed = room.itemBytes }
-        if let shortage = PlanShortage(.itemBytes, needed: needed, free: min(allowed, PlanRoom.itemByteLimit)) {
-            throw .noRoom(shortage)
-        }
+        if PlanShortage(itemOf: needed, allowed: known) == nil { return }
+        let allowed = (try? await room())?.itemBytes ?? known
+        if let shortage = PlanShortage(itemOf: needed, allowed: allowed) { throw .noRoom(shortage) }
     }
 }
