@@ -151,20 +151,14 @@ class Bench:
         other = statistics.median(c.per_second for c in comparator)
         result = {
             "ratio": round(rate / other, 3),
-            "requestsPerSecond": round(rate, 1),
-            "p50Milliseconds": round(statistics.median(s.outcome.p50 for s in server), 3),
-            "p99Milliseconds": round(statistics.median(s.outcome.p99 for s in server), 3),
-            "cpuSecondsPer1000": round(statistics.median(s.cpu_per_1000 for s in server), 4),
+            **server_medians(server),
             "comparatorPerSecond": round(other, 1),
         }
         if row in ENDPOINTS:
-            result["postgresCpuSecondsPer1000"] = round(statistics.median(s.postgres_per_1000 for s in server), 4)
+            result["postgresCpuSecondsPer1000"] = postgres_median(server)
         if plainly:
-            other = statistics.median(s.outcome.per_second for s in plainly)
-            cpu = statistics.median(s.postgres_per_1000 for s in plainly)
-            result["plainPostgresCpuSecondsPer1000"] = round(cpu, 4)
-            result["plainRequestsPerSecond"] = round(other, 1)
-            result["plainRatio"] = round(rate / other, 3)
+            result |= plain_medians(plainly)
+            result["plainRatio"] = round(rate / statistics.median(s.outcome.per_second for s in plainly), 3)
         if row in LOW_RATE_ROWS:
             # Sixty-four connections that wait make a tenth of the rate.
             quiet = self.sample_server(row, seconds, delay=round(64 / (rate / 10) * 1000)).outcome
@@ -189,13 +183,7 @@ class Bench:
             self.owner.settle()
             plainly.append(self.sample_plain(row, self.options.seconds, clients=1))
         return {
-            "requestsPerSecond": round(statistics.median(s.outcome.per_second for s in ours), 1),
-            "p50Milliseconds": round(statistics.median(s.outcome.p50 for s in ours), 3),
-            "p99Milliseconds": round(statistics.median(s.outcome.p99 for s in ours), 3),
-            "cpuSecondsPer1000": round(statistics.median(s.cpu_per_1000 for s in ours), 4),
-            "postgresCpuSecondsPer1000": round(statistics.median(s.postgres_per_1000 for s in ours), 4),
-            "plainPostgresCpuSecondsPer1000": round(statistics.median(s.postgres_per_1000 for s in plainly), 4),
-            "plainRequestsPerSecond": round(statistics.median(s.outcome.per_second for s in plainly), 1),
+            **server_medians(ours), "postgresCpuSecondsPer1000": postgres_median(ours), **plain_medians(plainly),
         }
 
     def measure_memory(self):
@@ -252,6 +240,26 @@ class Bench:
             if row == "handshake":
                 results[row]["resumed"] = self.measure("resumed")
         return results
+
+
+def server_medians(samples):
+    return {
+        "requestsPerSecond": round(statistics.median(s.outcome.per_second for s in samples), 1),
+        "p50Milliseconds": round(statistics.median(s.outcome.p50 for s in samples), 3),
+        "p99Milliseconds": round(statistics.median(s.outcome.p99 for s in samples), 3),
+        "cpuSecondsPer1000": round(statistics.median(s.cpu_per_1000 for s in samples), 4),
+    }
+
+
+def postgres_median(samples):
+    return round(statistics.median(s.postgres_per_1000 for s in samples), 4)
+
+
+def plain_medians(samples):
+    return {
+        "plainPostgresCpuSecondsPer1000": postgres_median(samples),
+        "plainRequestsPerSecond": round(statistics.median(s.outcome.per_second for s in samples), 1),
+    }
 
 
 def say(text="", end="\n"):

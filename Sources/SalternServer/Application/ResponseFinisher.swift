@@ -97,9 +97,6 @@ final class ResponseFinisher: Sendable {
 
 /// What clients are told when the database fails.
 enum DatabaseProblem {
-    /// How many requests wait for one account, share or userid on a node.
-    private static let waiterLimit = PostgresClient.waitersPerKey
-
     /// The problem for an error that no feature has dealt with.
     static func problem(for error: PostgresError) -> Problem {
         if error.sqlState == .diskFull {
@@ -112,7 +109,7 @@ enum DatabaseProblem {
                 .tooManyRequests, "too_many_waiting",
                 detail: "Too many requests of the same account, share or userid wait for each other. "
                     + "Nothing was changed; the same request can be sent again.",
-                limit: waiterLimit, responseFields: ["Retry-After": "1"])
+                limit: PostgresClient.waitersPerKey, responseFields: ["Retry-After": "1"])
         }
         guard error.isTransient || saysThatTheSchemaIsAway(error) else { return .internalError }
         var seconds: Int64 = 1

@@ -59,6 +59,21 @@ import Testing
         return credential
     }
 
+    /// A change was done, and its reply was lost.
+    private func withLostReply(
+        _ change: Change, _ body: (Vault, Device, _ old: Credential, _ new: Credential) async throws -> Void
+    ) async throws {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            let (old, new) = (Credential(), Credential().changed(change, 1))
+            let vault = try await Vault.signUp(phone.settings, userid: old.userid, password: old.password)
+            set(.losesReply, from: 2, isOnly: false, phone.link)
+            await #expect(throws: VaultError.self) { try await carryOut(change, vault, old, new) }
+            phone.link.setFate { .passes }
+            try await body(vault, phone, old, new)
+        }
+    }
+
     /// Exchanges have this fate from one of them on; or only that one.
     private func set(_ fate: LossyTransport.Fate, from exchange: Int, isOnly: Bool, _ link: LossyTransport) {
         let count = Mutex(0)
@@ -200,13 +215,7 @@ import Testing
     }
 
     @Test func `what needs the password takes that of the change that was done`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let (old, new) = (Credential(), Credential().changed(.userid, 1))
-            let vault = try await Vault.signUp(phone.settings, userid: old.userid, password: old.password)
-            set(.losesReply, from: 2, isOnly: false, phone.link)
-            await #expect(throws: VaultError.self) { try await carryOut(.userid, vault, old, new) }
-            phone.link.setFate { .passes }
+        try await withLostReply(.userid) { vault, phone, old, new in
             // Its secret is sealed for the person of the new userid.
             _ = try await vault.beginSecondFactor(password: old.password)
             #expect(try await vault.userid == new.userid)
@@ -223,13 +232,7 @@ import Testing
     }
 
     @Test func `the same change of the userid once more is a success`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let (old, new) = (Credential(), Credential().changed(.userid, 1))
-            let vault = try await Vault.signUp(phone.settings, userid: old.userid, password: old.password)
-            set(.losesReply, from: 2, isOnly: false, phone.link)
-            await #expect(throws: VaultError.self) { try await carryOut(.userid, vault, old, new) }
-            phone.link.setFate { .passes }
+        try await withLostReply(.userid) { vault, phone, old, new in
             try await carryOut(.userid, vault, old, new)
             #expect(try await vault.userid == new.userid)
         }
@@ -275,13 +278,7 @@ import Testing
     }
 
     @Test func `what is noted of a change opens nothing while the vault is locked`() async throws {
-        try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let (old, new) = (Credential(), Credential().changed(.password, 1))
-            let vault = try await Vault.signUp(phone.settings, userid: old.userid, password: old.password)
-            set(.losesReply, from: 2, isOnly: false, phone.link)
-            await #expect(throws: VaultError.self) { try await carryOut(.password, vault, old, new) }
-            phone.link.setFate { .passes }
+        try await withLostReply(.password) { vault, phone, old, new in
             let rule = phone.settings.stretching
             let other = try await rule.stretch(Password("other"), userid: old.userid, iterations: 10_000)
             let known = try await rule.stretch(old.password, userid: old.userid, iterations: 10_000)
