@@ -39,6 +39,9 @@ final class HTTPConnection {
     var bodyMeter = ProgressMeter()
 
     let acceptTime: ContinuousClock.Instant
+    /// Which of its listener's connections this is, in the order in which they were accepted: those of one turn of the loop
+    /// have one time.
+    let number: Int
 
     var watch: DescriptorWatch?
     var isReadingPaused = false
@@ -48,8 +51,11 @@ final class HTTPConnection {
     private(set) var deadline: ContinuousClock.Instant?
     private var timerTime: ContinuousClock.Instant?
 
-    init(transport: consuming Transport, client: ClientAddress, listener: HTTPListener, isOverLimit: Bool) {
+    init(
+        transport: consuming Transport, client: ClientAddress, listener: HTTPListener, number: Int, isOverLimit: Bool
+    ) {
         self.transport = transport
+        self.number = number
         self.client = client
         self.listener = listener
         acceptTime = listener.loop.now

@@ -26,6 +26,7 @@ final class HTTPListener {
     private var acceptors: [Acceptor] = []
     private var retryTimer: LoopTimer?
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+    private var acceptCount = 0
     private var drained: CheckedContinuation<Void, Never>?
 
     /// How many connections are accepted before the loop looks at the others again.
@@ -158,8 +159,10 @@ final class HTTPListener {
             return
         }
         statistics.acceptedConnections.add(1, ordering: .relaxed)
+        acceptCount += 1
         let connection = HTTPConnection(
-            transport: transport, client: client, listener: self, isOverLimit: decision == .refusePolitely)
+            transport: transport, client: client, listener: self, number: acceptCount,
+            isOverLimit: decision == .refusePolitely)
         connections[ObjectIdentifier(connection)] = connection
         connection.start()
     }
@@ -171,7 +174,7 @@ final class HTTPListener {
         let candidates = connections.values.filter {
             !$0.machine.hasRequest && (shortage == .ofAll || $0.client.ip.network == client.ip.network)
         }
-        guard let oldest = candidates.min(by: { $0.acceptTime < $1.acceptTime }) else { return }
+        guard let oldest = candidates.min(by: { $0.number < $1.number }) else { return }
         statistics.droppedConnections.add(1, ordering: .relaxed)
         oldest.close()
     }

@@ -85,7 +85,7 @@ import Testing
             let dripping = try await server.connect()
             try await dripping.send([0x16, 0x03, 0x01])
             #expect(try await dripping.readUntilClosed() == [])
-            #expect(server.server.connectionCount == 0)
+            try await eventually { server.server.connectionCount == 0 }
         }
     }
 

@@ -94,6 +94,23 @@ import Testing
         }
     }
 
+    @Test func `of those that are accepted at once, the first to come is the first to give way`() async throws {
+        let configuration = Self.configuration {
+            $0.maximumConnectionsPerAddress = 3
+            $0.replacesOldestIdle = true
+        }
+        try await withServer(configuration, accepts: false) { server in
+            var clients: [RawConnection] = []
+            for _ in 0..<12 { clients.append(try await server.connect()) }
+            await server.server.startAccepting()
+            for client in clients.dropLast(3) { #expect(try await client.readUntilClosed() == []) }
+            for client in clients.suffix(3) {
+                try await client.send(Self.request)
+                #expect(try await client.reply().text == "/x")
+            }
+        }
+    }
+
     @Test func `what a server has bound it does not accept from before it is told to`() async throws {
         try await withServer(accepts: false) { server in
             let client = try await server.connect()
