@@ -6,7 +6,7 @@ import Testing
 @testable import Postgres
 
 /// What was found on one connection, and counts for all.
-@Suite(.timeLimit(.minutes(10))) struct EpochTests {
+@Suite(.timeLimit(.minutes(25))) struct EpochTests {
     private static func configure(_ configuration: inout PostgresConfiguration) {
         configuration.backOff = .milliseconds(10)...(.milliseconds(100))
         configuration.takeoverPatience = .seconds(30)
@@ -77,7 +77,7 @@ import Testing
                 try await withClient(
                     {
                         configure(&$0)
-                        $0.takeoverPatience = .seconds(1)
+                        $0.takeoverPatience = .seconds(4)
                     }, url: url, epoch: epoch
                 ) { looking in
                     _ = try await looking.execute(ServerStart())
@@ -141,7 +141,7 @@ import Testing
                 let url = "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"
                 @Sendable func configure(_ configuration: inout PostgresConfiguration) {
                     Self.configure(&configuration)
-                    configuration.takeoverPatience = .seconds(1)
+                    configuration.takeoverPatience = .seconds(4)
                     configuration.onConnected = watch.welcome
                 }
                 try await withClient(configure, url: url, epoch: epoch) { busy in
@@ -197,12 +197,12 @@ private struct Backends: Statement {
 
 private struct ReadSlowly: Statement {
     typealias Row = Void
-    static let sql: SQL<Self> = "SELECT pg_sleep(1)"
+    static let sql: SQL<Self> = "SELECT pg_sleep(5)"
     static let isReadOnly = true
 }
 
 private struct AddSlowly: Statement {
     typealias Row = Void
-    static let sql: SQL<Self> = "INSERT INTO public.notes (id, body) SELECT \(\.id), 'text' FROM pg_sleep(1)"
+    static let sql: SQL<Self> = "INSERT INTO public.notes (id, body) SELECT \(\.id), 'text' FROM pg_sleep(5)"
     let id: Int32
 }

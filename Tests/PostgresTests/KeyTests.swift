@@ -5,7 +5,7 @@ import Testing
 @testable import Postgres
 
 /// Requests that lock: whoever waits for one thing holds up nobody who wants another.
-@Suite(.timeLimit(.minutes(10))) struct KeyTests {
+@Suite(.timeLimit(.minutes(25))) struct KeyTests {
     struct Rewrite: Statement {
         static let sql: SQL<Self> =
             "UPDATE public.notes SET body = body || '+' WHERE id = \(\.id) RETURNING id, pg_backend_pid()"
@@ -200,7 +200,7 @@ import Testing
     @Test func `who waits for a key waits no longer than for a connection, and can go`() async throws {
         let (isRefused, isCancelled, counts) = try await withDatabase(Self.schema) {
             Self.few(&$0)
-            $0.acquireTimeout = .seconds(3)
+            $0.acquireTimeout = .seconds(10)
         } _: { client in
             var isRefused = false
             var isCancelled = false

@@ -3,7 +3,7 @@ import Testing
 @testable import Postgres
 
 /// Sessions that a client may not count on.
-@Suite(.timeLimit(.minutes(10))) struct SessionPoolingTests {
+@Suite(.timeLimit(.minutes(25))) struct SessionPoolingTests {
     @Test func `a session of one's own is nothing to complain about`() async throws {
         try await withClient { client in
             #expect(client.keepsSessions)

@@ -5,7 +5,7 @@ import Testing
 @testable import Postgres
 
 /// A server that does not answer any more, and another one that does.
-@Suite(.timeLimit(.minutes(10))) struct TakeoverTests {
+@Suite(.timeLimit(.minutes(25))) struct TakeoverTests {
     /// The server as a client names it in its place among several.
     private static func host(_ cluster: TemporaryCluster) -> Substring {
         cluster.url.split(separator: "@")[1].split(separator: "/")[0]
@@ -13,7 +13,8 @@ import Testing
 
     private static func configure(_ configuration: inout PostgresConfiguration, readConnections: Int = 2) {
         configuration.backOff = .milliseconds(10)...(.milliseconds(100))
-        configuration.takeoverPatience = .milliseconds(300)
+        // Longer than a server takes to answer on a busy machine.
+        configuration.takeoverPatience = .seconds(3)
         configuration.readConnections = readConnections
         configuration.commitConnections = 2
         configuration.leasedConnections = 2
@@ -60,6 +61,8 @@ import Testing
             try await withClient(
                 {
                     Self.configure(&$0)
+                    // Nobody else is there, so that nothing comes of it when the server is slow by itself.
+                    $0.takeoverPatience = .milliseconds(300)
                     $0.observer = { events.record($0) }
                 }, url: cluster.url
             ) { client in
@@ -83,15 +86,15 @@ import Testing
         try await TemporaryCluster.with { first in
             try await TemporaryCluster.with { second in
                 // Each answer is on its way for less than a client's patience, and all of them for more.
-                let slowFirst = try CuttingProxy(to: first.directory + "/.s.PGSQL.5432", delay: .seconds(1))
+                let slowFirst = try CuttingProxy(to: first.directory + "/.s.PGSQL.5432", delay: .seconds(2))
                 defer { slowFirst.stop() }
-                let slowSecond = try CuttingProxy(to: second.directory + "/.s.PGSQL.5432", delay: .seconds(1))
+                let slowSecond = try CuttingProxy(to: second.directory + "/.s.PGSQL.5432", delay: .seconds(2))
                 defer { slowSecond.stop() }
                 let hosts = [slowFirst, slowSecond].map { $0.directory.replacing("/", with: "%2F") }
                 try await withClient(
                     {
                         Self.configure(&$0)
-                        $0.takeoverPatience = .milliseconds(2_500)
+                        $0.takeoverPatience = .seconds(5)
                         $0.observer = { events.record($0) }
                         $0.onConnected = { _ = try await $0.execute(ServerStart()) }
                     }, url: "postgresql://postgres@\(hosts[0]),\(hosts[1])/postgres"

@@ -1,7 +1,7 @@
 import Postgres
 import Testing
 
-@Suite(.timeLimit(.minutes(10))) struct TransactionTests {
+@Suite(.timeLimit(.minutes(25))) struct TransactionTests {
     private struct Refused: Error {}
 
     @Test func `a transaction commits when its body returns`() async throws {
@@ -151,7 +151,7 @@ import Testing
             let task = Task(executorPreference: client.loop) {
                 try await client.withTransaction { transaction in
                     _ = try await transaction.execute(AddNote(id: 1))
-                    _ = try await transaction.execute(Sleep(seconds: 1))
+                    _ = try await transaction.execute(Sleep(seconds: 5))
                 }
             }
             try await eventually { try await client.execute(SleepingBackends()) == [1] }
