@@ -52,13 +52,18 @@ def operations(openapi: str) -> set[str]:
     return found
 
 
-def work(target: Target, number: int, seed: int, share: int, progress: Any, results: Pipe) -> None:
-    """One of the processes that send. Several visitors, so that connections are opened and closed too."""
+def work(target: Target, number: int, seed: int, share: int, progress: Any, allowed: Any, results: Pipe) -> None:
+    """One of the processes that send. Several visitors, so that connections are opened and closed too.
+
+    None comes while the measurements are far behind, as they are on a machine that has much else to do.
+    """
     counts: Counter[str] = Counter()
     failure = None
     life = 0
     try:
         while progress[number] < share:
+            while sum(progress[:]) > allowed.value:
+                time.sleep(0.05)
             visitor = Visitor(target, loopback(60, number), seed + life * WORKERS + number)
             try:
                 visitor.live(min(LIFE, max(60, share - progress[number])))
@@ -132,20 +137,22 @@ def run(options: argparse.Namespace) -> list[str]:
     superuser = Database(options.owner_database.replace("saltern_owner@", "postgres@"))
     watch = Watch(server, superuser, os.path.join(options.home, "postgres.log"))
     context = multiprocessing.get_context("spawn")
-    progress = context.Array("q", WORKERS)
+    step = max(1, options.requests // SAMPLES)
+    progress, allowed = context.Array("q", WORKERS), context.Value("q", 2 * step)
     pipes = []
     for number in range(WORKERS):
         receiver, sender = context.Pipe(duplex=False)
         share = options.requests // WORKERS
-        context.Process(target=work, args=(target, number, options.seed, share, progress, sender), daemon=True).start()
+        words = (target, number, options.seed, share, progress, allowed, sender)
+        context.Process(target=work, args=words, daemon=True).start()
         pipes.append(receiver)
     say(f"{'requests':>10}" + "".join(f"{name:>24}" for name in ALLOWANCES))
     series: list[tuple[int, dict[str, float]]] = []
-    step = max(1, options.requests // SAMPLES)
     while not all(pipe.poll() for pipe in pipes):
         done = sum(progress[:])
         if done >= (len(series) + 1) * step:
             series.append((done, watch.look()))
+            allowed.value = (len(series) + 2) * step
             if len(series) % options.every == 0:
                 say(f"{done:>10,}" + "".join(f"{value:>24,.1f}" for value in series[-1][1].values()))
         time.sleep(0.05)
