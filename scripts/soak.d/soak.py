@@ -28,11 +28,13 @@ WARM_UP = 0.4
 # What each value may seem to grow by until the end, in its own unit.
 ALLOWANCES = {
     "resident MB": 3.0,
-    "descriptors": 6.0,
-    "PostgreSQL connections": 3.0,
+    # A pool opens its last connections whenever chance first has need of them, and each has a descriptor.
+    "descriptors": 12.0,
+    "PostgreSQL connections": 8.0,
     # Each of some twenty backends keeps what its largest statement took: less and less is added, the longer it runs.
     "PostgreSQL private MB": 100.0,
-    "prepared statements": 6.0,
+    # Likewise with what a session is seldom asked: three memory contexts, which a line takes for up to four and a half.
+    "prepared statements": 15.0,
 }
 OPERATION = re.compile(r"^    (get|put|post|delete|head):$")
 # What a backend logs of its memory: a context below its cache, or how many more there are than it lists.
