@@ -10,9 +10,6 @@ extension Vault {
         case left
     }
 
-    /// How long who signs out waits for the server.
-    private static let signOutPatience = Duration.seconds(3)
-
     /// Removes everything from this device, and then ends the session, for which a server that does not answer is given three
     /// seconds. Nothing that is under way writes anything here afterwards, and the vault is of no use any more.
     /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
@@ -29,7 +26,7 @@ extension Vault {
     }
 
     private func endSession(_ token: Token) async -> SessionEnd {
-        await withTaskGroup { [api] group in
+        await withTaskGroup { [api, patience = settings.signOutPatience] group in
             group.addTask { () -> SessionEnd in
                 do throws(APIError) {
                     try await api.endCurrentSession(token)
@@ -39,7 +36,7 @@ extension Vault {
                 }
             }
             group.addTask {
-                try? await Task.sleep(for: Self.signOutPatience)
+                try? await Task.sleep(for: patience)
                 return .left
             }
             defer { group.cancelAll() }

@@ -18,6 +18,8 @@ public struct VaultSettings: Sendable {
     public var retries = Retries(attempts: 3)
     /// How much is fetched and sent at once.
     var limits = SyncLimits()
+    /// How long who signs out waits for the server.
+    var signOutPatience = Duration.seconds(3)
     /// Names items that are made by conflicts and from files.
     var newID: @Sendable () -> ItemID = { .random() }
 

@@ -171,7 +171,7 @@ import Testing
         #expect(report.warnings.map(\.kind) == [.unreadable, .unreadable])
     }
 
-    @Test(.timeLimit(.minutes(10))) func `what was read of a file that is still young is not relied on`() async throws {
+    @Test(.timeLimit(.minutes(25))) func `what was read of a file that is still young is not relied on`() async throws {
         let folder = try TemporaryDirectory()
         try Data("x".utf8).write(to: URL(filePath: folder.path + "/a"))
         let tree = try FolderTree(folder.path)
@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    @Test(.timeLimit(.minutes(10))) func `a folder that is watched follows both sides`() async throws {
+    @Test(.timeLimit(.minutes(25))) func `a folder that is watched follows both sides`() async throws {
         try await withPair { phone, laptop in
             let watching = Task { try await phone.sync.watch { _ in } }
             try phone.write("one", to: "inner/a")

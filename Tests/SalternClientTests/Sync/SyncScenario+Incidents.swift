@@ -172,7 +172,7 @@ extension SyncScenario {
 
     /// Waits, without a limit that a slow machine could reach.
     private func hears(_ vault: Vault, _ ids: [ItemID], _ hasEnded: () -> Bool) async throws -> Bool {
-        for _ in 0..<6_000 {
+        for _ in 0..<18_000 {
             if hasEnded() { return false }
             // Deletions that are held back hold back what comes after them.
             if try await vault.notices().contains(where: { $0.kind == .massDeletion }) { return true }
