@@ -87,6 +87,21 @@ struct CountPuts: Statement {
         """
 }
 
+extension Transaction {
+    /// Carries out puts that were weighed.
+    /// - Returns: The last of their revisions.
+    func store(
+        _ puts: Puts, _ effect: CountPuts.Effect, of account: AccountID, now: Timestamp
+    ) async throws(PostgresError) -> Int64? {
+        let (revisions, _) = try await execute(
+            CountPuts(accountID: account, effect: effect), WritePuts(accountID: account, puts: puts, now: now))
+        if effect.fewerTombstones > 0 {
+            executeWithNext(ReleaseContents(accountID: account, ids: puts.ids, now: now))
+        }
+        return revisions.first
+    }
+}
+
 /// Writes the puts of a batch: under the revisions that ``ApplyBatch`` has given them, or when it has not, under the last
 /// ones of the account, which ``CountPuts`` has taken.
 struct WritePuts: Statement {

@@ -49,14 +49,7 @@ struct WriteBatch: AccountEndpoint {
         let weighing = WeighPuts(puts: puts)
         return try await authorization.transaction(after: weighing) { transaction, rows in
             guard let effect = rows.first.flatMap(weighing.effect(on:)) else { return nil }
-            let (account, now) = (authorization.accountID, authorization.now)
-            let (revisions, _) = try await transaction.execute(
-                CountPuts(accountID: account, effect: effect),
-                WritePuts(accountID: account, puts: puts, now: now))
-            if effect.fewerTombstones > 0 {
-                transaction.executeWithNext(ReleaseContents(accountID: account, ids: puts.ids, now: now))
-            }
-            return revisions.first
+            return try await transaction.store(puts, effect, of: authorization.accountID, now: authorization.now)
         }
     }
 
