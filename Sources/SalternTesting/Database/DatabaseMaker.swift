@@ -93,7 +93,7 @@ struct DatabaseMaker: TestDatabaseMaker {
     }
 
     private func run(_ scripts: [String]) async throws(PostgresError) {
-        try await PostgresScript.run(scripts, configuration: .patient(administratorURL), loop: loop)
+        try await PostgresScript.runPatiently(scripts, configuration: .patient(administratorURL), loop: loop)
     }
 
     private static let assertFailure = SQLState("P0004")

@@ -13,7 +13,7 @@ extension TemporaryDatabase {
         try loop.start()
         defer { loop.stop() }
         let administration = try PostgresConfiguration.patient(TestEnvironment.administratorURL())
-        try await PostgresScript.run(
+        try await PostgresScript.runPatiently(
             ["CREATE DATABASE \(copyName) OWNER \(TestRoles.owner) TEMPLATE \(name)"], configuration: administration,
             loop: loop)
         let copy = TemporaryDatabase(
@@ -22,10 +22,10 @@ extension TemporaryDatabase {
         let drop = "DROP DATABASE IF EXISTS \(copyName) WITH (FORCE)"
         do {
             let result = try await body(copy)
-            try await PostgresScript.run([drop], configuration: administration, loop: loop)
+            try await PostgresScript.runPatiently([drop], configuration: administration, loop: loop)
             return result
         } catch {
-            try? await PostgresScript.run([drop], configuration: administration, loop: loop)
+            try? await PostgresScript.runPatiently([drop], configuration: administration, loop: loop)
             throw error
         }
     }

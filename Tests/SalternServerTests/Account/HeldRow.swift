@@ -38,9 +38,9 @@ struct HeldRow: Sendable {
     }
 
     /// Waits until so many sessions of PostgreSQL wait for it.
-    /// - Throws: ``NobodyWaits`` after a minute.
+    /// - Throws: ``NobodyWaits`` after some minutes.
     func waiters(_ count: Int64) async throws {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + .seconds(180)
         while try await waiters() < count {
             guard ContinuousClock.now < end else { throw NobodyWaits() }
             try await Task.sleep(for: .milliseconds(5))

@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Uses a session until it is refused.
-    private static func use(_ client: TestClient, ended: Flag, writes: Bool) async throws -> Seen {
+    private static func use(_ client: TestClient, begun: Flag, ended: Flag, writes: Bool) async throws -> Seen {
         var seen = Seen()
         while true {
             let isLate = ended.isSet
@@ -32,6 +32,7 @@ import Testing
             switch reply.status {
             case 200, 201:
                 seen.successes += 1
+                begun.set()
                 if isLate { seen.late += 1 }
             case 401: return seen
             default:
@@ -46,14 +47,15 @@ import Testing
         _ app: TestApplication, _ other: TestApplication, _ ada: TestAccount, victim: TestClient,
         end: (TestClient) async throws -> TestResponse
     ) async throws {
-        let ended = Flag()
+        let (begun, ended) = (Flag(), Flag())
         let (seen, itemsAtEnd) = try await withThrowingTaskGroup(of: Seen.self) { group in
             for number in 0..<8 {
                 let node = number.isMultiple(of: 2) ? app : other
                 let client = node.client.with(token: victim.token)
-                group.addTask { try await use(client, ended: ended, writes: number < 4) }
+                group.addTask { try await use(client, begun: begun, ended: ended, writes: number < 4) }
             }
-            try await Task.sleep(for: .milliseconds(Int.random(in: 5...40)))
+            for _ in 0..<60_000 where !begun.isSet { try await Task.sleep(for: .milliseconds(1)) }
+            try await Task.sleep(for: .milliseconds(Int.random(in: 0...40)))
             #expect(try await [200, 204].contains(end(ada.client).status))
             ended.set()
             // A write that was under way has either been counted by now or never will be.

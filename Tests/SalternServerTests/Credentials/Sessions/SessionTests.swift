@@ -105,7 +105,7 @@ import Testing
                 _ = try await ada.client.get("/v1/items")
                 // Nobody waits for it; it is there within a second or so.
                 var lastUse: String?
-                for _ in 0..<600 where lastUse != "2026-01-01T\(time).000Z" {
+                for _ in 0..<3_600 where lastUse != "2026-01-01T\(time).000Z" {
                     lastUse = try await ada.client.get("/v1/sessions").string("sessions.0.lastUsedAt")
                     try await Task.sleep(for: .milliseconds(50))
                 }

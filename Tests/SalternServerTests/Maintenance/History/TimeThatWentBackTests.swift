@@ -209,7 +209,7 @@ import Testing
     }
 
     static func eventually(_ condition: () async throws -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + .seconds(180)
         while try await !condition() {
             try #require(ContinuousClock.now < end)
             try await Task.sleep(for: .milliseconds(20))
