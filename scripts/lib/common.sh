@@ -37,13 +37,22 @@ end_process() {
     kill -s KILL "$pid" 2>/dev/null || true
 }
 
-# free_port: a loopback TCP port that nothing listens on now.
-free_port() {
-    local port
+# free_port: a loopback TCP port that nothing listens on now. One after another, so that whoever asks next, or at the same
+# time, is given another one, although nobody listens on this one yet.
+free_port() (
+    mkdir --parents -- "$repository/.build"
+    exec 8>>"$repository/.build/last-port"
+    flock 8
+    port=$(tail -n 1 -- "$repository/.build/last-port")
+    port=${port:-$((20000 + RANDOM % 12000))}
     for _ in {1..50}; do
-        port=$((20000 + RANDOM % 12000))
+        port=$((20000 + (port - 20000 + 1) % 12000))
         # A connection that is refused means that the port is free.
-        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { printf '%s\n' "$port" && return; }
+        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            printf '%s\n' "$port" >"$repository/.build/last-port"
+            printf '%s\n' "$port"
+            return
+        fi
     done
     die "found no free port"
-}
+)

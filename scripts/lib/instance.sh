@@ -99,7 +99,7 @@ start_server() {
     server_pid=$!
     printf '%s\n' "$server_pid" >"$home/server.pid"
     # Pinned, so it does not matter whether the certificate names this host.
-    wait_until 60 server_is_ready_or_gone || die "the server was not ready within 60 s"
+    wait_until 180 server_is_ready_or_gone || die "the server was not ready within 3 minutes"
     ! is_gone "$server_pid" || die "the server ended while starting; what it said is above"
 }
 
@@ -117,7 +117,7 @@ server_is_ready() {
 
 # stop_instance: the server first, so that it drains while its database is there. Fails when the server fails.
 stop_instance() {
-    local status=0 patience=40
+    local status=0 patience=90
     if [[ -n $server_pid ]]; then
         # It bounds its own draining: by 30 s, or by what the caller has set, which is an hour at most.
         [[ -z ${SALTERN_DRAIN_TIMEOUT:-} ]] || patience=3660

@@ -115,7 +115,7 @@ postgres_start() {
             -c logging_collector=off -c log_error_verbosity=terse "$@"
     ) </dev/null >>"$log" 2>&1 9>&- &
     postgres_pid=$!
-    if ! wait_until 60 postgres_answers_or_died || is_gone "$postgres_pid"; then
+    if ! wait_until 180 postgres_answers_or_died || is_gone "$postgres_pid"; then
         tail -n 20 "$log" >&2
         die "the private PostgreSQL did not start; its log: $log"
     fi

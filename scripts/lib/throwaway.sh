@@ -20,7 +20,7 @@ start_throwaway() {
         SALTERN_LISTEN="127.0.0.1:$(free_port)" "$@" \
         "$repository/scripts/run" --executable "$executable" </dev/null >"$throwaway_home/run.log" 2>&1 &
     throwaway_pid=$!
-    if ! wait_until 120 throwaway_is_ready_or_gone || is_gone "$throwaway_pid"; then
+    if ! wait_until 420 throwaway_is_ready_or_gone || is_gone "$throwaway_pid"; then
         tail -n 40 "$throwaway_home/run.log" >&2
         die "the server did not start"
     fi
@@ -33,7 +33,7 @@ throwaway_is_ready_or_gone() { is_gone "$throwaway_pid" || grep -q '^ready ' "$t
 stop_throwaway() {
     local status=0
     if [[ -n $throwaway_pid ]]; then
-        end_process "$throwaway_pid" TERM 110
+        end_process "$throwaway_pid" TERM 180
         wait "$throwaway_pid" 2>/dev/null || status=$?
         throwaway_pid=
     fi

@@ -61,7 +61,7 @@ class FreshAccount:
                 "kdf": {"iterations": 600_000},
             },
             verify=CERTIFICATE,
-            timeout=30,
+            timeout=120,
         )
         reply.raise_for_status()
         return reply.json()["session"]["token"], key

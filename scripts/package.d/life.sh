@@ -18,12 +18,12 @@ start_server() {
     setpriv --reuid saltern --regid saltern --init-groups --no-new-privs --bounding-set=-all env --ignore-environment \
         PATH=/usr/bin "${settings[@]}" SALTERN_DATABASE_URL_FILE=/run/saltern-database-url /usr/bin/saltern serve &
     server=$!
-    for _ in {1..300}; do
+    for _ in {1..900}; do
         ! saltern-admin health --ready >/dev/null 2>&1 || return 0
         kill -0 "$server" || fail "the server to go on"
         sleep 0.2
     done
-    fail "the server to be ready within a minute"
+    fail "the server to be ready within three minutes"
 }
 
 stop_server() {

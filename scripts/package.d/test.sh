@@ -46,7 +46,7 @@ live_in() {
     install --mode 0755 -- "$parts/life.sh" "$root/life.sh"
     cp -- /etc/resolv.conf "$root/etc/resolv.conf"
     # shellcheck disable=SC2016  # the words are for the shell that unshare starts
-    timeout 600 unshare --mount --pid --fork --kill-child --propagation private bash -euc '
+    timeout 1800 unshare --mount --pid --fork --kill-child --propagation private bash -euc '
         mount --bind "$1" "$1"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"

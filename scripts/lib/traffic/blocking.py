@@ -9,7 +9,7 @@ from traffic.wire import ConnectionEnded, Reply, Target
 class BlockingConnection:
     """One connection that stays open until the server closes it, and is opened again when it is needed."""
 
-    def __init__(self, target: Target, source: str | None = None, patience: float = 30.0):
+    def __init__(self, target: Target, source: str | None = None, patience: float = 120.0):
         self.target = target
         self.source = source
         self.patience = patience

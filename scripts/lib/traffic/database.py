@@ -12,7 +12,7 @@ class Database:
 
     def run(self, sql: str) -> str:
         """Runs some SQL. What it says is what psql prints, without the last line feed."""
-        finished = subprocess.run(self.words, input=sql, capture_output=True, text=True, timeout=120, check=False)
+        finished = subprocess.run(self.words, input=sql, capture_output=True, text=True, timeout=300, check=False)
         if finished.returncode != 0:
             raise RuntimeError(f"psql: {finished.stderr.strip()}")
         return finished.stdout.rstrip("\n")

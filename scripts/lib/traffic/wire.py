@@ -95,7 +95,7 @@ class Connection:
     async def open(cls, target: Target, source: str | None = None, receive_buffer: int | None = None) -> "Connection":
         made = await connect(target, source, receive_buffer)
         reader, writer = await asyncio.open_connection(
-            sock=made, ssl=target.context(), server_hostname="localhost", ssl_handshake_timeout=30
+            sock=made, ssl=target.context(), server_hostname="localhost", ssl_handshake_timeout=120
         )
         return cls(reader, writer)
 
@@ -154,7 +154,7 @@ class ReluctantConnection:
     async def open(cls, target: Target, source: str, receive_buffer: int = 4096) -> "ReluctantConnection":
         connection = cls(await connect(target, source, receive_buffer), target.context())
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await connection._shake_hands()
         except BaseException:
             connection.close()
