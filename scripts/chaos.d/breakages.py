@@ -75,7 +75,7 @@ class KillInCommit(Breakage):
     def happen(self, world: World, dice: random.Random) -> None:
         for _ in range(3):
             starts = world.server.starts
-            wait_until(30, lambda: self.kill_in_commit(world), "a group whose commit waits")
+            wait_until(180, lambda: self.kill_in_commit(world), "a group whose commit waits")
             world.server.wait_for_start(starts)
             time.sleep(dice.uniform(1, 2))
 
@@ -87,14 +87,14 @@ class KillInCommit(Breakage):
         # Commits wait for a standby that there is not: what is on this disk already is told to nobody.
         self.wait_for_standby(world, "nobody")
         try:
-            wait_until(10, lambda: self.waiting(world) > 0, "a commit that waits")
+            wait_until(60, lambda: self.waiting(world) > 0, "a commit that waits")
             is_group = self.waiting(world, "query = 'COMMIT'") > 0
             if is_group:
                 world.server.send(signal.SIGKILL)
         finally:
             self.wait_for_standby(world, "")
         if not is_group:
-            wait_until(10, lambda: self.waiting(world) == 0, "the commit that waited to end")
+            wait_until(60, lambda: self.waiting(world) == 0, "the commit that waited to end")
         return is_group
 
     def wait_for_standby(self, world: World, name: str) -> None:

