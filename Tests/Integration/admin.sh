@@ -113,7 +113,7 @@ bare SALTERN_DATABASE_URL_FILE="$work/url" SALTERN_SALT_PREFIX=x: SALTERN_TLS_DI
     SALTERN_MASTER_KEY_FILE="$SALTERN_TEST_HOME/master.key" \
     SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve >"$work/problems" 2>&1 </dev/null &
 waiting=$!
-wait_until 60 grep --quiet '"event":"waiting_for_database"' "$work/problems" || fail "the log to say so: $(cat "$work/problems")"
+wait_until 180 grep --quiet '"event":"waiting_for_database"' "$work/problems" || fail "the log to say so: $(cat "$work/problems")"
 grep --quiet 'Connection refused' "$work/problems" || fail "the reason: $(cat "$work/problems")"
 [[ /proc/$waiting/exe -ef $executable ]] || fail "the server to wait, not a shell"
 end_process "$waiting" TERM 30
@@ -162,7 +162,7 @@ logs_in_again() {
     request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\"}"
     [[ $status == 201 ]]
 }
-wait_until 70 logs_in_again || fail "a log-in after the account was unlocked"
+wait_until 180 logs_in_again || fail "a log-in after the account was unlocked"
 token=$(json .session.token)
 request GET /v1/account
 expect_status 200

@@ -21,7 +21,7 @@ ends() {
     local program result=0
     program=$(pgrep --parent "$command") || fail "a program that the command has started: $(<"$work/said")"
     kill -"$1" "$command"
-    wait_until 20 is_gone "$command" || fail "the command to end by $1: $(<"$work/said")"
+    wait_until 180 is_gone "$command" || fail "the command to end by $1: $(<"$work/said")"
     wait "$command" || result=$?
     ((result == $2)) || fail "exit status $2, not $result: $(<"$work/said")"
     is_gone "$program" || fail "the program to have ended before the command"
@@ -37,7 +37,7 @@ hold() {
     holder=$!
     exec 8>"$work/held"
     printf '%s\n' 'BEGIN;' "$2;" '\echo held' >&8
-    wait_until 20 grep --quiet held "$work/holder" || fail "it to be held: $(<"$work/holder")"
+    wait_until 180 grep --quiet held "$work/holder" || fail "it to be held: $(<"$work/holder")"
 }
 
 release() {
@@ -55,7 +55,7 @@ scenario "a backup that waits is ended by Ctrl-C and by SIGTERM, and nothing is 
 hold "$url" 'LOCK TABLE saltern.accounts IN ACCESS EXCLUSIVE MODE'
 for signal in INT:130 TERM:143; do
     begin "$url" backup "$work/backups"
-    wait_until 20 waits_for_lock pg_dump || fail "pg_dump to wait: $(<"$work/said")"
+    wait_until 180 waits_for_lock pg_dump || fail "pg_dump to wait: $(<"$work/said")"
     ends "${signal%:*}" "${signal#*:}"
     [[ -z $(ls --almost-all "$work/backups") ]] || fail "nothing in the folder: $(ls --almost-all "$work/backups")"
 done
@@ -68,7 +68,7 @@ saltern backup "$work/backup" >/dev/null 2>&1
 superuser 'CREATE DATABASE elsewhere OWNER saltern_owner'
 hold "$elsewhere" 'CREATE SCHEMA saltern'
 begin "$elsewhere" restore "$work/backup"
-wait_until 20 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
+wait_until 180 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
 ends TERM 143
 release
 grep --quiet 'the schema saltern_restoring stays' "$work/said" || fail "what to do next: $(<"$work/said")"
@@ -77,12 +77,12 @@ grep --quiet 'the schema saltern_restoring stays' "$work/said" || fail "what to 
 scenario "what a killed restore has left never comes, and the next one succeeds"
 hold "$elsewhere" 'CREATE SCHEMA saltern'
 begin "$elsewhere" restore "$work/backup"
-wait_until 20 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
+wait_until 180 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
 program=$(pgrep --parent "$command")
 kill -KILL "$command"
 wait "$command" 2>/dev/null || true
 release
-wait_until 20 is_gone "$program" || fail "pg_restore to end with who has started it"
+wait_until 180 is_gone "$program" || fail "pg_restore to end with who has started it"
 [[ $(marks) == saltern_restoring ]] || fail "the mark and nothing else of ours: $(marks)"
 begin "$elsewhere" restore "$work/backup"
 wait "$command" || fail "the next restore to succeed: $(<"$work/said")"
@@ -94,9 +94,9 @@ listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 time.sleep(120)' >"$work/silent" &
 silent=$!
-wait_until 10 test -s "$work/silent" || fail "a database that never answers"
+wait_until 180 test -s "$work/silent" || fail "a database that never answers"
 begin "postgresql://saltern_owner@127.0.0.1:$(<"$work/silent")/elsewhere?connect_timeout=2" restore "$work/backup"
-wait_until 60 is_gone "$command" || fail "the restore to give up: $(<"$work/said")"
+wait_until 180 is_gone "$command" || fail "the restore to give up: $(<"$work/said")"
 if wait "$command"; then fail "a failure: $(<"$work/said")"; fi
 kill "$silent"
 wait "$silent" || true

@@ -144,7 +144,7 @@ psql "$owner_url" --no-psqlrc --quiet --command 'ALTER SCHEMA saltern RENAME TO 
 psql "$owner_url" --no-psqlrc --quiet >"$work/migrating" \
     --command 'SELECT pg_advisory_lock(32476740758893166)' --command '\echo held' --command 'SELECT pg_sleep(600)' &
 migrating=$!
-wait_until 20 grep --quiet held "$work/migrating" || fail "somebody who migrates for long"
+wait_until 180 grep --quiet held "$work/migrating" || fail "somebody who migrates for long"
 # begin_restore: in the background, until all is back but what comes afterwards.
 begin_restore() {
     (
@@ -155,7 +155,7 @@ begin_restore() {
             "$executable" restore "$backup" --end-sessions
     ) >"$work/said" 2>&1 </dev/null &
     restoring=$!
-    wait_until 60 waits_to_migrate 1 || fail "everything to be back but what comes afterwards: $(<"$work/said")"
+    wait_until 180 waits_to_migrate 1 || fail "everything to be back but what comes afterwards: $(<"$work/said")"
 }
 # waits_to_migrate COUNT: so many do.
 waits_to_migrate() { [[ $(psql "$owner_url" --no-psqlrc -Atc "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == "$1" ]]; }
@@ -172,7 +172,7 @@ wait "$restoring" || result=$?
 ((result == 143)) || fail "exit status 143, not $result: $(<"$work/said")"
 grep --quiet 'finish it with .saltern migrate up.' "$work/said" || fail "what to do next: $(<"$work/said")"
 refused 'problem: a restore of the database is not finished' elsewhere doctor
-wait_until 20 waits_to_migrate 0 || fail "nothing to be left of it at the server"
+wait_until 180 waits_to_migrate 0 || fail "nothing to be left of it at the server"
 psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
 begin_restore
 
@@ -182,7 +182,7 @@ wait "$restoring" 2>/dev/null || true
 psql_as_superuser --output /dev/null \
     --command "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 wait "$migrating" 2>/dev/null || true
-wait_until 20 not_restoring || fail "nobody to migrate any more"
+wait_until 180 not_restoring || fail "nobody to migrate any more"
 : >"$work/serving"
 other_port=$(free_port)
 (
@@ -193,13 +193,13 @@ other_port=$(free_port)
         "$executable" serve
 ) >"$work/serving" 2>&1 </dev/null &
 serving=$!
-wait_until 60 grep --quiet 'a restore of the database is not finished' "$work/serving" || fail "the log to say so: $(<"$work/serving")"
+wait_until 180 grep --quiet 'a restore of the database is not finished' "$work/serving" || fail "the log to say so: $(<"$work/serving")"
 ! grep --quiet server_started "$work/serving" || fail "no server: $(<"$work/serving")"
 refused 'restore of the database is not finished' elsewhere restore "$backup"
 elsewhere migrate up >/dev/null
 [[ $(elsewhere restored --end-sessions) == *'1 sessions have ended'* ]] || fail "the session to end"
 started() { curl --silent --noproxy '*' --max-time 5 --output /dev/null --cacert "$certificate" "https://localhost:$other_port/v1/service"; }
-wait_until 60 started || fail "the server that waited to serve: $(<"$work/serving")"
+wait_until 180 started || fail "the server that waited to serve: $(<"$work/serving")"
 end_process "$serving" TERM 60
 wait "$serving" 2>/dev/null || true
 start_own_server SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url"

@@ -32,7 +32,7 @@ device() {
 # apple TEST: runs it, with what both have in $work.
 apple() {
     local passed
-    SALTERN_TEST_PLAIN_URL=http://127.0.0.1:$relay_port SALTERN_TEST_FOLDER=$work timeout 120 \
+    SALTERN_TEST_PLAIN_URL=http://127.0.0.1:$relay_port SALTERN_TEST_FOLDER=$work timeout 900 \
         "$apple" --testing-library swift-testing --filter "SharedAccountTests.*$1" >"$work/body" 2>&1 && passed=yes
     body=$(<"$work/body")
     # A filter that matches nothing succeeds, too.

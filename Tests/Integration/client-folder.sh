@@ -21,7 +21,7 @@ sync_both() {
     local name
     for name in phone laptop phone; do
         # What was written just now counts as unfinished for two seconds.
-        wait_until 60 settled "$name" "$@" || fail "$name to be in sync"
+        wait_until 180 settled "$name" "$@" || fail "$name to be in sync"
     done
 }
 settled() {
@@ -49,7 +49,7 @@ echo 'Dear Grace,' >"$work/phone/files/letters/grace.txt"
 head --bytes 1500000 /dev/urandom >"$work/phone/files/photo.bin"
 : >"$work/phone/files/empty"
 printf '#!/bin/sh\n' >"$work/phone/files/run" && chmod 0700 "$work/phone/files/run"
-wait_until 120 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
 [[ -x $work/laptop/files/run ]] || fail "the executable bit to be kept"
 
 scenario "a file is got, edited and exported as it is, also when it is long"
@@ -69,7 +69,7 @@ echo 'Yours, Ada' >>"$work/laptop/files/letters/grace.txt"
 mv "$work/laptop/files/photo.bin" "$work/laptop/files/letters/picture.bin"
 rm "$work/laptop/files/empty"
 moved() { in_sync && [[ ! -e $work/phone/files/empty && -e $work/phone/files/letters/picture.bin ]]; }
-wait_until 120 moved || fail "both folders to be the same: $(<"$work/difference")"
+wait_until 180 moved || fail "both folders to be the same: $(<"$work/difference")"
 grep --quiet 'Yours, Ada' "$work/phone/files/letters/grace.txt" || fail "the change to be there"
 
 scenario "what was changed on both sides is kept twice"
@@ -79,18 +79,18 @@ both() {
     in_sync && grep --recursive --quiet 'from the phone' "$work/laptop/files" &&
         grep --recursive --quiet 'from the laptop' "$work/phone/files"
 }
-wait_until 120 both || fail "both versions on both sides: $(ls -R "$work/phone/files" "$work/laptop/files")"
+wait_until 180 both || fail "both versions on both sides: $(ls -R "$work/phone/files" "$work/laptop/files")"
 
 scenario "many deletions at once wait until somebody agrees"
 for number in {1..30}; do echo "$number" >"$work/phone/files/$number.txt"; done
-wait_until 120 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
 rm "$work"/phone/files/*.txt
 device phone sync "$work/phone/files" --json
 expect_status 2
 (($(json .heldThere) >= 30)) || fail "the deletions to be held: $body"
 device laptop sync "$work/laptop/files" --json
 [[ -e $work/laptop/files/7.txt ]] || fail "nothing to be deleted on the laptop"
-wait_until 120 in_sync --allow-deletions || fail "both folders to be the same: $(<"$work/difference")"
+wait_until 180 in_sync --allow-deletions || fail "both folders to be the same: $(<"$work/difference")"
 [[ ! -e $work/laptop/files/7.txt ]] || fail "the files to be gone"
 grep --recursive --quiet --line-regexp 7 "$work/laptop/files/.saltern/trash" || fail "the trash to have them"
 
@@ -115,12 +115,12 @@ papers() {
     device phone status --json
     [[ $(json .collections.papers) == "$before" && $(json .collections.files) == "$before" ]]
 }
-wait_until 60 papers || fail "each file to be in both collections: $body"
+wait_until 180 papers || fail "each file to be in both collections: $body"
 device phone sync "$work/phone/files" --collection papers --json
 expect_status 0
 rm "$work/phone/files/.saltern/folder"
 device phone sync "$work/phone/files" --allow-deletions --json
-wait_until 120 in_sync || fail "both folders to be the same again: $(<"$work/difference")"
+wait_until 180 in_sync || fail "both folders to be the same again: $(<"$work/difference")"
 
 scenario "while a folder is watched, what is written goes to the other device by itself"
 env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 </dev/null &
@@ -128,7 +128,7 @@ phone_pid=$!
 env --ignore-environment HOME="$work/laptop" PATH="$PATH" "$client" sync "$work/laptop/files" --watch >"$work/watch-2" 2>&1 </dev/null &
 laptop_pid=$!
 echo 'Watch this.' >"$work/phone/files/watched.txt"
-wait_until 120 grep --quiet --no-messages 'Watch this' "$work/laptop/files/watched.txt" ||
+wait_until 180 grep --quiet --no-messages 'Watch this' "$work/laptop/files/watched.txt" ||
     fail "the file to arrive: $(cat "$work/watch" "$work/watch-2")"
 for pid in "$phone_pid" "$laptop_pid"; do
     end_process "$pid" INT 60
@@ -145,10 +145,10 @@ unshare --user --map-root-user bash -c '
     exec env --ignore-environment HOME="$1" PATH="$PATH" "$2" sync "$1/files" --watch' \
     bash "$work/phone" "$client" >>"$work/watch-limited" 2>&1 </dev/null &
 phone_pid=$!
-wait_until 120 grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named: $(<"$work/watch-limited")"
+wait_until 180 grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named: $(<"$work/watch-limited")"
 for number in {1..3}; do
     echo "$number" >"$work/phone/files/heard.txt"
-    wait_until 120 grep --quiet --line-regexp 'sent: heard.txt' "$work/watch-limited" || fail "the file to go up"
+    wait_until 180 grep --quiet --line-regexp 'sent: heard.txt' "$work/watch-limited" || fail "the file to go up"
     : >"$work/watch-limited"
 done
 ! grep --quiet max_user_watches "$work/watch-limited" || fail "the limit to be named once: $(<"$work/watch-limited")"

@@ -72,7 +72,7 @@ rmdir "$store/accounts/$userid/inner"
 scenario "a copy of a folder is not taken for the folder; what was moved is"
 echo one >"$work/phone/files/a"
 echo two >"$work/phone/files/b"
-wait_until 120 exchanged b || fail "the files to arrive"
+wait_until 180 exchanged b || fail "the files to arrive"
 cp --archive "$work/phone/files" "$work/copy"
 rm "$work/copy/a"
 phone sync "$work/copy" --json
@@ -110,7 +110,7 @@ expect_status 2
 rm "$work/phone/files/b (conflict, phone, "*
 echo two >"$work/phone/files/b"
 rm --recursive "$work/newer"
-wait_until 120 settled phone || fail "the folder to be in sync"
+wait_until 180 settled phone || fail "the folder to be in sync"
 
 scenario "an empty folder in the place of the disk is filled, and deletes nothing, also with --allow-deletions"
 mv "$work/phone/files" "$work/disk"
@@ -148,7 +148,7 @@ expect_status 0
 # The other sessions have ended.
 phone login --password-file "$work/password"
 [[ $status == 0 || $status == 2 ]] || fail "the phone to be logged in"
-for name in phone laptop; do wait_until 120 settled "$name" || fail "the folder of $name to be in sync"; done
+for name in phone laptop; do wait_until 180 settled "$name" || fail "the folder of $name to be in sync"; done
 
 scenario "output that cannot be written is an error, whatever was to be printed"
 phone put --title note "$work/password"
@@ -191,7 +191,7 @@ watching=$!
 read -r -t 120 body <&3 || fail "a first round"
 exec 3<&-
 echo more >"$work/phone/files/more"
-wait_until 120 is_gone "$watching" || fail "the command to end"
+wait_until 180 is_gone "$watching" || fail "the command to end"
 status=0
 wait "$watching" || status=$?
 headers=$(<"$work/errors")
@@ -210,12 +210,12 @@ os.execv(sys.argv[1], sys.argv[1:])' "$client" get long >"$work/pipe" 2>"$work/e
 getting=$!
 # Nobody reads: it waits as soon as the pipe is full.
 is_writing() { [[ $(<"/proc/$getting/comm") == saltern-client ]] && grep --quiet pipe "/proc/$getting"/task/*/wchan; }
-wait_until 60 is_writing || fail "the command to wait for a reader"
+wait_until 180 is_writing || fail "the command to wait for a reader"
 kill -INT "$getting"
 sleep 1
 is_running "$getting" || fail "it to wait still"
 kill -INT "$getting"
-wait_until 3 is_gone "$getting" || fail "the command to have ended"
+wait_until 60 is_gone "$getting" || fail "the command to have ended"
 status=0
 wait "$getting" || status=$?
 expect_status 130
@@ -255,7 +255,7 @@ scenario "what export writes, import brings back: also whether a file can be run
 printf '#!/bin/sh\n' >"$work/phone/files/run"
 chmod 0700 "$work/phone/files/run"
 touch --date=@1700000000 "$work/phone/files/run"
-wait_until 120 exchanged run || fail "the file to arrive"
+wait_until 180 exchanged run || fail "the file to arrive"
 phone export "$work/items.ndjson"
 expect_status 0
 other=$(unique eve)
@@ -271,7 +271,7 @@ device eve sync "$work/eve/files"
 
 scenario "scripts hear what people hear: what was decided without them, and what was deleted elsewhere"
 echo 'from the phone' >"$work/phone/files/b"
-wait_until 120 exchanged b || fail "the change to arrive"
+wait_until 180 exchanged b || fail "the change to arrive"
 laptop put --title shared "$work/password"
 laptop sync
 phone sync
@@ -299,7 +299,7 @@ laptop sync
 env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch --json \
     >"$work/watch" 2>&1 </dev/null &
 watching=$!
-wait_until 120 grep --quiet '"kind":"massDeletion"' "$work/watch" || fail "the notice while it watches: $(<"$work/watch")"
+wait_until 180 grep --quiet '"kind":"massDeletion"' "$work/watch" || fail "the notice while it watches: $(<"$work/watch")"
 end_process "$watching" INT 60
 [[ $(jq --raw-output 'select(.notices) | .notices[].kind' "$work/watch") == massDeletion ]] || fail "the notice once"
 [[ $(jq 'select(.deletionsHeld) | .deletionsHeld' "$work/watch") == true* ]] || fail "that deletions are held"
@@ -345,11 +345,11 @@ for part in head trailers reply error; do
     rm --force "$work/port" "$work/port.sent"
     setpriv --pdeathsig TERM python3 "$work/flood.py" "$SALTERN_TEST_HOME/tls" "$part" "$work/port" &
     flood=$!
-    wait_until 60 test -e "$work/port" || fail "a server to listen"
+    wait_until 180 test -e "$work/port" || fail "a server to listen"
     device "$part" register --server "https://localhost:$(<"$work/port")" --userid ada --certificate "$certificate" \
         --password-file "$work/password" --json
     expect_error 76 unacceptable_reply
-    wait_until 60 test -s "$work/port.sent" || fail "the server to be left"
+    wait_until 180 test -s "$work/port.sent" || fail "the server to be left"
     # A few MiB wait in the sockets between the two.
     (($(<"$work/port.sent") < 20000000)) || fail "little to be taken, and not $(<"$work/port.sent") bytes"
     end_process "$flood" TERM 60

@@ -184,7 +184,7 @@ server_process=$(own_server_process)
 kill -STOP "$server_process"
 env --ignore-environment HOME="$work/phone" "$client" sync --json >/dev/null 2>"$work/errors" &
 syncing=$!
-wait_until 60 has_connected "$syncing" || fail "the command to connect"
+wait_until 180 has_connected "$syncing" || fail "the command to connect"
 kill -INT "$syncing"
 status=0
 wait "$syncing" || status=$?
@@ -553,7 +553,7 @@ pathlib.Path(sys.argv[2]).touch()
 time.sleep(600)
 PYTHON
 holder=$!
-wait_until 60 test -e "$work/held" || fail "the store to be held"
+wait_until 180 test -e "$work/held" || fail "the store to be held"
 phone list --account eve --json
 expect_error 75 store_in_use
 kill "$holder"
@@ -574,7 +574,7 @@ pathlib.Path(sys.argv[2]).touch()
 time.sleep(600)
 PYTHON
 holder=$!
-wait_until 60 test -e "$work/held-2" || fail "the store to be held"
+wait_until 180 test -e "$work/held-2" || fail "the store to be held"
 device strange login --account new "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json </dev/null
 expect_error 75 store_in_use
 [[ -e $strange/store.sqlite ]] || fail "the store to be there"

@@ -27,7 +27,7 @@ stop_own_server
 # noting that in the environment move what Swift finds its arguments by; so somebody else makes it.
 # shellcheck disable=SC2016  # the shell within expands it
 faketime -m --exclude-monotonic -f +300s sh -c 'echo "$$ $FAKETIME_SHARED"; exec sleep 900' >"$work/shared" &
-wait_until 10 test -s "$work/shared" || die "faketime did not start"
+wait_until 180 test -s "$work/shared" || die "faketime did not start"
 read -r keeper shared <"$work/shared"
 mkdir -- "$work/ahead"
 cat >"$work/ahead/saltern" <<EOF
@@ -41,7 +41,7 @@ metrics_port=$(free_port)
 start_own_server "SALTERN_METRICS_LISTEN=127.0.0.1:$metrics_port"
 
 scenario "it says so, in the log and in a metric"
-wait_until 30 grep --quiet '"event":"clock_far_off"' "$own_home/run.log" || fail "the log to tell of the clock"
+wait_until 180 grep --quiet '"event":"clock_far_off"' "$own_home/run.log" || fail "the log to tell of the clock"
 difference=$(curl --silent --noproxy '*' "http://127.0.0.1:$metrics_port/metrics" |
     sed -n 's/^saltern_clock_difference_seconds \([0-9]*\)\..*/\1/p')
 ((difference >= 295 && difference <= 305)) || fail "about 300 seconds of difference, not $difference"
@@ -63,8 +63,10 @@ request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$password_k
 expect_status 201
 
 scenario "nobody is kept waiting for longer than a minute"
-for _ in {1..12}; do
+for number in {1..20}; do
     request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(random_base64 32)\"}"
+    # On a slow machine the delay may be over before the next guess comes.
+    ((number < 12)) || [[ $status == 401 ]] || break
 done
 expect_problem 429 too_many_attempts
 [[ $(query "SELECT bool_and(blocked_until <= now() + interval '61 seconds') FROM saltern.failed_attempts") == t ]] ||

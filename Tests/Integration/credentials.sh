@@ -178,7 +178,7 @@ printf 'export of %s KiB: at most %s KiB before, %s KiB after\n' "$size" "$befor
 scenario "an export breaks off when its session ends"
 export_to "$work/partial" --limit-rate 2M 2>"$work/curl-said" &
 exporting=$!
-wait_until 30 test -s "$work/partial" || fail "the export to begin"
+wait_until 180 test -s "$work/partial" || fail "the export to begin"
 request DELETE /v1/sessions/current
 expect_status 204
 result=0

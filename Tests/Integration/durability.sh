@@ -27,11 +27,11 @@ register ada
 scenario "kill -9 in the middle of writing loses nothing that was acknowledged"
 write_until_it_is_gone &
 writer=$!
-wait_until 60 acknowledged_at_least 30 || fail "30 items to be written"
+wait_until 180 acknowledged_at_least 30 || fail "30 items to be written"
 kill -KILL "$(own_server_process)"
 wait "$writer"
 result=0
-wait_for_own_server 60 || result=$?
+wait_for_own_server 180 || result=$?
 ((result != 0)) || fail "scripts/run to say that its server was killed"
 
 start_own_server

@@ -94,12 +94,12 @@ create_item
 request GET /v1/changes
 phone_cursor=$(json .cursor)
 position=$(on_primary 'SELECT pg_current_wal_lsn()')
-wait_until 30 standby_has_all || fail "the standby to have $position"
+wait_until 180 standby_has_all || fail "the standby to have $position"
 
 scenario "the standby falls behind, and what a laptop writes is acknowledged by the primary alone"
 psql_as_superuser --command "ALTER SYSTEM SET primary_conninfo = ''"
 psql_as_superuser --output /dev/null --command 'SELECT pg_reload_conf()'
-wait_until 30 receives_nothing || fail "the standby to receive nothing any more"
+wait_until 180 receives_nothing || fail "the standby to receive nothing any more"
 put '"1"'
 expect_status 200
 expect_header etag '"2"'
@@ -108,11 +108,11 @@ laptop_cursor=$(json .cursor)
 
 scenario "the primary is gone and the standby promoted: what is lost is lost, and nothing of it is given out again"
 kill -QUIT "$primary_pid"
-wait_until 30 is_gone "$primary_pid" || fail "the primary to have ended"
+wait_until 180 is_gone "$primary_pid" || fail "the primary to have ended"
 promote
-wait_until 60 answered || fail "the item to be read"
+wait_until 180 on_every_loop answered || fail "the item to be read"
 expect_json .body "$content"
-wait_until 30 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
+wait_until 180 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
 for cursor in "$phone_cursor" "$laptop_cursor"; do
     request GET "/v1/changes?since=$cursor"
     expect_problem 410 cursor_expired
@@ -141,11 +141,11 @@ tells_of_old_primary() {
     request GET "/v1/items/$id" '' --max-time 1 2>/dev/null || true
     grep --quiet 'is on an earlier timeline' "$own_home/run.log"
 }
-wait_until 90 tells_of_old_primary || fail "the log to tell of the old primary"
+wait_until 180 tells_of_old_primary || fail "the log to tell of the old primary"
 put '"1"'
 [[ $status == 503 ]] || fail "a write to find no database"
 signal_cluster CONT "$standby_pid"
-wait_until 60 answered || fail "the item to be read from the new primary"
+wait_until 180 on_every_loop answered || fail "the item to be read from the new primary"
 [[ $(on_primary 'SELECT max(revision) FROM saltern.items') == 2 ]] || fail "nothing new in the old primary"
 end_process "$old_pid" INT 60
 wait "$old_pid" 2>/dev/null || true
@@ -164,7 +164,7 @@ rm -rf -- "$postgres_sockets_before"
 promote
 start_own_server SALTERN_FAILOVER=synchronous "SALTERN_DATABASE_URL=$(database_url saltern_app)" \
     "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
-wait_until 30 grep --quiet '"event":"failover_without_loss"' "$own_home/run.log" || fail "the log to tell of the failover"
+wait_until 180 grep --quiet '"event":"failover_without_loss"' "$own_home/run.log" || fail "the log to tell of the failover"
 request GET "/v1/changes?since=$cursor"
 expect_status 200
 expect_json '.changes | length' 0
@@ -178,16 +178,16 @@ make_standby second
 start_own_server SALTERN_LOOPS=4 SALTERN_READ_CONNECTIONS=1 SALTERN_COMMIT_CONNECTIONS=1 \
     "SALTERN_DATABASE_URL=$(database_url saltern_app)" "SALTERN_OWNER_DATABASE_URL=$(database_url saltern_owner)"
 all_are_connected() { (($(on_primary "SELECT count(*) FROM pg_stat_activity WHERE usename = 'saltern_app'") >= 8)); }
-wait_until 30 all_are_connected || fail "all loops to be connected"
+wait_until 180 all_are_connected || fail "all loops to be connected"
 answered || fail "the item to be read"
 position=$(on_primary 'SELECT pg_current_wal_lsn()')
-wait_until 30 standby_has_all || fail "the standby to have $position"
+wait_until 180 standby_has_all || fail "the standby to have $position"
 before=$(on_primary 'SELECT count(*) FROM saltern.items')
 signal_cluster STOP "$primary_pid"
 promote
 promoted() { [[ $(psql_as_superuser --tuples-only --no-align --command 'SELECT pg_is_in_recovery()') == f ]]; }
-wait_until 30 promoted || fail "the standby to be promoted"
-wait_until 60 answered || fail "the item to be read from the new primary"
+wait_until 180 promoted || fail "the standby to be promoted"
+wait_until 180 on_every_loop answered || fail "the item to be read from the new primary"
 signal_cluster CONT "$primary_pid"
 acknowledged=()
 write_some() {
@@ -197,7 +197,7 @@ write_some() {
     if [[ $status == 201 ]]; then acknowledged+=("'$new'"); fi
     ((${#acknowledged[@]} >= 40))
 }
-wait_until 60 write_some || fail "40 items to be written"
+wait_until 180 write_some || fail "40 items to be written"
 [[ $(on_primary 'SELECT count(*) FROM saltern.items') == "$before" ]] || fail "nothing new in the old primary"
 found=$(psql --no-psqlrc --tuples-only --no-align --host "$postgres_sockets" --username postgres --dbname saltern --command \
     "SELECT count(*) FROM saltern.items WHERE item_id IN ($(IFS=, && printf '%s' "${acknowledged[*]}"))")

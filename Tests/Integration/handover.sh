@@ -28,7 +28,7 @@ next_server() {
     begin_next_server "$@"
     local log=$1
     next_has_started() { is_gone "$next" || grep -q server_started "$log"; }
-    wait_until 60 next_has_started || fail "the next server to start: $(cat "$log")"
+    wait_until 180 next_has_started || fail "the next server to start: $(cat "$log")"
     grep -q server_started "$log" || fail "the next server to start: $(cat "$log")"
 }
 
@@ -40,7 +40,7 @@ servers+=("$next")
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$repository/scripts/lib /usr/bin/python3 "$repository/Tests/Integration/handover.py" \
     --port "$port" --certificate "$certificate" --token "$token" --requests 2000 --go "$work/go" >"$work/client" 2>&1 &
 client=$!
-wait_until 60 test -e "$work/go" || fail "the clients to begin"
+wait_until 180 test -e "$work/go" || fail "the clients to begin"
 for loops in 1 3 2 4; do
     next_server "$work/server-$loops" SALTERN_LOOPS=$loops
     servers+=("$next")
@@ -51,7 +51,7 @@ tail -n 1 "$work/client" >&2
 
 scenario "those that were taken over from end by themselves"
 for gone in "${servers[@]:0:${#servers[@]}-1}"; do
-    wait_until 60 is_gone "$gone" || fail "server $gone to end"
+    wait_until 180 is_gone "$gone" || fail "server $gone to end"
     wait "$gone" || fail "server $gone to end with 0"
 done
 grep -q '"event":"server_taken_over"' "$work/server-first" || fail "the server to say so"
@@ -70,7 +70,7 @@ for pause in 0.02 0.1 0.2 0.3 0.4 0.6; do
     grep -q '"event":"server_taken_over"' "$serving_log" || is_answered || fail "an answer, $pause s after the start"
 done
 next_server "$work/served-next"
-wait_until 60 is_gone "$serving" || fail "the server to be taken over from"
+wait_until 180 is_gone "$serving" || fail "the server to be taken over from"
 is_answered || fail "an answer"
 
 scenario "a server that is killed while another one asks it is taken over from all the same"
@@ -81,11 +81,11 @@ sleep 1
 kill -KILL "$serving"
 wait "$serving" 2>/dev/null || true
 heir_has_started() { is_gone "$next" || grep -q server_started "$work/heir"; }
-wait_until 60 heir_has_started
+wait_until 180 heir_has_started
 is_answered || fail "the heir to serve: $(cat "$work/heir")"
 serving=$next
 next_server "$work/served-last"
-wait_until 60 is_gone "$serving" || fail "the heir to be taken over from"
+wait_until 180 is_gone "$serving" || fail "the heir to be taken over from"
 
 scenario "the last one ends as ever, and nobody is at the path"
 kill -TERM "$next"

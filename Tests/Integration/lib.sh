@@ -86,7 +86,7 @@ request() {
         arguments+=(--header 'Content-Type: application/json' --data-binary "@$work/payload")
     fi
     : >"$work/body"
-    status=$(curl --silent --show-error --noproxy '*' --max-time 30 --cacert "$certificate" --request "$method" \
+    status=$(curl --silent --show-error --noproxy '*' --max-time 180 --cacert "$certificate" --request "$method" \
         --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code}' \
         "${arguments[@]}" "$@" "$SALTERN_TEST_URL$path")
     headers=$(tr -d '\r' <"$work/headers")
@@ -171,6 +171,13 @@ one_time_code() {
         'import sys, time, pyotp; print(pyotp.TOTP(sys.argv[1]).at(int(time.time()) + int(sys.argv[2])))' "$1" "${2:-0}"
 }
 
+# on_every_loop COMMAND…: whether it succeeds so often that each of the server's loops has had its turn, for what each of them
+# finds out by itself: the kernel gives a new connection to any of them.
+on_every_loop() {
+    local _
+    for _ in {1..16}; do "$@" || return 1; done
+}
+
 # saltern ARGUMENT…: the command, talking to the server's own database.
 saltern() (
     # shellcheck source=/dev/null
@@ -205,7 +212,7 @@ start_own_server() {
         "${own_database_urls[@]}" "$@" \
         "$repository/scripts/run" --executable "$executable" </dev/null >>"$own_home/run.log" 2>&1 &
     own_pid=$!
-    if ! wait_until 120 own_server_is_ready_or_gone || is_gone "$own_pid"; then
+    if ! wait_until 180 own_server_is_ready_or_gone || is_gone "$own_pid"; then
         tail -n 40 "$own_home/run.log" >&2
         die "the server did not start"
     fi
@@ -232,7 +239,7 @@ wait_for_own_server() {
 stop_own_server() {
     local result=0
     [[ -n $own_pid ]] || return 0
-    end_process "$own_pid" TERM 110
+    end_process "$own_pid" TERM 180
     wait "$own_pid" 2>/dev/null || result=$?
     own_pid=
     return "$result"
@@ -294,7 +301,7 @@ crash_own_database() {
     postmaster=$(own_postmaster)
     kill -QUIT "$postmaster"
     is_on_cluster || return 0
-    wait_until 60 is_gone "$postmaster" || fail "the node to be gone"
+    wait_until 180 is_gone "$postmaster" || fail "the node to be gone"
     eval "$(cluster_start_words "$SALTERN_TEST_CLUSTER_ENTRY")" || fail "the node to start again"
 }
 

@@ -162,7 +162,7 @@ def main() -> None:
     for number in range(rounds):
         one_person(client, number)
     # What is done a moment later, such as recording a session's use, is done by now.
-    time.sleep(2)
+    time.sleep(5)
     # The search finds what is there: the salt's prefix, which is no secret.
     present = {"salt prefix": client.send("GET", "/v1/service")["saltPrefix"].encode()}
     secrets.update(present)

@@ -61,12 +61,12 @@ grep --quiet --line-regexp "saltern_database_schema_version $newest" "$work/metr
 scenario "a PostgreSQL that is frozen is not up, and is again when it goes on"
 postmaster=$(own_postmaster)
 mapfile -t frozen < <(echo "$postmaster" && pgrep --parent "$postmaster")
-up() { scrape --max-time 10 "http://$metrics/metrics" && grep --quiet --line-regexp "saltern_database_up $1" "$work/metrics"; }
+up() { scrape --max-time 60 "http://$metrics/metrics" && grep --quiet --line-regexp "saltern_database_up $1" "$work/metrics"; }
 kill -STOP "${frozen[@]}"
 up 0 && is_down=yes || is_down=
 kill -CONT "${frozen[@]}"
 [[ -n $is_down ]] || fail "a database that is not up"
-wait_until 60 up 1 || fail "a database that is up"
+wait_until 180 up 1 || fail "a database that is up"
 
 scenario "600 connections that ask for nothing do not keep Prometheus out"
 /usr/bin/python3 - "${metrics##*:}" <<'PYTHON' || fail "an answer within ten seconds"

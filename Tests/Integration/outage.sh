@@ -16,14 +16,14 @@ create_item
 scenario "connections that are cut are opened again, and nobody notices"
 end_sessions
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
-wait_until 10 answered || fail "the item to be read again"
+wait_until 180 on_every_loop answered || fail "the item to be read again"
 expect_json .body "$content"
 
 scenario "without a database requests are answered 503, at once and with Retry-After"
 superuser "ALTER DATABASE $own_database ALLOW_CONNECTIONS false"
 end_sessions
 away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
-wait_until 10 away || fail "the server to be unready"
+wait_until 180 away || fail "the server to be unready"
 expect_problem 503 database_unavailable
 [[ $(header retry-after) =~ ^[1-9][0-9]*$ ]] || fail "a Retry-After"
 request GET "/v1/items/$id"
@@ -48,8 +48,8 @@ expect_problem 422 password_refused
 scenario "when it is back, so is the service"
 superuser "ALTER DATABASE $own_database ALLOW_CONNECTIONS true"
 ready() { request GET /v1/health/ready && [[ $status == 200 ]]; }
-wait_until 20 ready || fail "the server to be ready"
-wait_until 10 answered || fail "the item to be read"
+wait_until 180 ready || fail "the server to be ready"
+wait_until 180 on_every_loop answered || fail "the item to be read"
 expect_json .body "$content"
 request GET /v1/account
 expect_json .usage.items 1

@@ -41,7 +41,7 @@ start_pooler() {
     as_postgres_owner setpriv --pdeathsig TERM "$(command -v pgbouncer)" --quiet "$folder/pgbouncer.ini" \
         >"$folder/pgbouncer.log" 2>&1 &
     pooler_pid=$!
-    wait_until 20 pooler_answers || fail "PgBouncer to answer: $(cat "$folder/pgbouncer.log")"
+    wait_until 180 pooler_answers || fail "PgBouncer to answer: $(cat "$folder/pgbouncer.log")"
 }
 
 as_postgres_owner_make() {

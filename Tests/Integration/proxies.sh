@@ -29,7 +29,7 @@ trap end EXIT
 start_proxy() {
     setpriv --pdeathsig TERM "$@" </dev/null >"$work/proxy" 2>&1 &
     proxy_pid=$!
-    wait_until 10 listens || fail "the proxy to listen: $(<"$work/proxy")"
+    wait_until 180 listens || fail "the proxy to listen: $(<"$work/proxy")"
 }
 
 listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
@@ -148,7 +148,7 @@ ask GET "/s/$share"
 expect_status 200
 ask GET /v1/service
 expect_status 200
-wait_until 10 grep --quiet /v1/service "$work/proxy" || fail "the log to be on"
+wait_until 180 grep --quiet /v1/service "$work/proxy" || fail "the log to be on"
 if grep --quiet "$share" "$work/proxy"; then fail "no id of a share in HAProxy's log"; fi
 
 scenario "HAProxy passes TLS through: the certificate, and the pin, are the server's"

@@ -11,7 +11,7 @@ restore() {
     superuser 'ALTER DATABASE saltern ALLOW_CONNECTIONS false'
     superuser "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'saltern'" >/dev/null
     pg_restore --clean --create --exit-on-error --dbname "$(own_database_url postgres postgres)" "$work/backup"
-    wait_until 60 answered || fail "the item to be read again"
+    wait_until 180 on_every_loop answered || fail "the item to be read again"
 }
 
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
@@ -54,7 +54,7 @@ laptop_cursor=$(json .cursor)
 scenario "after the restore the cursors have expired, and the tag of the lost time matches nothing"
 restore
 # Another loop may have answered before the one that noticed has written it down.
-wait_until 30 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
+wait_until 180 grep --quiet '"event":"time_went_back"' "$own_home/run.log" || fail "the log to tell that time went back"
 expect_nothing_old '"2"' "$phone_cursor" "$laptop_cursor"
 request GET /v1/changes
 expect_json '.changes | length' 1

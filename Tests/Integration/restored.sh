@@ -31,7 +31,7 @@ answered || fail "the item to be there"
 scenario "a server that runs does not use a database that is being restored, and goes on by itself when it has come back"
 away() { request GET /v1/health/ready && [[ $status == 503 ]]; }
 query 'CREATE SCHEMA saltern_restoring'
-wait_until 30 away || fail "the server not to be ready"
+wait_until 180 away || fail "the server not to be ready"
 expect_problem 503 database_unavailable
 for _ in {1..5}; do
     request GET "/v1/items/$id"
@@ -39,4 +39,4 @@ for _ in {1..5}; do
 done
 grep --quiet 'a restore of the database is not finished' "$own_home/run.log" || fail "the log to say why"
 query 'DROP SCHEMA saltern_restoring'
-wait_until 30 answered || fail "the item to be there"
+wait_until 180 on_every_loop answered || fail "the item to be there"

@@ -26,7 +26,7 @@ cut_off() {
     : >"$progress"
     device rotate "$state" "$progress" 2>"$work/rotate.errors" &
     rotating=$!
-    wait_until 120 reached "$step" "$count" || fail "the rotation to get to '$step'"
+    wait_until 180 reached "$step" "$count" || fail "the rotation to get to '$step'"
     sleep "$delay"
     case $victim in
         server) kill -KILL "$(own_server_process)" ;;
@@ -35,9 +35,9 @@ cut_off() {
     wait "$rotating" || result=$?
     ((result == 0 || result == 3)) || fail "the rotation to succeed or to be cut off: $(cat "$work/rotate.errors")"
     if [[ $victim == database ]] && is_on_cluster; then
-        wait_until 60 serves || fail "the server to find its database again"
+        wait_until 180 serves || fail "the server to find its database again"
     else
-        wait_for_own_server 60 || true
+        wait_for_own_server 180 || true
         start_own_server
     fi
 }

@@ -65,7 +65,7 @@ expect_status 200
 ) >"$work/second.log" 2>&1 </dev/null &
 second=$!
 second_is_started_or_gone() { is_gone "$second" || grep -q server_started "$work/second.log"; }
-wait_until 50 second_is_started_or_gone || fail "a second server to start"
+wait_until 180 second_is_started_or_gone || fail "a second server to start"
 kill -TERM "$second"
 wait "$second" || fail "the second server to start and to end cleanly: $(cat "$work/second.log")"
 query 'DELETE FROM saltern.schema_migrations WHERE version = 9999'

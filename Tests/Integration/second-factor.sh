@@ -111,7 +111,7 @@ result=0
 saltern master-key prune >"$work/refusal" 2>&1 || result=$?
 ((result == 1)) || fail "the older key to be needed still"
 kill -HUP "$(own_server_process)"
-wait_until 20 grep --quiet master_key_reloaded "$own_home/run.log" || fail "the server to read the new key"
+wait_until 180 grep --quiet master_key_reloaded "$own_home/run.log" || fail "the server to read the new key"
 fresh_code
 log_in_with "$code"
 expect_status 201
@@ -120,7 +120,7 @@ saltern master-key prune >"$work/keys"
 [[ $(wc -l <"$work/keys") == 1 ]] || fail "one key: $(cat "$work/keys")"
 [[ $(query 'SELECT sealed_secret FROM saltern.second_factors') != "$before" ]] || fail "the secret to be sealed anew"
 kill -HUP "$(own_server_process)"
-wait_until 20 has_reloaded_twice || fail "the server to read the key"
+wait_until 180 has_reloaded_twice || fail "the server to read the key"
 fresh_code
 log_in_with "$code"
 expect_status 201
@@ -130,11 +130,11 @@ stop_own_server
 mv -- "$own_home/master.key" "$work/master.key"
 start_own_server
 missing=$(sed -n 's/^active  //p' "$work/keys")
-wait_until 20 grep --quiet "\"event\":\"master_key_missing\",\"key\":\"$missing\"" "$own_home/run.log" ||
+wait_until 180 grep --quiet "\"event\":\"master_key_missing\",\"key\":\"$missing\"" "$own_home/run.log" ||
     fail "a line about the missing key $missing"
 log_in_with "$(one_time_code "$secret")"
 expect_problem 503 second_factor_unavailable
-wait_until 20 grep --quiet second_factor_unreadable "$own_home/run.log" || fail "a line about the secret"
+wait_until 180 grep --quiet second_factor_unreadable "$own_home/run.log" || fail "a line about the secret"
 log_in_with "${recovery_codes[1]}"
 expect_status 201
 log_in_with
@@ -143,7 +143,7 @@ expect_problem 401 totp_required
 scenario "a key file that others can read is refused"
 chmod 0640 "$own_home/master.key"
 kill -HUP "$(own_server_process)"
-wait_until 20 grep --quiet master_key_not_reloaded "$own_home/run.log" || fail "the server to refuse it"
+wait_until 180 grep --quiet master_key_not_reloaded "$own_home/run.log" || fail "the server to refuse it"
 stop_own_server
 mv -- "$work/master.key" "$own_home/master.key"
 start_own_server

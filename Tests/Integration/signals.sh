@@ -45,7 +45,7 @@ register ada
 scenario "a connection is kept alive"
 open_connection
 say_lines 'GET /v1/account HTTP/1.1' 'Host: localhost' "Authorization: Bearer $token" ''
-wait_until 10 has_said 1 "$account_id" || fail "a reply: $(cat "$work/talk" "$work/talk-errors")"
+wait_until 180 has_said 1 "$account_id" || fail "a reply: $(cat "$work/talk" "$work/talk-errors")"
 
 scenario "SIGHUP after a rotation: the backup key is in use, and the old one is not"
 active=$(saltern certificate pins | sed -n 's/^active *//p')
@@ -53,7 +53,7 @@ backup=$(saltern certificate pins | sed -n 's/^backup *//p')
 accepts "$active" || fail "the active pin to be accepted"
 saltern certificate rotate >"$work/rotated"
 kill -HUP "$(own_server_process)"
-wait_until 10 accepts "$backup" || fail "the backup pin to be accepted"
+wait_until 180 accepts "$backup" || fail "the backup pin to be accepted"
 if accepts "$active"; then fail "the old pin to be refused"; fi
 accepts "$active;$backup" || fail "a client that pins both to be served"
 
@@ -64,13 +64,13 @@ expect_json '.pins.backup[0]' "$(sed -n 's/^backup *//p' "$work/rotated")"
 
 scenario "the connection from before is still served"
 say_lines 'GET /v1/account HTTP/1.1' 'Host: localhost' "Authorization: Bearer $token" ''
-wait_until 10 has_said 2 "$account_id" || fail "a second reply: $(cat "$work/talk" "$work/talk-errors")"
+wait_until 180 has_said 2 "$account_id" || fail "a second reply: $(cat "$work/talk" "$work/talk-errors")"
 
 scenario "SIGHUP with files that cannot be used changes nothing"
 cp -- "$certificate" "$work/good.pem"
 printf 'not a certificate\n' >"$certificate"
 kill -HUP "$(own_server_process)"
-wait_until 10 grep --quiet certificate_not_reloaded "$own_home/run.log" || fail "the log to say so"
+wait_until 180 grep --quiet certificate_not_reloaded "$own_home/run.log" || fail "the log to say so"
 cp -- "$work/good.pem" "$certificate"
 accepts "$backup" || fail "the server to go on as before"
 
@@ -79,7 +79,7 @@ chmod 0644 "$own_home/tls/key.pem"
 refused=$(grep --count certificate_not_reloaded "$own_home/run.log")
 kill -HUP "$(own_server_process)"
 refused_again() { (($(grep --count certificate_not_reloaded "$own_home/run.log") > refused)); }
-wait_until 10 refused_again || fail "the log to say so"
+wait_until 180 refused_again || fail "the log to say so"
 chmod 0600 "$own_home/tls/key.pem"
 accepts "$backup" || fail "the server to go on as before"
 
@@ -88,20 +88,20 @@ id=$(uuid)
 payload="{\"format\":\"opaque\",\"body\":\"$(random_base64 300)\"}"
 say_lines "PUT /v1/items/$id HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
     'Content-Type: application/json' "Content-Length: ${#payload}" 'Expect: 100-continue' ''
-wait_until 10 has_said 1 '100 Continue' || fail "the server to wait for the body"
+wait_until 180 has_said 1 '100 Continue' || fail "the server to wait for the body"
 process=$(own_server_process)
 kill -TERM "$process"
-wait_until 10 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
+wait_until 180 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
 refuses() { ! accepts "$backup"; }
-wait_until 10 refuses || fail "new connections to be refused"
+wait_until 180 refuses || fail "new connections to be refused"
 is_running "$process" || fail "the server to wait for the request"
 printf '%s' "$payload" >&7
-wait_until 10 has_said 1 '201 Created' || fail "the request to be answered: $(cat "$work/talk" "$work/talk-errors")"
+wait_until 180 has_said 1 '201 Created' || fail "the request to be answered: $(cat "$work/talk" "$work/talk-errors")"
 exec 7>&-
-wait_until 20 is_gone "$process" || fail "the server to have ended"
+wait_until 180 is_gone "$process" || fail "the server to have ended"
 wait "$connection" || true
 grep --quiet server_stopped "$own_home/run.log" || fail "the log to say that the server has stopped"
-wait_for_own_server 60 || true
+wait_for_own_server 180 || true
 
 scenario "and what it answered is there"
 start_own_server
@@ -126,7 +126,7 @@ kill -TERM "$process"
 wait_until 15 is_gone "$process" || fail "the server to have ended"
 exec 7>&-
 wait "$connection" || true
-wait_for_own_server 60 || true
+wait_for_own_server 180 || true
 
 scenario "a second signal ends the server at once"
 start_own_server
@@ -134,17 +134,17 @@ register bob
 open_connection
 say_lines "PUT /v1/items/$(uuid) HTTP/1.1" 'Host: localhost' "Authorization: Bearer $token" 'If-None-Match: *' \
     'Content-Type: application/json' 'Content-Length: 200000' 'Expect: 100-continue' ''
-wait_until 10 has_said 1 '100 Continue' || fail "the server to wait for the body"
+wait_until 180 has_said 1 '100 Continue' || fail "the server to wait for the body"
 process=$(own_server_process)
 kill -TERM "$process"
-wait_until 10 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
+wait_until 180 grep --quiet server_stopping "$own_home/run.log" || fail "the log to say that the server stops"
 sleep 1
 is_running "$process" || fail "the server to wait for the request"
 kill -TERM "$process"
-wait_until 3 is_gone "$process" || fail "the server to have ended"
+wait_until 15 is_gone "$process" || fail "the server to have ended"
 exec 7>&-
 wait "$connection" || true
-wait_for_own_server 60 || true
+wait_for_own_server 180 || true
 
 scenario "a signal counts while the server starts"
 python3 -c 'import socket, time
@@ -152,13 +152,14 @@ listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 time.sleep(120)' >"$work/silent" &
 silent=$!
-wait_until 10 test -s "$work/silent" || fail "a database that never answers"
+wait_until 180 test -s "$work/silent" || fail "a database that never answers"
 serve_also SALTERN_DATABASE_URL="postgresql://127.0.0.1:$(<"$work/silent")/saltern" >"$work/starting" 2>&1 &
 starting=$!
+is_the_server() { [[ /proc/$starting/exe -ef $executable ]]; }
+wait_until 180 is_the_server || fail "it to be the server, not a shell that waits for it: $(cat "$work/starting")"
 sleep 2
 is_running "$starting" || fail "the server to try: $(cat "$work/starting")"
-[[ /proc/$starting/exe -ef $executable ]] || fail "it to be the server, not a shell that waits for it"
 kill -TERM "$starting"
-wait_until 3 is_gone "$starting" || fail "the server to have ended"
+wait_until 15 is_gone "$starting" || fail "the server to have ended"
 kill "$silent"
 wait "$silent" || true

@@ -8,7 +8,7 @@ listener=
 # listen [CURL-ARGUMENT…]: opens the stream in the background; what it tells goes to $work/events.
 listen() {
     : >"$work/events"
-    setpriv --pdeathsig TERM curl --silent --show-error --no-buffer --noproxy '*' --max-time 60 \
+    setpriv --pdeathsig TERM curl --silent --show-error --no-buffer --noproxy '*' --max-time 600 \
         --cacert "$certificate" --dump-header "$work/stream-headers" --header "Authorization: Bearer $token" "$@" \
         "$SALTERN_TEST_URL/v1/changes/stream" >"$work/events" 2>"$work/stream-errors" &
     listener=$!
@@ -17,13 +17,13 @@ listen() {
 # shellcheck disable=SC2317  # wait_until calls it
 is_told() { grep --quiet --fixed-strings --line-regexp "$1" "$work/events"; }
 
-# expect_told LINE: within a few seconds; the server's own bound, a second, is held by a test of its own.
-expect_told() { wait_until 10 is_told "$1" || fail "the stream to tell $1, which told: $(cat "$work/events")"; }
+# expect_told LINE: some time; the server's own bound, a second, is held by a test of its own.
+expect_told() { wait_until 180 is_told "$1" || fail "the stream to tell $1, which told: $(cat "$work/events")"; }
 
 # expect_ended: the stream ends as it should, with its last chunk.
 expect_ended() {
     local result=0
-    wait_until 10 is_gone "$listener" || fail "the stream to have ended"
+    wait_until 180 is_gone "$listener" || fail "the stream to have ended"
     wait "$listener" || result=$?
     ((result == 0)) || fail "a proper end of the stream, not curl's $result: $(cat "$work/stream-errors")"
 }

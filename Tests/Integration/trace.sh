@@ -11,7 +11,7 @@ line() { grep --fixed-strings "\"requestId\":\"$(header x-request-id)\"" "$own_h
 
 # logged VALUE: what the line says of the trace.
 logged() {
-    wait_until 5 line >"$work/line" || fail "a line in the log"
+    wait_until 180 line >"$work/line" || fail "a line in the log"
     jq --raw-output '[.traceId, .parentSpanId] | join("/")' "$work/line"
 }
 

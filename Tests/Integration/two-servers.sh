@@ -15,7 +15,7 @@ port=$(free_port)
 other=$!
 # shellcheck disable=SC2317  # wait_until calls it
 other_has_started() { is_gone "$other" || grep -q server_started "$work/other"; }
-wait_until 60 other_has_started || fail "the other server to start"
+wait_until 180 other_has_started || fail "the other server to start"
 grep -q server_started "$work/other" || fail "the other server to start: $(<"$work/other")"
 
 scenario "of shares whose only view many want of both servers one is given, and nothing of them stays"

@@ -111,7 +111,7 @@ try_line() {
     create_item
     local example line
     example=$(jq --raw-output 'keys | join(" ")')
-    wait_until 10 grep --quiet '"route":"PUT /v1/items/{id}"' "$own_home/run.log" || fail "a line of the request"
+    wait_until 180 grep --quiet '"route":"PUT /v1/items/{id}"' "$own_home/run.log" || fail "a line of the request"
     line=$(grep '"route":"PUT /v1/items/{id}"' "$own_home/run.log" | tail -n 1 | jq --raw-output 'keys | join(" ")')
     [[ $line == "$example" ]] || fail "a line with $example, not $line"
 }

@@ -8,7 +8,7 @@ systemctl() {
             reloads=$(grep --count _reloaded "$own_home/run.log") || true
             kill -HUP "$(own_server_process)"
             # The certificate and the master key.
-            wait_until 10 has_reloaded $((reloads + 2)) || fail "the server to reload: $(tail -n 3 "$own_home/run.log")"
+            wait_until 180 has_reloaded $((reloads + 2)) || fail "the server to reload: $(tail -n 3 "$own_home/run.log")"
             ;;
         'restart saltern') stop_own_server && serve ;;
         'stop saltern')
