@@ -22,7 +22,7 @@ two_devices() (
     source "$work/block"
 )
 # what_is_said: the replies that docs/clients.md says, a pattern a line.
-what_is_said() { sed -n 's/^# {/{/p' "$work/block" | sed 's/[][.*]/\\&/g; s/…/.*/g'; }
+what_is_said() { sed -n 's/^# {/{/p' "$work/block" | sed 's/[].*[]/\\&/g; s/…/.*/g'; }
 
 scenario "two devices, as docs/clients.md types them"
 two_devices >"$work/replies"

@@ -101,7 +101,7 @@ struct DatabaseProgram {
     }
 
     /// What comes through a pipe, a line at a time, until everybody has closed it.
-    private struct Lines: Sequence, IteratorProtocol {
+    struct Lines: Sequence, IteratorProtocol {
         private let handle: FileHandle
         private var pending: [UInt8] = []
         private var isOver = false
