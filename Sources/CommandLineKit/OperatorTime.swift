@@ -8,6 +8,21 @@ package enum OperatorTime {
         else { return nil }
         return .seconds(seconds)
     }
+
+    /// Writes whole seconds in the largest unit that they are a multiple of.
+    package static func text(_ duration: Duration) -> String {
+        let seconds = duration.components.seconds
+        let units = [("d", Int64(86_400)), ("h", 3_600), ("m", 60)]
+        for (unit, length) in units where seconds > 0 && seconds.isMultiple(of: length) {
+            return "\(seconds / length)\(unit)"
+        }
+        return "\(seconds)s"
+    }
+
+    /// The bounds, as people read them.
+    package static func text(_ range: ClosedRange<Duration>) -> String {
+        "\(text(range.lowerBound)) to \(text(range.upperBound))"
+    }
 }
 
 extension Arguments {
@@ -16,7 +31,7 @@ extension Arguments {
         guard let text = try option(name) else { return nil }
         guard let duration = OperatorTime.duration(text), range.contains(duration) else {
             throw UsageError(
-                message: "\(name) must be a time such as 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
+                message: "\(name) must be a time such as 12h or 30d, from \(OperatorTime.text(range))")
         }
         return duration
     }

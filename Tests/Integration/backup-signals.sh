@@ -16,15 +16,17 @@ begin() {
     command=$!
 }
 
-# ends SIGNAL STATUS: the command, and the program that it has started.
+# ends SIGNAL STATUS: the command, and the programs that it has started.
 ends() {
-    local program result=0
-    program=$(pgrep --parent "$command") || fail "a program that the command has started: $(<"$work/said")"
+    local program programs result=0
+    programs=$(pgrep --parent "$command") || fail "a program that the command has started: $(<"$work/said")"
     kill -"$1" "$command"
     wait_until 180 is_gone "$command" || fail "the command to end by $1: $(<"$work/said")"
     wait "$command" || result=$?
     ((result == $2)) || fail "exit status $2, not $result: $(<"$work/said")"
-    is_gone "$program" || fail "the program to have ended before the command"
+    for program in $programs; do
+        is_gone "$program" || fail "the program to have ended before the command"
+    done
     grep --quiet 'ended by a signal' "$work/said" || fail "it to say so: $(<"$work/said")"
 }
 
@@ -63,12 +65,12 @@ release
 
 marks() { psql --no-psqlrc -Atc "SELECT nspname FROM pg_namespace WHERE nspname ~ '^saltern'" "$elsewhere"; }
 
-scenario "a restore that waits is ended in the same way; the mark stays while what it waited for may still come"
+scenario "a restore that waits is ended in the same way; the mark stays while somebody else may make the schema"
 saltern backup "$work/backup" >/dev/null 2>&1
 superuser 'CREATE DATABASE elsewhere OWNER saltern_owner'
 hold "$elsewhere" 'CREATE SCHEMA saltern'
 begin "$elsewhere" restore "$work/backup"
-wait_until 180 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
+wait_until 180 waits_for_lock psql || fail "psql to wait: $(<"$work/said")"
 ends TERM 143
 release
 grep --quiet 'the schema saltern_restoring stays' "$work/said" || fail "what to do next: $(<"$work/said")"
@@ -77,12 +79,14 @@ grep --quiet 'the schema saltern_restoring stays' "$work/said" || fail "what to 
 scenario "what a killed restore has left never comes, and the next one succeeds"
 hold "$elsewhere" 'CREATE SCHEMA saltern'
 begin "$elsewhere" restore "$work/backup"
-wait_until 180 waits_for_lock pg_restore || fail "pg_restore to wait: $(<"$work/said")"
-program=$(pgrep --parent "$command")
+wait_until 180 waits_for_lock psql || fail "psql to wait: $(<"$work/said")"
+programs=$(pgrep --parent "$command")
 kill -KILL "$command"
 wait "$command" 2>/dev/null || true
 release
-wait_until 180 is_gone "$program" || fail "pg_restore to end with who has started it"
+for program in $programs; do
+    wait_until 180 is_gone "$program" || fail "what it has started to end with it"
+done
 [[ $(marks) == saltern_restoring ]] || fail "the mark and nothing else of ours: $(marks)"
 begin "$elsewhere" restore "$work/backup"
 wait "$command" || fail "the next restore to succeed: $(<"$work/said")"

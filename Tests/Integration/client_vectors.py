@@ -38,6 +38,15 @@ def check_keys(vectors):
     return keyring_key, unlock_key
 
 
+def check_gcm(step):
+    """Chapter 4 has it too."""
+    additional = step["item"].encode()
+    check(additional.hex() == step["additional"] and len(additional) == 36, "the text of the item's id")
+    sealed = bytes(range(12)) + AESGCM(bytes.fromhex(step["key"])).encrypt(bytes(range(12)), step["content"].encode(), additional)
+    check(sealed.hex() == step["sealed"], "what is sealed by chapter 4")
+    check(f"\n{sealed.hex()}\n" in (ROOT / "docs/clients.md").read_text(encoding="utf-8"), "chapter 4 to have it")
+
+
 def check_item(step):
     data_key, account, item = bytes.fromhex(step["dataKey"]), uuid.UUID(step["account"]).bytes, uuid.UUID(step["item"]).bytes
     sealed = seal(
@@ -45,6 +54,8 @@ def check_item(step):
     check(sealed.hex() == step["sealed"], "the sealed item")
     opened = unseal(sealed, BODY, account, item, step["collection"], [data_key])
     check(opened == (step["content"].encode(), 1, FIRST), "its content")
+    additional = b"saltern-1" + bytes([1, 2]) + account + item + bytes([0, 5]) + step["collection"].encode()
+    check(additional.hex() == step["additional"], "the additional data of the item")
     check(sealed[1:5].hex() == step["keyId"], "the key's name")
 
 
@@ -99,6 +110,7 @@ def check_device_token():
 def main():
     vectors = json.loads((ROOT / "docs/vectors.json").read_text(encoding="utf-8"))
     keyring_key, unlock_key = check_keys(vectors)
+    check_gcm(vectors["gcm"])
     check_item(vectors["item"])
     check_keyring(vectors["keyring"], keyring_key)
     account = uuid.UUID(vectors["item"]["account"]).bytes

@@ -8,6 +8,29 @@ register ada
 create_item
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 
+# Two devices of a new account say what docs/clients.md says; a reply a line.
+two_devices() (
+    register two
+    phone=$token
+    log_in
+    # shellcheck disable=SC2034  # the block reads them
+    laptop=$token body=$(random_base64 100) other=$(random_base64 100)
+    sed -n '/^### Two devices, with curl/,/^## /p' "$repository/docs/clients.md" | sed -n '/^```bash/,/^```$/p' |
+        sed "/^\`\`\`/d; s|^server=.*|server=$SALTERN_TEST_URL|; s|tls/certificate.pem|$certificate|g" >"$work/block"
+    (($(wc --lines <"$work/block") > 20)) || fail "the block of docs/clients.md"
+    # shellcheck source=/dev/null
+    source "$work/block"
+)
+# what_is_said: the replies that docs/clients.md says, a pattern a line.
+what_is_said() { sed -n 's/^# {/{/p' "$work/block" | sed 's/[].*[]/\\&/g; s/…/.*/g'; }
+
+scenario "two devices, as docs/clients.md types them"
+two_devices >"$work/replies"
+paste --delimiters '\n' <(what_is_said) "$work/replies" | while read -r pattern && read -r reply; do
+    grep --quiet --line-regexp -- "$pattern" <<<"$reply" || fail "$pattern, not $reply"
+done
+[[ $(what_is_said | wc --lines) == 6 && $(wc --lines <"$work/replies") == 6 ]] || fail "six replies: $(<"$work/replies")"
+
 scenario "what the server cannot notice is told by hand: every device lists everything once"
 request GET /v1/changes
 cursor=$(json .cursor)
@@ -20,9 +43,14 @@ request GET /v1/changes
 expect_json .revisionBase "$base"
 grep --quiet database_restored <<<"$(saltern audit list)" || fail "the audit log to have it"
 
+scenario "two devices of an account from afterwards are as docs/clients.md types them, with other figures"
+two_devices >"$work/replies"
+! grep '"code"' "$work/replies" | grep --invert-match '"code":"batch_conflict"' || fail "no other refusal: $(<"$work/replies")"
+[[ $(tail -n 1 "$work/replies") == '{"changes":[{"id":'*"\"revisionBase\":$base}" ]] || fail "the change: $(<"$work/replies")"
+
 scenario "and all sessions end"
 said=$(saltern restored --end-sessions)
-[[ $said == *"1 sessions have ended"* ]] || fail "the session to end: $said"
+[[ $said == *"5 sessions have ended"* ]] || fail "the session to end: $said"
 request GET /v1/account
 expect_problem 401 unauthenticated
 log_in

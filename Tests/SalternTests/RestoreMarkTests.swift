@@ -52,7 +52,7 @@ import Testing
 
     @Test func `the mark stays while somebody restores who has not committed, and when he has`() async throws {
         try await withGround { ground in
-            try await DatabaseCommand.asOwner(ground.console) { database in
+            try await DatabaseCommand.asOwner(ground.console, needsSchema: false) { database in
                 try await database.withTransaction { transaction in
                     _ = try await transaction.execute(ComeBack())
                     #expect(await !RestoreMark.removeIfUnused(ground.console))
@@ -77,6 +77,22 @@ import Testing
                 try await ground.expectMark(true)
             }
             #expect(try await RestoreLock.holding(ground.console) { 1 } == 1)
+        }
+    }
+
+    @Test func `a restore waits for the sessions of servers, and tells whose stay`() async throws {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            let console = Console(environment: ["SALTERN_OWNER_DATABASE_URL": database.ownerURL])
+            let server = try PostgresConfiguration.patient(database.serverURL)
+            try await DatabaseCommand.with(server, from: "") { client in
+                _ = try await SchemaProblem.find(in: client)
+                let refusal = await #expect(throws: CommandFailure.self) {
+                    try await ServerSessions.waitUntilGone(console, within: .milliseconds(300))
+                }
+                let message = refusal?.messages.first ?? ""
+                #expect(message.contains(" of saltern_test_server (saltern): stop them"), "\(message)")
+            }
+            try await ServerSessions.waitUntilGone(console, within: .seconds(60))
         }
     }
 

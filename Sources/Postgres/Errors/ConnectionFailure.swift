@@ -80,6 +80,11 @@ extension ConnectionFailure: CustomStringConvertible {
         case .server(let state) where state.code == "53300":
             "the server refused: SQLSTATE 53300, it has no connection left: raise max_connections, or lower what each node "
                 + "takes"
+        case .server(.invalidPassword): "the server refused: SQLSTATE 28P01, the password is not this role's"
+        case .server(.invalidAuthorization):
+            "the server refused: SQLSTATE 28000, it does not let this role in from here: look at the role and at pg_hba.conf"
+        case .server(.unknownDatabase): "the server refused: SQLSTATE 3D000, there is no such database"
+        case .server(.cannotConnectNow): "the server refused: SQLSTATE 57P03, it is starting or stopping"
         case .server(let state): "the server refused: SQLSTATE \(state)"
         case .resolver(let code): "its name was not found: \(String(cString: gai_strerror(code)))"
         case .system(let code): "\(String(cString: strerror(code))) (errno \(code))"

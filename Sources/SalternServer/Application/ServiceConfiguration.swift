@@ -51,13 +51,21 @@ public struct ServiceConfiguration: Sendable {
         self.strictTransportSecurity = strictTransportSecurity
     }
 
+    /// How many bytes a ``name`` may have.
+    public static let nameLimit = 128
+
+    /// Whether this can be a ``saltPrefix``.
+    public static func isSaltPrefix(_ text: String) -> Bool {
+        (1...255).contains(text.utf8.count) && !text.utf8.contains { $0 < 0x21 || $0 == 0x7F }
+    }
+
     /// Everything that is wrong, a sentence each; empty when the service can start.
     public var findings: [String] {
         var findings: [String] = []
-        if name.isEmpty || name.utf8.count > 128 { findings.append("The service's name must have 1 to 128 bytes.") }
-        if saltPrefix.isEmpty || saltPrefix.utf8.count > 255
-            || saltPrefix.utf8.contains(where: { $0 < 0x21 || $0 == 0x7F })
-        {
+        if !(1...Self.nameLimit).contains(name.utf8.count) {
+            findings.append("The service's name must have 1 to \(Self.nameLimit) bytes.")
+        }
+        if !Self.isSaltPrefix(saltPrefix) {
             findings.append("The salt prefix must have 1 to 255 bytes without spaces and control characters.")
         }
         return findings + kdf.findings + sessions.findings + items.findings + shares.findings + purge.findings

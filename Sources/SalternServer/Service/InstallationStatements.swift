@@ -44,8 +44,8 @@ struct ReadSchemaVersion: Statement {
 
     private var known: Int32 { Int32(Schema.known) }
 
-    /// Whether the schema is one that this program works with.
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Bool {
-        Schema.fits(version: Int(try row.next(Int32.self)), oldestProgram: Int(try row.next(Int32.self)))
+    /// What the schema is to this program.
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Schema.Fit {
+        Schema.fit(version: Int(try row.next(Int32.self)), oldestProgram: Int(try row.next(Int32.self)))
     }
 }

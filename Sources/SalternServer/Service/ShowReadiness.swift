@@ -35,7 +35,7 @@ struct ShowReadiness: OpenEndpoint {
         await withTaskGroup(of: Readiness.Answer.self) { group in
             group.addTask {
                 do throws(PostgresError) {
-                    let fits = try await database.execute(ReadSchemaVersion()).first ?? false
+                    let fits = try await database.execute(ReadSchemaVersion()).first == .fits
                     guard fits, await !Self.isWhole(database) else { return .schema(fits: fits) }
                     return .degraded
                 } catch {

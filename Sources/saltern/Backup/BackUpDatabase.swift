@@ -31,8 +31,9 @@ struct BackUpDatabase: Command {
         let database = settings.ownerDatabase()
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
-        let (tables, now) = try await DatabaseCommand.asOwner(console) { client in
+        let (tables, now) = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
             let tables = try await client.execute(CountTables()).first ?? 0
+            guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
             // pg_dump would ask each node at another moment.
             if client.isDistributed, try await client.execute(AreTablesDistributed()) == [true] {
                 throw CommandFailure(
@@ -41,7 +42,6 @@ struct BackUpDatabase: Command {
             }
             return (tables, try await DatabaseClock.now(of: client))
         }
-        guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
         let file = path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }
         try write(to: file, from: database.programConnection, Int(tables), console)

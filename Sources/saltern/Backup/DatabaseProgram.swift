@@ -37,18 +37,13 @@ struct DatabaseProgram {
             _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
         }
         try input.rewind()
-        let child = try ChildProcess(
-            ["/usr/bin/env", name] + words, environment: environment,
-            streams: ChildProcess.Streams(
+        let child = try start(
+            words,
+            ChildProcess.Streams(
                 input: input.descriptor, output: output.descriptor,
-                error: complaints.fileHandleForWriting.fileDescriptor), isApart: true)
+                error: complaints.fileHandleForWriting.fileDescriptor))
         try complaints.fileHandleForWriting.close()
-        let end: @Sendable (Int) -> Void = { count in
-            child.send(count > 1 ? SIGKILL : SIGTERM)
-            DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { child.send(SIGKILL) }
-        }
-        let interruption = Interruption(onSignal: end)
-        if console.wish?.isThere ?? false { end(1) }
+        let interruption = endedBySignals(child, by: SIGTERM)
         var last: [String] = []
         for text in Lines(of: complaints.fileHandleForReading) {
             line(text)
@@ -59,11 +54,34 @@ struct DatabaseProgram {
             throw wish.fulfilled("ended by a signal")
         }
         guard status == 0 else {
-            if status == 127 {
-                throw CommandFailure("\(name) is not there; in Debian it is in the package postgresql-client")
-            }
-            throw CommandFailure(last.isEmpty ? ["\(name) ended with \(status)"] : last)
+            throw failure(status, last)
         }
+    }
+
+    /// Starts it, for who waits for it.
+    func start(_ words: [String], _ streams: ChildProcess.Streams) throws(CommandFailure) -> ChildProcess {
+        try ChildProcess(["/usr/bin/env", name] + words, environment: environment, streams: streams, isApart: true)
+    }
+
+    /// Has signals to end end it, while what this returns lives, and one that has come already.
+    /// - Parameter first: What it is told first.
+    func endedBySignals(_ child: ChildProcess, by first: Int32) -> Interruption {
+        let end: @Sendable (Int) -> Void = { count in
+            child.send(count > 1 ? SIGKILL : first)
+            DispatchQueue.global().asyncAfter(deadline: .now() + Self.patience) { child.send(SIGKILL) }
+        }
+        let interruption = Interruption(onSignal: end)
+        if console.wish?.isThere ?? false { end(1) }
+        return interruption
+    }
+
+    /// Why it has failed.
+    /// - Parameter last: Its last words.
+    func failure(_ status: Int32, _ last: [String]) -> CommandFailure {
+        if status == 127 {
+            return CommandFailure("\(name) is not there; in Debian it is in the package postgresql-client")
+        }
+        return CommandFailure(last.isEmpty ? ["\(name) ended with \(status)"] : last.suffix(Self.rememberedLines))
     }
 
     /// Runs it with a text as its standard input.
@@ -83,7 +101,7 @@ struct DatabaseProgram {
     }
 
     /// What comes through a pipe, a line at a time, until everybody has closed it.
-    private struct Lines: Sequence, IteratorProtocol {
+    struct Lines: Sequence, IteratorProtocol {
         private let handle: FileHandle
         private var pending: [UInt8] = []
         private var isOver = false

@@ -16,6 +16,12 @@ final class OpenFile {
         }
     }
 
+    /// What `handle` leads to.
+    init(duplicating handle: FileHandle) throws(CommandFailure) {
+        descriptor = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, 3)
+        guard descriptor >= 0 else { throw CommandFailure("there is no room for descriptors") }
+    }
+
     init(takingOwnershipOf descriptor: Int32) { self.descriptor = descriptor }
 
     /// A file that is there, to be read.

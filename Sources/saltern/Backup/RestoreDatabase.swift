@@ -13,11 +13,13 @@ struct RestoreDatabase: Command {
         \(AdminActor.help)
 
         Makes what is missing: the group saltern_server, the roles and passwords that SALTERN_OWNER_DATABASE_URL and
-        SALTERN_DATABASE_URL name, and the database. Restores FILE, which `saltern backup` wrote, in one transaction; a
-        database that has a schema saltern is left as it is, so rename or drop it first. Then migrates, and does what
-        `saltern restored` does. Stop the servers before. Until all is done no server uses the database: when this was ended
-        too early, `saltern migrate up` and `saltern restored --end-sessions` do the rest; without --end-sessions all
-        sessions of the backup live on. A FILE of a newer version is refused, and so is a second restore at the same time.
+        SALTERN_DATABASE_URL name, and the database. Restores FILE, which `saltern backup` wrote, in one transaction, with
+        the move of the base that keeps revisions from being given out twice; a database that has a schema saltern is left
+        as it is, so rename or drop it first. Then migrates, and does what `saltern restored` does. Stop the servers before:
+        for sessions of the server's role this waits up to 20 s, and then restores nothing and says which they are. Until
+        all is done no server uses the database: when this was ended too early, `saltern migrate up` and `saltern restored
+        --end-sessions` do the rest; without --end-sessions all sessions of the backup live on. A FILE of a newer version is
+        refused, and so is a second restore at the same time.
 
         Connects with SALTERN_SUPERUSER_DATABASE_URL for the roles, to any database of the cluster that is there, such as
         postgres. It may be left out when roles and an empty database are there. Then connects with
@@ -54,13 +56,14 @@ struct RestoreDatabase: Command {
         try await RestoreLock.holding(console) {
             try await RestoreMark.make(console)
             do {
-                try restore(backup, tables, owner.programConnection, console)
+                try await ServerSessions.waitUntilGone(console)
+                try RestoreTransaction(backup: backup, tables: tables, connection: owner.programConnection).commit()
             } catch {
                 guard await !RestoreMark.removeIfUnused(console) else { throw error }
                 throw Self.failure(
                     error,
                     "something may come back still, so the schema saltern_restoring stays and no server uses the database: "
-                        + "restore again, or remove that schema when no pg_restore is under way any more")
+                        + "restore again, or remove that schema when no restore is under way any more")
             }
             do {
                 try await finish(console, interruption.wish)
@@ -92,37 +95,12 @@ struct RestoreDatabase: Command {
         let failure = error as? CommandFailure ?? CommandFailure("\(error)")
         return CommandFailure(failure.messages + [hint], status: failure.status, code: failure.code)
     }
-
-    /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
-    private func restore(
-        _ backup: BackupFile, _ tables: Int, _ connection: PostgresConfiguration.ProgramConnection, _ console: Console
-    ) throws {
-        var bar = ProgressBar(console, "tables")
-        var done = 0
-        let program = DatabaseProgram("pg_restore", console, password: connection.password)
-        do {
-            try program.run(
-                [
-                    "--dbname", connection.string, "--no-password", "--no-owner", "--single-transaction",
-                    "--exit-on-error", "--verbose",
-                ], input: backup.content
-            ) { bar.follow($0, &done, of: tables) }
-        } catch let failure as CommandFailure {
-            bar.end()
-            guard failure.messages.contains(where: { $0.contains("schema \"saltern\" already exists") }) else {
-                throw failure
-            }
-            throw CommandFailure("the database has a schema saltern already: nothing was changed; rename or drop it")
-        }
-        bar.show(tables, of: tables, note: "done")
-        bar.end()
-    }
 }
 
 extension Settings {
     /// The connection of somebody who may make roles: `SALTERN_SUPERUSER_DATABASE_URL`.
     fileprivate mutating func superuserDatabase() -> PostgresConfiguration? {
-        guard let text = text("SALTERN_SUPERUSER_DATABASE_URL") else { return nil }
+        guard let text = text("SALTERN_SUPERUSER_DATABASE_URL", orNothing: "none") else { return nil }
         return database(text, "SALTERN_SUPERUSER_DATABASE_URL")
     }
 }

@@ -29,7 +29,7 @@ enum RestoreLock {
         _ console: Console, _ takes: AsyncStream<Void>.Continuation, until over: AsyncStream<Void>
     ) async throws {
         defer { takes.finish() }
-        try await DatabaseCommand.asOwner(console) { database in
+        try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             try await database.withTransaction { transaction in
                 guard try await transaction.execute(TakeRestoreLock()).first ?? false else {
                     let holder = try await transaction.execute(FindRestoreLock()).first

@@ -7,7 +7,7 @@ enum RestoreMark {
     /// Makes it.
     /// - Throws: ``CommandFailure`` when there is something that a restore would be mixed with.
     static func make(_ console: Console) async throws {
-        try await DatabaseCommand.asOwner(console) { database in
+        try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             let found = try await database.execute(FindSchemas()).first
             if found?.hasSchema ?? false {
                 guard !(found?.hasMark ?? false) else { throw CommandFailure("\(UnfinishedRestore())") }
@@ -20,7 +20,7 @@ enum RestoreMark {
 
     /// Removes it: all is done.
     static func remove(_ console: Console) async throws {
-        try await DatabaseCommand.asOwner(console) { database in
+        try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
             guard try await database.execute(FindSchemas()).first?.hasMark ?? false else { return }
             try await database.withTransaction { _ = try await $0.execute(RemoveMark()) }
         }
@@ -28,12 +28,12 @@ enum RestoreMark {
 
     /// Removes it, unless something has come back, or may come back still.
     ///
-    /// A `pg_restore` whose command was killed may be about to commit. It has made the schema by then, and another one of the
-    /// same name waits for it; one that has not is ended by the next thing that it says, because nobody listens.
+    /// Whoever restores has made the schema before it commits, and another one of the same name waits for it: as long as
+    /// PostgreSQL has not noticed that nobody is there any more, or by a commit whose answer did not arrive.
     /// - Returns: Whether the mark is gone.
     static func removeIfUnused(_ console: Console) async -> Bool {
         do {
-            try await DatabaseCommand.asOwner(console) { database in
+            try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
                 try await database.withTransaction { transaction in
                     _ = try await transaction.execute(LimitWait(), MakeSchema())
                     _ = try await transaction.execute(RemoveSchema(), RemoveMark())

@@ -9,8 +9,12 @@ struct TLSDirectoryOption {
 
     init(_ arguments: inout Arguments) throws(UsageError) { given = try arguments.option("--directory") }
 
-    func directory(_ console: Console) -> CertificateDirectory {
-        CertificateDirectory(path: given ?? console.environment["SALTERN_TLS_DIRECTORY"] ?? "tls")
+    func directory(_ console: Console) throws(CommandFailure) -> CertificateDirectory {
+        if let given { return CertificateDirectory(path: given) }
+        var settings = Settings(console.environment)
+        let directory = settings.certificateDirectory()
+        try settings.finish()
+        return directory
     }
 }
 
@@ -52,10 +56,11 @@ struct CreateCertificate: Command {
     }
 
     func run(_ console: Console) async throws {
+        let directory = try option.directory(console)
         let pins = try reporting { () throws(CertificateError) in
             var parsed: [Host] = []
             for host in hosts { parsed.append(try Host(host)) }
-            return try option.directory(console).create(hosts: parsed)
+            return try directory.create(hosts: parsed)
         }
         console.printPins(pins)
     }
@@ -71,7 +76,8 @@ struct ShowPins: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
 
     func run(_ console: Console) async throws {
-        console.printPins(try reporting { () throws(CertificateError) in try option.directory(console).pins() })
+        let directory = try option.directory(console)
+        console.printPins(try reporting { () throws(CertificateError) in try directory.pins() })
     }
 }
 
@@ -89,7 +95,8 @@ struct RotateCertificate: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
 
     func run(_ console: Console) async throws {
-        console.printPins(try reporting { () throws(CertificateError) in try option.directory(console).rotate() })
+        let directory = try option.directory(console)
+        console.printPins(try reporting { () throws(CertificateError) in try directory.rotate() })
     }
 }
 
@@ -108,7 +115,8 @@ struct RenewCertificate: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
 
     func run(_ console: Console) async throws {
-        console.printPins(try reporting { () throws(CertificateError) in try option.directory(console).renew() })
+        let directory = try option.directory(console)
+        console.printPins(try reporting { () throws(CertificateError) in try directory.renew() })
     }
 }
 
@@ -128,7 +136,8 @@ struct ExportCertificate: Command {
     }
 
     func run(_ console: Console) async throws {
-        console.write(try reporting { () throws(CertificateError) in try option.directory(console).exportDER() })
+        let directory = try option.directory(console)
+        console.write(try reporting { () throws(CertificateError) in try directory.exportDER() })
     }
 }
 
@@ -146,7 +155,7 @@ struct CheckCertificate: Command {
     init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
 
     func run(_ console: Console) async throws {
-        let findings = option.directory(console).check()
+        let findings = try option.directory(console).check()
         for finding in findings { console.print("\(finding)") }
         let problems = findings.count { $0.severity == .problem }
         if problems > 0 { throw CommandFailure("\(problems) to mend") }

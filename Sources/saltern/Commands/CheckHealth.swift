@@ -25,9 +25,10 @@ struct CheckHealth: Command {
         let address = settings.listenAddress()
         try settings.finish()
         let path = asksReadiness ? "/v1/health/ready" : "/v1/health/live"
+        let directory = try option.directory(console)
         let status: Int
         do {
-            let pin = try option.directory(console).pins().active
+            let pin = try directory.pins().active
             status = try HealthProbe(address: address, pin: pin).status(of: path)
         } catch {
             throw CommandFailure("\(error)")

@@ -12,8 +12,13 @@ enum DatabaseCommand {
         """
 
     /// Runs `body` with a client, which is closed afterwards.
+    /// - Parameters:
+    ///   - variable: The setting that `database` comes from.
+    ///   - needsSchema: Whether `body` works with the schema, as this program knows it.
+    /// - Throws: ``CommandFailure`` that says what to do.
     static func with<Result: Sendable>(
-        _ database: PostgresConfiguration, _ body: @escaping @Sendable (PostgresClient) async throws -> Result
+        _ database: PostgresConfiguration, from variable: String, needsSchema: Bool = true,
+        _ body: @escaping @Sendable (PostgresClient) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "command")
         try loop.start()
@@ -21,15 +26,13 @@ enum DatabaseCommand {
         return try await loop.run {
             let client = PostgresClient(configuration: database, loop: loop)
             do {
+                if needsSchema, let problem = try await SchemaProblem.find(in: client) { throw problem }
                 let result = try await body(client)
                 await client.shutdown()
                 return result
-            } catch let failure as CommandFailure {
-                await client.shutdown()
-                throw failure
             } catch {
                 await client.shutdown()
-                throw CommandFailure("\(error)")
+                throw failure(error, variable)
             }
         }
     }
@@ -40,9 +43,12 @@ enum DatabaseCommand {
     }
 
     /// Runs `body` with a client that connects as the schema's owner.
-    /// - Parameter statementTimeout: How long one statement may take, where the usual time is not enough.
+    /// - Parameters:
+    ///   - statementTimeout: How long one statement may take, where the usual time is not enough.
+    ///   - needsSchema: Whether `body` works with the schema, as this program knows it.
+    /// - Throws: ``CommandFailure`` that says what to do.
     static func asOwner<Result: Sendable>(
-        _ console: Console, statementTimeout: Duration? = nil,
+        _ console: Console, statementTimeout: Duration? = nil, needsSchema: Bool = true,
         _ body: @escaping @Sendable (PostgresClient) async throws -> Result
     ) async throws -> Result {
         var settings = Settings(console.environment)
@@ -53,6 +59,29 @@ enum DatabaseCommand {
             database.statementTimeout = statementTimeout
             database.silenceTimeout = statementTimeout + .seconds(10)
         }
-        return try await with(database, body)
+        return try await with(database, from: ownerVariable(console), needsSchema: needsSchema, body)
+    }
+
+    /// The setting that says where the owner connects.
+    static func ownerVariable(_ console: Console) -> String {
+        let name = "SALTERN_OWNER_DATABASE_URL"
+        return [name, name + "_FILE"].contains { console.environment[$0] != nil } ? name : "SALTERN_DATABASE_URL"
+    }
+
+    /// What an operator is told of an error: what it is, and what to do about it.
+    /// - Parameter variable: The setting that says where the database is.
+    static func failure(_ error: any Error, _ variable: String) -> CommandFailure {
+        switch error {
+        case let failure as CommandFailure: failure
+        case MigrationError.database(let error): failure(error, variable)
+        case PostgresError.unavailable, PostgresError.timedOut, PostgresError.connectionLost:
+            CommandFailure("\(error): look whether PostgreSQL runs, and whether \(variable) leads there")
+        case let error as PostgresError where error.sqlState == .insufficientPrivilege:
+            CommandFailure("\(error): the role of \(variable) may not do that, the schema's owner may")
+        case let error as PostgresError where error.sqlState == .readOnlyTransaction:
+            CommandFailure("\(error): \(variable) leads to a standby, and has to lead to the primary")
+        case InstallationError.missing: CommandFailure("\(error): a server makes it when it starts for the first time")
+        default: CommandFailure("\(error)")
+        }
     }
 }

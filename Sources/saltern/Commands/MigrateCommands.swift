@@ -22,7 +22,7 @@ private func withMigrator<Result: Sendable>(
                     configuration: database, migrations: Schema.migrations, placements: Schema.placements, loop: loop))
         }
     } catch let error as MigrationError {
-        throw CommandFailure("\(error)")
+        throw DatabaseCommand.failure(error, DatabaseCommand.ownerVariable(console))
     }
 }
 

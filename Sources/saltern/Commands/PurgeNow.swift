@@ -24,7 +24,7 @@ struct PurgeNow: Command {
         let policy = settings.purgePolicy()
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
-        let report = try await DatabaseCommand.with(database) { client in
+        let report = try await DatabaseCommand.with(database, from: "SALTERN_DATABASE_URL") { client in
             let clock = DatabaseClock()
             try await clock.compare(with: client)
             guard clock.isTrusted else {

@@ -11,7 +11,8 @@ struct TellRestored: Command {
         From then on no revision is given out again that a client has seen, and every device lists everything once. Servers
         notice a restored dump, a recovery to a point in time and the promotion of a standby by themselves; they cannot
         notice a copy of the data folder or of the disk, nor, with SALTERN_FAILOVER=synchronous, a recovery to a point in
-        time. Call it before the servers start. To call it once too often costs every device one full listing. It also
+        time. Call it before the servers start: what they have given out since the database went back may have been given
+        out before. To call it once too often costs every device one full listing. It also
         finishes a `saltern restore` that was ended too early.
 
         \(DatabaseCommand.ownerHelp)

@@ -13,9 +13,10 @@ extension Settings {
     }
 
     private mutating func appStoreID() -> AppStoreID? {
-        guard let text = text("SALTERN_APP_STORE_ID") else { return nil }
+        guard let text = text("SALTERN_APP_STORE_ID", orNothing: "none") else { return nil }
         if let id = AppStoreID(text) { return id }
-        note("SALTERN_APP_STORE_ID must be the number of an app in the App Store, such as 123456789")
+        refuse(
+            "SALTERN_APP_STORE_ID", text, mustBe: "none, or the number of an app in the App Store, such as 123456789")
         return nil
     }
 
@@ -24,13 +25,13 @@ extension Settings {
     private mutating func list<Value: Hashable>(
         _ name: String, _ meaning: String, _ read: (String) -> Value?
     ) -> [Value] {
-        guard let text = text(name) else { return [] }
+        guard let text = text(name, orNothing: "none") else { return [] }
         let values = text.split(separator: ",", omittingEmptySubsequences: false).map { element in
             read(
                 String(element.trimmingPrefix(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed()))
         }
         let known = values.compactMap(\.self)
-        if known.count < values.count { note("\(name) must be \(meaning), separated by commas") }
+        if known.count < values.count { refuse(name, text, mustBe: "none, or \(meaning), separated by commas") }
         if Set(known).count < known.count { note("\(name) has an app twice") }
         return known
     }

@@ -4,20 +4,24 @@ import SalternServer
 extension Settings {
     /// How long sessions last.
     mutating func sessionPolicy() -> SessionPolicy {
-        let range = Duration.seconds(1) ... .seconds(3_650 * 86_400)
+        let standard = SessionPolicy()
+        // One that is in use must not seem unused.
+        let shortest = standard.touchInterval + .seconds(1)
+        let idle = duration(
+            "SALTERN_SESSION_IDLE_TIMEOUT", in: shortest...Self.longest, default: standard.idleTimeout)
         return SessionPolicy(
-            idleTimeout: duration("SALTERN_SESSION_IDLE_TIMEOUT", in: range, default: .seconds(30 * 86_400)),
-            lifetime: duration("SALTERN_SESSION_LIFETIME", in: range, default: .seconds(365 * 86_400)))
+            idleTimeout: idle,
+            lifetime: duration(
+                "SALTERN_SESSION_LIFETIME", in: idle...Self.longest, default: max(standard.lifetime, idle)))
     }
 
     /// How long what nobody needs any more is kept.
     mutating func purgePolicy() -> PurgePolicy {
-        PurgePolicy(
-            tombstoneRetention: duration(
-                "SALTERN_TOMBSTONE_RETENTION", in: .seconds(86_400) ... .seconds(3_650 * 86_400),
-                default: .seconds(90 * 86_400)),
-            eventRetention: duration(
-                "SALTERN_EVENT_RETENTION", in: .seconds(86_400) ... .seconds(3_650 * 86_400),
-                default: .seconds(400 * 86_400)))
+        let range = Duration.seconds(86_400)...Self.longest
+        return PurgePolicy(
+            tombstoneRetention: duration("SALTERN_TOMBSTONE_RETENTION", in: range, default: .seconds(90 * 86_400)),
+            eventRetention: duration("SALTERN_EVENT_RETENTION", in: range, default: .seconds(400 * 86_400)))
     }
+
+    private static let longest = Duration.seconds(3_650 * 86_400)
 }

@@ -96,14 +96,16 @@ struct ServeConfiguration {
         database?.readConnections = readers
         database?.commitConnections = committers
         listen = settings.listenAddress()
-        metricsListen = settings.address("SALTERN_METRICS_LISTEN")
+        metricsListen = settings.address("SALTERN_METRICS_LISTEN", orNothing: "off")
         allowsUnsafeDatabase = settings.choice(
             "SALTERN_ALLOW_UNSAFE_DATABASE", ["on": true, "off": false], default: false)
         loopCount = settings.integer("SALTERN_LOOPS", in: 1...256, default: coreCount)
-        handoverSocket = settings.text("SALTERN_HANDOVER_SOCKET")
+        handoverSocket = settings.text("SALTERN_HANDOVER_SOCKET", orNothing: "off")
         if let handoverSocket {
             if !(1...UnixSocket.pathLimit - 8).contains(handoverSocket.utf8.count) {
-                settings.note("SALTERN_HANDOVER_SOCKET has 1 to \(UnixSocket.pathLimit - 8) bytes")
+                settings.refuse(
+                    "SALTERN_HANDOVER_SOCKET", handoverSocket,
+                    mustBe: "off, or a path of 1 to \(UnixSocket.pathLimit - 8) bytes")
             }
             if loopCount >= HandoverMessage.descriptorLimit {
                 settings.note("SALTERN_HANDOVER_SOCKET needs SALTERN_LOOPS below \(HandoverMessage.descriptorLimit)")
@@ -195,10 +197,12 @@ extension Settings {
         address("SALTERN_LISTEN") ?? SocketAddress(host: "127.0.0.1", port: 8_443)
     }
 
-    mutating func address(_ name: String) -> SocketAddress? {
-        guard let text = text(name) else { return nil }
+    /// - Parameter word: What says that there is none, where there may be none.
+    mutating func address(_ name: String, orNothing word: String? = nil) -> SocketAddress? {
+        guard let text = text(name), text != word else { return nil }
         if let address = SocketAddress(text) { return address }
-        note("\(name) must be HOST:PORT, for example 127.0.0.1:8443 or [::]:8443")
+        let choice = word.map { "\($0), or " } ?? ""
+        refuse(name, text, mustBe: "\(choice)HOST:PORT, for example 127.0.0.1:8443 or [::]:8443")
         return nil
     }
 
@@ -213,10 +217,15 @@ extension Settings {
         return http
     }
 
+    /// Where certificate and keys are: `SALTERN_TLS_DIRECTORY`.
+    mutating func certificateDirectory() -> CertificateDirectory {
+        CertificateDirectory(path: text("SALTERN_TLS_DIRECTORY") ?? "tls")
+    }
+
     fileprivate mutating func tlsFiles() -> TLSFiles? {
         let version = choice(
             "SALTERN_TLS_MINIMUM_VERSION", ["1.3": TLSVersion.version13, "1.2": .version12], default: .version13)
-        let directory = CertificateDirectory(path: text("SALTERN_TLS_DIRECTORY") ?? "tls")
+        let directory = certificateDirectory()
         do throws(CertificateError) {
             return try TLSFiles(directory: directory, minimumVersion: version)
         } catch {
@@ -226,17 +235,16 @@ extension Settings {
     }
 
     fileprivate mutating func service(pins: PinSet, masterKey: MasterKey) -> ServiceConfiguration {
-        let iterations = 1...10_000_000
-        let minimum = integer("SALTERN_KDF_MINIMUM_ITERATIONS", in: iterations, default: 600_000)
+        let minimum = integer(
+            "SALTERN_KDF_MINIMUM_ITERATIONS", in: KDFPolicy.absoluteMinimum...KDFPolicy.maximum, default: 600_000)
         let kdf = KDFPolicy(
             defaultIterations: integer(
-                "SALTERN_KDF_DEFAULT_ITERATIONS", in: iterations, default: max(minimum, 600_000)),
+                "SALTERN_KDF_DEFAULT_ITERATIONS", in: minimum...KDFPolicy.maximum, default: max(minimum, 600_000)),
             minimumIterations: minimum)
-        let prefix = requiredText(
-            "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
+        let prefix = saltPrefix()
         let sessions = sessionPolicy()
         let configuration = ServiceConfiguration(
-            name: text("SALTERN_SERVICE_NAME") ?? "Saltern",
+            name: serviceName(),
             version: choice("SALTERN_SHOW_VERSION", ["on": ShowVersion.version, "off": nil], default: nil),
             saltPrefix: prefix, masterKey: masterKey, kdf: kdf,
             registration: choice(
@@ -249,8 +257,24 @@ extension Settings {
                 acceptsAnonymous: choice("SALTERN_ANONYMOUS_SHARES", ["on": true, "off": false], default: false),
                 anonymousLimit: integer("SALTERN_ANONYMOUS_SHARES_LIMIT", in: 0...100_000, default: 1_000)),
             purge: purgePolicy(), pins: pins)
-        // An empty prefix has been reported as missing.
+        // An empty prefix has been reported.
         if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }
         return configuration
+    }
+
+    private mutating func serviceName() -> String {
+        guard let name = text("SALTERN_SERVICE_NAME") else { return "Saltern" }
+        if name.utf8.count <= ServiceConfiguration.nameLimit { return name }
+        refuse("SALTERN_SERVICE_NAME", name, mustBe: "1 to \(ServiceConfiguration.nameLimit) bytes long")
+        return "Saltern"
+    }
+
+    /// - Returns: An empty one when there is none that can be used.
+    private mutating func saltPrefix() -> String {
+        let prefix = requiredText(
+            "SALTERN_SALT_PREFIX", "the site's part of every salt, such as com.example.notes: with its colon")
+        if prefix.isEmpty || ServiceConfiguration.isSaltPrefix(prefix) { return prefix }
+        refuse("SALTERN_SALT_PREFIX", prefix, mustBe: "1 to 255 bytes without spaces and control characters")
+        return ""
     }
 }

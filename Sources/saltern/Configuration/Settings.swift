@@ -12,8 +12,28 @@ struct Settings {
     /// Notes a problem that was found outside of the reader.
     mutating func note(_ problem: String) { problems.append(problem) }
 
-    /// The text of `name`, or of the file that `name_FILE` names, without trailing line ends.
+    /// Notes what is wrong with a value that is no secret.
+    /// - Parameter rule: What it must be; with its bounds.
+    mutating func refuse(_ name: String, _ value: String, mustBe rule: String) {
+        note("\(name) must be \(rule), not \(String(value.prefix(100)).debugDescription)")
+    }
+
+    /// The text of `name`, or of the file that `name_FILE` names, without trailing line ends. An empty one is refused: whoever
+    /// wants the default says it, or leaves the variable out.
     mutating func text(_ name: String) -> String? {
+        guard let value = possiblyEmptyText(name) else { return nil }
+        guard value.isEmpty else { return value }
+        note("\(name) is empty: leave it out, or give it a value")
+        return nil
+    }
+
+    /// Likewise, where `word` says that there is nothing.
+    mutating func text(_ name: String, orNothing word: String) -> String? {
+        guard let value = text(name), value != word else { return nil }
+        return value
+    }
+
+    private mutating func possiblyEmptyText(_ name: String) -> String? {
         let fileVariable = name + "_FILE"
         switch (variables[name], variables[fileVariable]) {
         case (nil, nil): return nil
@@ -33,7 +53,7 @@ struct Settings {
     /// The text of `name`, which has to be there.
     mutating func requiredText(_ name: String, _ meaning: String) -> String {
         let before = problems.count
-        if let value = text(name), !value.isEmpty { return value }
+        if let value = possiblyEmptyText(name), !value.isEmpty { return value }
         if problems.count == before { problems.append("\(name) is missing: \(meaning)") }
         return ""
     }
@@ -42,7 +62,7 @@ struct Settings {
     mutating func integer(_ name: String, in range: ClosedRange<Int>, default fallback: Int) -> Int {
         guard let value = text(name) else { return fallback }
         guard let number = Int(value), range.contains(number) else {
-            problems.append("\(name) must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            refuse(name, value, mustBe: "a whole number from \(range.lowerBound) to \(range.upperBound)")
             return fallback
         }
         return number
@@ -52,8 +72,8 @@ struct Settings {
     mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
         guard let value = text(name) else { return fallback }
         guard let duration = OperatorTime.duration(value), range.contains(duration) else {
-            problems.append(
-                "\(name) must be a time such as 90s, 15m, 12h or 30d, from \(range.lowerBound) to \(range.upperBound)")
+            refuse(
+                name, value, mustBe: "a time such as 90s, 15m, 12h or 30d, from \(OperatorTime.text(range))")
             return fallback
         }
         return duration
@@ -65,7 +85,7 @@ struct Settings {
     {
         guard let word = text(name) else { return fallback }
         if let match = choices.first(where: { $0.key == word }) { return match.value }
-        problems.append("\(name) must be one of: \(choices.map(\.key).joined(separator: ", "))")
+        refuse(name, word, mustBe: "one of \(choices.map(\.key).joined(separator: ", "))")
         return fallback
     }
 

@@ -8,21 +8,23 @@ extension Settings {
         guard let text = text("SALTERN_RATE_LIMITS") else { return .standard }
         if let limits = RateLimits(text) { return limits }
         let classes = RateClass.allCases.map(\.rawValue).joined(separator: ", ")
-        note(
-            "SALTERN_RATE_LIMITS must be on, off, or figures such as login=20/5,registration=10/0.5, a burst and so many "
-                + "a second for any of: \(classes)")
+        refuse(
+            "SALTERN_RATE_LIMITS", text,
+            mustBe: "on, off, or figures such as login=20/5,registration=10/0.5, a burst of 1 to 1000000 and 0.01 to "
+                + "1000000 a second, for any of: \(classes)")
         return .standard
     }
 
     /// Whose `X-Forwarded-For` counts: `SALTERN_TRUSTED_PROXIES`.
     mutating func trustedProxies() -> TrustedProxies {
-        guard let text = text("SALTERN_TRUSTED_PROXIES") else { return TrustedProxies() }
+        guard let text = text("SALTERN_TRUSTED_PROXIES", orNothing: "none") else { return TrustedProxies() }
         var blocks: [AddressBlock] = []
         for entry in text.split(separator: ",", omittingEmptySubsequences: false) {
             guard let block = AddressBlock(String(entry.drop { $0 == " " })) else {
-                note(
-                    "SALTERN_TRUSTED_PROXIES must be addresses or blocks such as 127.0.0.1,10.0.0.0/8,2001:db8::/32, with "
-                        + "no bits set behind a block's length")
+                refuse(
+                    "SALTERN_TRUSTED_PROXIES", text,
+                    mustBe: "none, or addresses and blocks such as 127.0.0.1,10.0.0.0/8,2001:db8::/32, with no bits "
+                        + "set behind a block's length")
                 break
             }
             blocks.append(block)

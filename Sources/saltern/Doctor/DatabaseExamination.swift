@@ -19,6 +19,7 @@ struct DatabaseExamination {
             for facts in try await client.execute(ReadDatabaseFacts()) {
                 findings.append(Finding("database", .fine, "PostgreSQL answers"))
                 findings += judge(facts)
+                if client.isDistributed { findings.append(await ClusterLogs.examine(client)) }
                 guard facts.isServer else { continue }
                 findings += try await examinePooling(client)
                 findings += try await examineSettings(client)
@@ -67,16 +68,6 @@ struct DatabaseExamination {
                         + "commits, and nobody would be told"))
         }
         if let finding = judgeDisk(facts.dataDirectory) { findings.append(finding) }
-        if let logsValues = facts.logsValues {
-            findings.append(
-                logsValues
-                    ? Finding(
-                        "database_log", .warning,
-                        "the cluster's nodes send each other statements with values in their text, and write them into "
-                            + "their logs: ALTER ROLE … SET log_min_error_statement = 'panic' for both roles, and leave "
-                            + "log_statement and log_min_duration_statement off")
-                    : Finding("database_log", .fine, "the cluster's nodes do not log statements"))
-        }
         return findings
     }
 

@@ -17,9 +17,6 @@ struct DatabaseFacts: DecodableRow {
     let waitsForStandbys: Bool
     /// Where the files are; nil when the role may not know.
     let dataDirectory: String?
-    /// Whether PostgreSQL writes the text of the role's statements into its log, when they fail or whenever; nil when the
-    /// values are not in the text, which they are where Citus sends them on.
-    let logsValues: Bool?
 
     init(row: inout RowReader) throws(PostgresError) {
         version = try row.next()
@@ -31,7 +28,6 @@ struct DatabaseFacts: DecodableRow {
         connectionLimit = try row.next()
         waitsForStandbys = try row.next()
         dataDirectory = try row.next()
-        logsValues = try row.next()
     }
 }
 
@@ -47,12 +43,6 @@ struct ReadDatabaseFacts: Statement {
             (SELECT nullif(d.datconnlimit, -1) FROM pg_database d WHERE d.datname = current_database()))
         """
     fileprivate static let waitsForStandbys: SQLFragment = "current_setting('synchronous_standby_names') <> ''"
-    fileprivate static let logsValues: SQLFragment = """
-        CASE WHEN EXISTS (SELECT FROM pg_extension e WHERE e.extname = 'citus')
-            THEN current_setting('log_min_error_statement') NOT IN ('log', 'fatal', 'panic')
-                OR current_setting('log_min_duration_statement') <> '-1'
-                OR current_setting('log_statement') IN ('mod', 'all') END
-        """
     static let sql: SQL<Self> = """
         SELECT current_setting('server_version_num')::int, pg_is_in_recovery(),
             (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user),
@@ -62,7 +52,7 @@ struct ReadDatabaseFacts: Statement {
                 WHERE n.nspname = 'saltern' AND c.relname = 'accounts'), false),
             to_regnamespace('saltern_restoring') IS NOT NULL,
             \(connectionLimit), \(waitsForStandbys),
-            (SELECT s.setting FROM pg_settings s WHERE s.name = 'data_directory'), \(logsValues)
+            (SELECT s.setting FROM pg_settings s WHERE s.name = 'data_directory')
         """
 }
 

@@ -43,7 +43,9 @@ struct ExamineInstallation: Command {
     }
 
     private func examine(_ console: Console) async throws -> [Finding] {
-        let tls = CertificateDirectory(path: console.environment["SALTERN_TLS_DIRECTORY"] ?? "tls")
+        // What is wrong with the setting itself is told with all others.
+        var settings = Settings(console.environment)
+        let tls = settings.certificateDirectory()
         let certificate = tls.check().map(Finding.init)
         let configuration: ServeConfiguration
         do throws(CommandFailure) {

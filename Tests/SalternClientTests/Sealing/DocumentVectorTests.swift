@@ -73,8 +73,9 @@ struct DocumentVectorTests {
             "item": [
                 "dataKey": Hex.encode(bytes(0..<32)), "keyId": Hex.encode(Array(body[1..<5])), "account": Self.account,
                 "item": Self.item, "collection": "notes", "part": "2", "edit": "1", "content": "Buy salt.",
-                "sealed": Hex.encode(body),
+                "additional": Hex.encode(SealedBox.additionalData(place)), "sealed": Hex.encode(body),
             ],
+            "gcm": try gcm(),
             "keyring": [
                 "key": Hex.encode(keyringKey), "plaintext": Hex.encode(ring.encoded()), "counter": "7",
                 "sealed": Hex.encode(sealedRing),
@@ -90,6 +91,17 @@ struct DocumentVectorTests {
                 "key": Hex.encode(shareKey), "content": "{\"user\":\"guests\"}",
             ],
             "rncryptor": try rncryptor(),
+        ]
+    }
+
+    /// Chapter 4: AES-256-GCM by itself, with the text of the item's id authenticated along.
+    private static func gcm() throws -> [String: String] {
+        let sealed = try AESGCM.seal(
+            Array("Buy salt.".utf8), using: SecureBytes(copying: bytes(0..<32)), uniqueNonce: bytes(0..<12),
+            authenticating: Array(item.utf8))
+        return [
+            "key": Hex.encode(bytes(0..<32)), "item": item, "content": "Buy salt.",
+            "additional": Hex.encode(Array(item.utf8)), "sealed": Hex.encode(sealed),
         ]
     }
 

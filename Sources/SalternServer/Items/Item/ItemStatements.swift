@@ -65,7 +65,7 @@ struct WriteItem: AccountWrite {
                         OR (\(\.precondition.parameter) > 0 AND (i.deleted IS DISTINCT
                             FROM false OR i.revision <> \(\.precondition.parameter)))
                     THEN 'precondition_failed'
-                    WHEN \(\.byteCount) > p.max_item_bytes THEN 'itemBytes'
+                    WHEN \(\.byteCount) > greatest(p.max_item_bytes, \(storedBytes)) THEN 'itemBytes'
                     WHEN i.deleted IS DISTINCT FROM false AND a.item_count >= p.max_items THEN 'items'
                     WHEN \(\.byteCount) > \(storedBytes)
                         AND a.item_bytes + \(\.byteCount) - \(storedBytes) > p.max_bytes THEN 'bytes'

@@ -67,7 +67,7 @@ struct ReplaceItem: ShortPath {
             WHERE \(callersAccount)
                 AND i.account_id = \(.account) AND i.item_id = \(\.write.id) AND NOT i.deleted
                 AND (\(\.write.precondition.parameter) = -1 OR i.revision = \(\.write.precondition.parameter))
-                AND \(\.write.byteCount) <= p.max_item_bytes
+                AND \(\.write.byteCount) <= greatest(p.max_item_bytes, \(storedBytes))
                 AND \(hasRoom(for: "\(\.write.byteCount)", insteadOf: storedBytes))
                 AND (\(storedBytes) <= \(Authorization.sharedByteLimit)
                     OR \(\.write.byteCount) > \(Authorization.sharedByteLimit))

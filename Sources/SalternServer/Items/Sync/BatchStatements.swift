@@ -109,7 +109,8 @@ struct ApplyBatch: AccountWrite {
                     - count(*) FILTER (WHERE d.outcome = 'created' AND d.was_deleted) AS more_tombstones,
                 coalesce(sum(d.new_bytes - d.old_bytes)
                     FILTER (WHERE d.outcome IN ('created', 'updated', 'deleted')), 0)::bigint AS more_bytes,
-                coalesce(max(d.new_bytes) FILTER (WHERE d.outcome IN ('created', 'updated')), 0) AS largest,
+                coalesce(max(d.new_bytes) FILTER (
+                    WHERE d.outcome IN ('created', 'updated') AND d.new_bytes > d.old_bytes), 0) AS largest,
                 coalesce(sum(d.old_bytes) FILTER (WHERE d.outcome = 'deleted'), 0)::bigint AS deleted_bytes
             FROM decided d
         ), judged AS (

@@ -2,6 +2,21 @@ public import Postgres
 
 /// What an operator does after a restore that the server cannot notice by itself, such as that of a snapshot of the disk.
 public struct RestoredDatabase: Sendable {
+    /// SQL that moves the base in the transaction that brings the rows back, before anybody can see them. For PostgreSQL's own
+    /// programs. A backup from before there was a base has none.
+    public static let script = """
+        DO $$ BEGIN
+            IF EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid = 'saltern.installation'::pg_catalog.regclass AND a.attname = 'revision_base')
+            THEN
+                UPDATE saltern.installation SET
+                    revision_base = greatest(
+                        revision_base, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1048576)::bigint),
+                    fingerprint = saltern.database_fingerprint();
+            END IF;
+        END $$;
+        """
+
     private let database: PostgresClient
     private let sliceSize: Int64
 

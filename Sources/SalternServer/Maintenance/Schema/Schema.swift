@@ -23,10 +23,19 @@ public enum Schema {
         }
     }
 
-    /// Whether this program works with a database whose newest migration is `version`.
+    /// What the schema of a database is to this program.
+    enum Fit: Sendable {
+        /// It works with it.
+        case fits
+        case older
+        case newer
+    }
+
+    /// What a schema is whose newest migration is `version`.
     /// - Parameter oldestProgram: What a program has to know at least, of all migrations that this one does not know.
-    static func fits(version: Int, oldestProgram: Int) -> Bool {
-        needed <= version && (version <= known || oldestProgram <= known)
+    static func fit(version: Int, oldestProgram: Int) -> Fit {
+        if version < needed { return .older }
+        return version <= known || oldestProgram <= known ? .fits : .newer
     }
 
     /// How many migrations this program knows, and how many it cannot do without.

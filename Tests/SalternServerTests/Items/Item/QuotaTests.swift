@@ -46,8 +46,21 @@ import Testing
         try await TestApplication.with { app in
             let ada = try await app.register()
             let path = try await ada.createItem(ItemTests.item(plaintext: 1_000))
-            try await app.administer("UPDATE saltern.plans SET max_items = 0, max_bytes = 10")
-            #expect(try await ada.client.put(path, ItemTests.item(plaintext: 500), ["If-Match": "*"]).status == 200)
+            try await app.administer("UPDATE saltern.plans SET max_items = 0, max_bytes = 10, max_item_bytes = 10")
+            for size in [500, 500, 400] {
+                let smaller = ItemTests.item(plaintext: size)
+                #expect(try await ada.client.put(path, smaller, ["If-Match": "*"]).status == 200, "\(size)")
+            }
+            let larger = try await ada.client.put(path, ItemTests.item(plaintext: 401), ["If-Match": "*"])
+            #expect(larger.string("limit") == "itemBytes")
+            #expect(larger.integer("used") == 429)
+            // What is long is written by another statement.
+            try await app.administer(
+                "UPDATE saltern.plans SET max_items = 9, max_bytes = 900000, max_item_bytes = 900000")
+            let long = try await ada.createItem(ItemTests.item(plaintext: 300_000))
+            try await app.administer("UPDATE saltern.plans SET max_items = 0, max_bytes = 10, max_item_bytes = 10")
+            #expect(try await ada.client.put(long, ItemTests.item(plaintext: 290_000), ["If-Match": "*"]).status == 200)
+            #expect(try await ada.client.put(long, ItemTests.item(plaintext: 100), ["If-Match": "*"]).status == 200)
             #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
         }
     }

@@ -147,6 +147,20 @@ import Testing
             ])
             #expect(try Self.revisions(swap) == [3, 4, 5])
             #expect(try await ada.client.get("/v1/account").integer("usage.bytes") == 399)
+
+            // Above a limit that was lowered, items shrink one by one, and none grows.
+            try await app.administer("UPDATE saltern.plans SET max_item_bytes = 100 WHERE plan = 'default'")
+            let shrinking = try await send([
+                Self.put(ids[1], nil, ItemTests.item(plaintext: 150)),
+                Self.put(ids[2], nil, ItemTests.item(plaintext: 172)),
+            ])
+            #expect(shrinking.status == 200)
+            let growing = try await send([
+                Self.put(ids[1], nil, ItemTests.item(plaintext: 100)),
+                Self.put(ids[2], nil, ItemTests.item(plaintext: 173)),
+            ])
+            #expect(growing.string("limit") == "itemBytes")
+            #expect(growing.integer("used") == 201)
         }
     }
 

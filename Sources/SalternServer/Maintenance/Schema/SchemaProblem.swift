@@ -1,0 +1,45 @@
+public import Postgres
+
+/// Why a database's schema is of no use to this program, and what to do about it.
+public enum SchemaProblem: Error, Sendable, Equatable {
+    case missing
+    /// The role may not read it.
+    case forbidden
+    case older
+    case newer
+
+    /// Looks for it.
+    /// - Returns: Nil when the program works with the schema.
+    /// - Throws: When the database cannot be asked.
+    public static func find(in database: PostgresClient) async throws(PostgresError) -> SchemaProblem? {
+        do throws(PostgresError) {
+            switch try await database.execute(ReadSchemaVersion()).first {
+            case .fits: return nil
+            case .newer: return .newer
+            case .older, nil: return .older
+            }
+        } catch {
+            switch error.sqlState {
+            case SQLState.undefinedTable, SQLState.invalidSchemaName: return .missing
+            case SQLState.insufficientPrivilege: return .forbidden
+            default: throw error
+            }
+        }
+    }
+}
+
+extension SchemaProblem: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .missing:
+            "the database has no schema saltern: make it with `saltern migrate up`, or bring a backup back with "
+                + "`saltern restore`, unless this is the wrong database"
+        case .forbidden:
+            "the role may not use the schema saltern: connect as its owner, or as a member of saltern_server"
+        case .older: "the database's schema is older than this program: run `saltern migrate up`"
+        case .newer:
+            "the database's schema is newer than this program: install the program that it was made with, which "
+                + "`saltern migrate verify` tells"
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import CommandLineKit
+import Foundation
+import Postgres
+import SalternServer
+
+/// The one transaction in which a backup comes back: its rows, and the move of the revision base. So nobody sees the rows with
+/// the base that they had, not even a server that has slept through everything else that keeps servers away.
+///
+/// `pg_restore` would commit by itself, so it writes SQL for `psql`, which is told to commit when it has carried out all of it.
+/// Whoever is killed before never commits.
+struct RestoreTransaction {
+    let backup: BackupFile
+    let tables: Int
+    let connection: PostgresConfiguration.ProgramConnection
+
+    private var console: Console { backup.console }
+
+    /// What `psql` says when there is nothing left but to commit.
+    private static let completion = "everything is back but for the commit"
+
+    /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
+    func commit() throws {
+        let (script, answers) = (Pipe(), Pipe())
+        for pipe in [script, answers] {
+            for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
+                _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+            }
+        }
+        let complaints = try OpenFile(contents: "")
+        let program = DatabaseProgram("psql", console, password: connection.password)
+        let child = try program.start(
+            ["--dbname", connection.string, "--no-password", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"],
+            ChildProcess.Streams(
+                input: script.fileHandleForReading.fileDescriptor,
+                output: answers.fileHandleForWriting.fileDescriptor, error: complaints.descriptor))
+        // What it carries out is cancelled by SIGINT, and would go on after SIGTERM.
+        let interruption = program.endedBySignals(child, by: SIGINT)
+        try script.fileHandleForReading.close()
+        try answers.fileHandleForWriting.close()
+        let writing = Result { try write(to: script.fileHandleForWriting, answers: answers.fileHandleForReading) }
+        try script.fileHandleForWriting.close()
+        let status = child.wait()
+        guard status != 0 else { return try writing.get() }
+        for wish in [console.wish, interruption.wish].compactMap(\.self) where wish.isThere {
+            throw wish.fulfilled("ended by a signal")
+        }
+        // It had no reader any more: what psql said is why.
+        let said = try complaints.contents().split(separator: "\n").map(String.init)
+        guard said.contains(where: { $0.contains("schema \"saltern\" already exists") }) else {
+            throw program.failure(status, said)
+        }
+        throw CommandFailure("the database has a schema saltern already: nothing was changed; rename or drop it")
+    }
+
+    private func write(to script: FileHandle, answers: FileHandle) throws {
+        try script.write(contentsOf: Data("BEGIN;\n".utf8))
+        var bar = ProgressBar(console, "tables")
+        var done = 0
+        defer { bar.end() }
+        try DatabaseProgram("pg_restore", console).run(
+            ["--file", "-", "--no-owner", "--exit-on-error", "--verbose"], input: backup.content,
+            output: OpenFile(duplicating: script)
+        ) { bar.follow($0, &done, of: tables) }
+        try script.write(contentsOf: Data("\(RestoredDatabase.script)\n\\echo \(Self.completion)\n".utf8))
+        guard DatabaseProgram.Lines(of: answers).contains(Self.completion) else {
+            throw CommandFailure("psql has ended before everything was back")
+        }
+        try script.write(contentsOf: Data("COMMIT;\n".utf8))
+        bar.show(tables, of: tables, note: "done")
+    }
+}

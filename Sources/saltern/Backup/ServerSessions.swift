@@ -1,0 +1,61 @@
+import CommandLineKit
+import Postgres
+
+/// The sessions of servers in the database that is about to come back.
+///
+/// A server lets go of a database that has lost its schema or has the mark of a restore, within some seconds, and does not use
+/// a new connection there. So when those are gone that were there before the mark was made, none uses what comes back until
+/// the mark is gone. A pooler that exchanges sessions keeps its own.
+enum ServerSessions {
+    /// How long servers have: they look every five seconds.
+    private static let patience = Duration.seconds(20)
+    private static let interval = Duration.milliseconds(200)
+
+    /// Waits for those that are there now to end; to be called when the mark is there.
+    /// - Throws: ``CommandFailure`` that says whose sessions stay.
+    static func waitUntilGone(_ console: Console, within patience: Duration = patience) async throws {
+        let wish = console.wish
+        try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
+            var left = try await database.execute(FindServerSessions())
+            if !left.isEmpty { console.notice("waiting for servers to let go of the database", code: "waiting") }
+            let deadline = ContinuousClock.now + patience
+            while !left.isEmpty {
+                if let wish, wish.isThere { throw wish.fulfilled("ended by a signal") }
+                guard ContinuousClock.now < deadline else { throw CommandFailure(refusal(left)) }
+                try await Task.sleep(for: interval)
+                let present = try await database.execute(FindServerSessions()).map(\.process)
+                left.removeAll { !present.contains($0.process) }
+            }
+        }
+    }
+
+    private static func refusal(_ sessions: [FindServerSessions.Row]) -> String {
+        let names = Dictionary(grouping: sessions, by: \.name).map { "\($0.value.count) of \($0.key)" }.sorted()
+        return "servers are connected to the database and do not let go of it: \(names.joined(separator: ", ")): stop "
+            + "them, or say RECONNECT to the pooler that keeps their sessions, and restore again"
+    }
+}
+
+/// Sessions of roles that may do what a server does. Those of superusers may, too, and those of the owner: of the command
+/// itself, for one.
+private struct FindServerSessions: Statement {
+    struct Row: DecodableRow {
+        let process: Int32
+        /// The role, and what the program calls itself.
+        let name: String
+
+        init(row: inout RowReader) throws(PostgresError) {
+            process = try row.next()
+            name = try row.next()
+        }
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT a.pid, r.rolname || coalesce(' (' || nullif(a.application_name, '') || ')', '')
+        FROM pg_catalog.pg_stat_activity a JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
+            JOIN pg_catalog.pg_roles g ON g.rolname = 'saltern_server'
+        WHERE a.datname = pg_catalog.current_database() AND NOT r.rolsuper AND r.rolname <> current_user
+            AND pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER')
+        """
+}

@@ -1,0 +1,143 @@
+import CommandLineKit
+import Foundation
+import HTTPServer
+import Postgres
+import SalternServer
+import SalternTesting
+import Testing
+import TransportSecurity
+
+@testable import saltern
+
+/// The table of settings in docs/admins.md against the program.
+@Suite struct SettingsReferenceTests {
+    private struct Row {
+        let name: String
+        /// What the setting means, with its bounds as the program says them.
+        let meaning: String
+        let defaultText: String
+
+        /// The value that the default is written as; nil where it is told in words.
+        var defaultValue: String? {
+            guard defaultText.hasPrefix("`") else { return nil }
+            return String(defaultText.dropFirst().prefix { $0 != "`" })
+        }
+    }
+
+    private static func rows() throws -> [Row] {
+        let file = URL(filePath: #filePath).appending(path: "../../../docs/admins.md").standardized
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        return lines.filter { $0.hasPrefix("| `SALTERN_") }.map { line in
+            let cells = line.split(separator: " | ").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "| ")) }
+            return Row(
+                name: cells[0].trimmingCharacters(in: ["`"]), meaning: cells[1].replacing(",", with: ""),
+                defaultText: cells[2])
+        }
+    }
+
+    /// What a server needs, and nothing else.
+    private static func required(_ directory: TemporaryDirectory) throws -> [String: String] {
+        let tls = directory.path + "/tls"
+        _ = try CertificateDirectory(path: tls).create(hosts: [Host("localhost")])
+        let key = directory.path + "/master.key"
+        _ = try MasterKeyFile(path: key).create()
+        return [
+            "SALTERN_DATABASE_URL": "postgresql://localhost/saltern", "SALTERN_SALT_PREFIX": "org.example.notes:",
+            "SALTERN_TLS_DIRECTORY": tls, "SALTERN_MASTER_KEY_FILE": key,
+        ]
+    }
+
+    /// All that the settings decide, or all that is wrong with them.
+    private static func outcome(_ environment: [String: String]) -> [String] {
+        do throws(CommandFailure) {
+            let read = try ServeConfiguration(environment, coreCount: 3)
+            return [
+                "\(read.service)", "\(read.failover)", "\(read.listen)", "\(read.metricsListen as Any)",
+                "\(read.handoverSocket as Any)", "\(read.tls.directory)", "\(read.tls.minimumVersion)", "\(read.http)",
+                "\(read.loopCount)", "\(read.allowsUnsafeDatabase)", "\(read.drainTimeout)", "\(read.logLevel)",
+                "\(read.database.pooling) \(read.database.readConnections) \(read.database.commitConnections)",
+            ]
+        } catch {
+            return error.messages
+        }
+    }
+
+    @Test func `every default can be written as the handbook writes it`() throws {
+        let directory = try TemporaryDirectory()
+        let whole = try Self.required(directory)
+        var count = 0
+        for row in try Self.rows() {
+            guard let value = row.defaultValue else { continue }
+            var environment = whole
+            environment[row.name] = nil
+            let expected = Self.outcome(environment)
+            environment[row.name] = value
+            #expect(Self.outcome(environment) == expected, "\(row.name)=\(value)")
+            count += 1
+        }
+        #expect(count > 30)
+    }
+
+    /// A value that is refused, and what both the message and the handbook have to say.
+    private static let refused: [(name: String, value: String, rule: [String])] =
+        [
+            ("DATABASE_POOLING", "x", ["session", "transaction"]), ("SALT_PREFIX", "a b", ["1 to 255 bytes"]),
+            ("FAILOVER", "x", ["asynchronous", "synchronous"]), ("LISTEN", "8443", ["HOST:PORT"]),
+            ("TLS_MINIMUM_VERSION", "1.1", ["1.3", "1.2"]),
+            ("SERVICE_NAME", String(repeating: "x", count: 129), ["1 to 128 bytes"]),
+            ("REGISTRATION", "x", ["open", "invite", "closed"]),
+            ("KDF_MINIMUM_ITERATIONS", "9999", ["10000 to 10000000"]),
+            ("KDF_DEFAULT_ITERATIONS", "599999", ["to 10000000"]), ("SESSION_IDLE_TIMEOUT", "60s", ["61s", "3650d"]),
+            ("SESSION_LIFETIME", "29d", ["to", "3650d"]), ("TOMBSTONE_RETENTION", "23h", ["1d", "3650d"]),
+            ("EVENT_RETENTION", "3651d", ["1d", "3650d"]), ("ANONYMOUS_SHARES_LIMIT", "100001", ["0 to 100000"]),
+            ("APPLE_APP_IDS", "x", ["none", "separated by commas"]),
+            ("ANDROID_APPS", "x", ["none", "separated by commas"]),
+            ("APP_STORE_ID", "x", ["none", "number"]), ("RATE_LIMITS", "x", ["on", "off", "figures"]),
+            ("TRUSTED_PROXIES", "x", ["none", "addresses and blocks"]), ("LOOPS", "257", ["1 to 256"]),
+            ("READ_CONNECTIONS", "65", ["1 to 64"]), ("COMMIT_CONNECTIONS", "0", ["1 to 64"]),
+            ("MAX_CONNECTIONS", "0", ["1 to 1000000"]), ("MAX_CONNECTIONS_PER_ADDRESS", "0", ["1 to 1000000"]),
+            ("MAX_CONCURRENT_REQUESTS", "0", ["1 to 100000"]), ("DRAIN_TIMEOUT", "61m", ["0s", "1h"]),
+            ("HANDOVER_SOCKET", "/" + String(repeating: "x", count: 99), ["off", "1 to 99 bytes"]),
+            ("METRICS_LISTEN", "x", ["off", "HOST:PORT"]), ("LOG_LEVEL", "x", ["debug", "info", "warning", "error"]),
+        ]
+        + ["SHOW_VERSION", "OPAQUE_FORMAT", "ANONYMOUS_SHARES", "ALLOW_UNSAFE_DATABASE", "CORE_DUMPS"].map {
+            ($0, "yes", ["on", "off"])
+        }
+    /// Their values are secrets, or name files whose trouble is told instead.
+    private static let others = [
+        "DATABASE_URL", "OWNER_DATABASE_URL", "SUPERUSER_DATABASE_URL", "MASTER_KEY_FILE", "TLS_DIRECTORY",
+    ]
+
+    @Test func `a refusal names the variable, what it must be and what it was, as the handbook does`() throws {
+        let directory = try TemporaryDirectory()
+        let environment = try Self.required(directory)
+        let rows = Dictionary(uniqueKeysWithValues: try Self.rows().map { ($0.name, $0) })
+        #expect(Set(rows.keys) == Set((Self.refused.map(\.name) + Self.others).map { "SALTERN_" + $0 }))
+        for (name, value, rule) in Self.refused {
+            let variable = "SALTERN_" + name
+            let messages = Self.outcome(environment.merging([variable: value]) { $1 })
+            let message = try #require(messages.count == 1 ? messages.first : nil, "\(variable): \(messages)")
+            #expect(message.hasPrefix(variable + " must be "), "\(message)")
+            #expect(message.hasSuffix(", not \"\(value.prefix(100))\""), "\(message)")
+            let row = try #require(rows[variable])
+            for words in rule {
+                #expect(message.contains(words), "\(words) in: \(message)")
+                #expect((row.meaning + row.defaultText).contains(words), "\(words) in the row of \(variable)")
+            }
+        }
+    }
+
+    @Test func `an empty value is refused, whatever it is of`() throws {
+        let directory = try TemporaryDirectory()
+        let environment = try Self.required(directory)
+        for name in Self.refused.map(\.name) + ["TLS_DIRECTORY"] where name != "SALT_PREFIX" {
+            let variable = "SALTERN_" + name
+            let messages = Self.outcome(environment.merging([variable: ""]) { $1 })
+            #expect(messages.first == "\(variable) is empty: leave it out, or give it a value", "\(messages)")
+        }
+        for name in ["DATABASE_URL", "SALT_PREFIX", "MASTER_KEY_FILE"] {
+            let messages = Self.outcome(environment.merging(["SALTERN_" + name: ""]) { $1 })
+            #expect(messages.first?.hasPrefix("SALTERN_\(name) is missing: ") == true, "\(messages)")
+        }
+    }
+}
