@@ -103,7 +103,7 @@ result=0
     "$executable" serve) >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result"
 for name in SALTERN_LISTN SALTERN_LISTEN SALTERN_LOG_LEVEL SALTERN_SESSION_IDLE_TIMEOUT SALTERN_TLS_DIRECTORY \
-    SALTERN_DATABASE_URL SALTERN_MASTER_KEY_FILE 'KDF iterations'; do
+    SALTERN_DATABASE_URL SALTERN_MASTER_KEY_FILE SALTERN_KDF_MINIMUM_ITERATIONS; do
     grep --quiet -- "$name" "$work/problems" || fail "a line about $name: $(cat "$work/problems")"
 done
 

@@ -18,6 +18,13 @@ enum RestoreMark {
         }
     }
 
+    /// Whether a restore is under way, or was not finished: no server uses the database.
+    static func isThere(_ console: Console) async throws -> Bool {
+        try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
+            try await database.execute(FindSchemas()).first?.hasMark ?? false
+        }
+    }
+
     /// Removes it: all is done.
     static func remove(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in

@@ -29,10 +29,23 @@ enum ServerSessions {
         }
     }
 
+    /// Tells of those that are there when a database has gone back by itself: nothing keeps servers from using that.
+    static func tell(_ console: Console) async throws {
+        let there = try await DatabaseCommand.asOwner(console) { try await $0.execute(FindServerSessions()) }
+        guard !there.isEmpty else { return }
+        console.notice(
+            "servers are connected to the database: \(names(there)): what they have given out since it went back may have "
+                + "been given out before", code: "servers_connected")
+    }
+
     private static func refusal(_ sessions: [FindServerSessions.Row]) -> String {
-        let names = Dictionary(grouping: sessions, by: \.name).map { "\($0.value.count) of \($0.key)" }.sorted()
-        return "servers are connected to the database and do not let go of it: \(names.joined(separator: ", ")): stop "
-            + "them, or say RECONNECT to the pooler that keeps their sessions, and restore again"
+        "servers are connected to the database and do not let go of it: \(names(sessions)): stop them, or say RECONNECT to "
+            + "the pooler that keeps their sessions, and restore again"
+    }
+
+    private static func names(_ sessions: [FindServerSessions.Row]) -> String {
+        let names = Dictionary(grouping: sessions, by: \.name).map { "\($0.value.count) of \($0.key)" }
+        return names.sorted().joined(separator: ", ")
     }
 }
 

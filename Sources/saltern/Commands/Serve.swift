@@ -27,7 +27,7 @@ struct Serve: Command {
           SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum when that is higher
           SALTERN_FAILOVER                     asynchronous, or synchronous when a failover of PostgreSQL loses no commit
           SALTERN_SESSION_IDLE_TIMEOUT         30d
-          SALTERN_SESSION_LIFETIME             365d
+          SALTERN_SESSION_LIFETIME             365d, or the idle timeout when that is longer
           SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
           SALTERN_EVENT_RETENTION              400d: how long entries of the security log are kept
           SALTERN_OPAQUE_FORMAT                on, or off

@@ -12,7 +12,7 @@ struct TellRestored: Command {
         notice a restored dump, a recovery to a point in time and the promotion of a standby by themselves; they cannot
         notice a copy of the data folder or of the disk, nor, with SALTERN_FAILOVER=synchronous, a recovery to a point in
         time. Call it before the servers start: what they have given out since the database went back may have been given
-        out before. To call it once too often costs every device one full listing. It also
+        out before, so it says which are connected. To call it once too often costs every device one full listing. It also
         finishes a `saltern restore` that was ended too early.
 
         \(DatabaseCommand.ownerHelp)
@@ -27,7 +27,10 @@ struct TellRestored: Command {
     }
 
     func run(_ console: Console) async throws {
-        try await RestoreLock.holding(console) { try await tell(console) }
+        try await RestoreLock.holding(console) {
+            if try await !RestoreMark.isThere(console) { try await ServerSessions.tell(console) }
+            try await tell(console)
+        }
     }
 
     /// Does it, for who has the lock.
