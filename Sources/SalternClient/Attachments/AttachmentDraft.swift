@@ -1,25 +1,43 @@
 /// An attachment while it is sent, and no item names it.
 struct AttachmentDraft: Sendable {
-    /// Who may have to do with the chunks that are sent under its id.
-    enum Use: Sendable {
-        /// The id was drawn for this one call: nobody can go on with it, nor name its chunks.
-        case single
-        /// The caller has the id, and can go on.
-        case resumable
-        /// Other devices can come to the same id by themselves, and name the same chunks at any time.
-        case shared
+    let id: ItemID
+    /// Whether somebody can go on with it: not when the id was drawn for this one call.
+    let isResumable: Bool
+    /// What the server has of it already, in an item; nil as long as nobody has looked.
+    var before: Before?
+
+    /// What an attachment takes the place of.
+    struct Before: Sendable {
+        /// Chunks of it that manifests here name: nobody takes those back.
+        var named: Set<ItemID> = []
+        /// The sealed bytes of the manifest that is replaced on the server; nil for none.
+        var manifestByteCount: Int64?
     }
 
-    let id: ItemID
-    let use: Use
-
+    /// - Parameter id: Nil for one that is drawn now.
     init(_ id: ItemID?) {
         self.id = id ?? .random()
-        use = id == nil ? .single : .resumable
+        isResumable = id != nil
+        before = id == nil ? Before() : nil
     }
 
-    init(shared id: ItemID) {
-        self.id = id
-        use = .shared
+    init(_ id: ItemID, before: Before) {
+        self.init(id)
+        self.before = before
+    }
+}
+
+/// A chunk that was sent from here under a draft.
+struct DraftChunk: Hashable, Sendable {
+    let id: ItemID
+    /// At which revision it was created from here; nil as long as nobody knows whether it was.
+    let revision: Revision?
+    /// The digests of what was sent (``ItemContent/digest``), one after the other: each time it is sealed anew.
+    let sent: [UInt8]
+
+    /// Whether this content was sent from here.
+    func hasSent(_ content: ItemContent) -> Bool {
+        let digest = content.digest
+        return stride(from: 0, to: sent.count, by: digest.count).contains { sent[$0...].starts(with: digest) }
     }
 }

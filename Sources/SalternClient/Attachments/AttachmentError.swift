@@ -4,7 +4,8 @@ public enum AttachmentError: Error, Sendable {
     case vault(VaultError)
     /// The source threw, or gave another number of bytes than was asked for.
     case sourceFailed
-    /// The plan has no room for it. Nothing of it stays on the server, but for chunks that other versions may name.
+    /// The plan has no room for it. Nothing of it stays on the server, but for chunks that other versions have, or other
+    /// devices.
     case noRoom(PlanShortage)
     /// The server does not have a chunk that the manifest names.
     case missingChunk(ItemID)
@@ -27,6 +28,11 @@ public enum AttachmentError: Error, Sendable {
 
     /// Whether it is so only because the plan is full.
     var isForWantOfRoom: Bool {
+        if case .noRoom = self { true } else { isRefusalForWantOfRoom }
+    }
+
+    /// Whether the server has said so when a chunk came.
+    var isRefusalForWantOfRoom: Bool {
         if case .vault(.refused(let problem)) = self { problem.code == .quotaExceeded } else { false }
     }
 

@@ -60,46 +60,56 @@ struct PlanRoom: Hashable, Sendable {
 
 /// What an attachment takes of a plan, sealed.
 struct AttachmentSize: Hashable, Sendable {
-    /// Its chunks and the item that has the manifest.
-    private(set) var itemCount: Int64 = 1
-    private(set) var byteCount: Int64
+    private var chunkCount: Int64 = 0
+    private var chunkByteCount: Int64 = 0
     let manifestByteCount: Int64
+    /// The sealed bytes of the manifest that it takes the place of; nil for none.
+    private let replaced: Int64?
+
+    /// Its chunks, and the item that has the manifest where there is none yet.
+    var itemCount: Int64 { chunkCount + (replaced == nil ? 1 : 0) }
+
+    var byteCount: Int64 {
+        let (sum, isTooMany) = chunkByteCount.addingReportingOverflow(max(manifestByteCount - (replaced ?? 0), 0))
+        return isTooMany ? .max : sum
+    }
 
     /// With a manifest, and no chunk yet.
     /// - Parameter chunkCount: How many the manifest names.
-    init(chunkCount: Int64, properties: [String: String]) {
+    init(chunkCount: Int64, properties: [String: String], replacing replaced: Int64? = nil) {
         // As JSON, and escaped as far as it can be.
         let names = properties.reduce(0) { $0 + 6 * ($1.key.utf8.count + $1.value.utf8.count) + 8 }
         let (chunks, isTooMany) = chunkCount.multipliedReportingOverflow(by: Self.nameByteCount)
         let length = isTooMany ? Int64.max / 4 : min(chunks + Self.headByteCount + Int64(names), Int64.max / 4)
         manifestByteCount = Int64(SealedBox.sealedCount(Int(length)))
-        byteCount = manifestByteCount
+        self.replaced = replaced
     }
 
     /// All of some content.
-    init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String]) {
+    init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String], replacing replaced: Int64? = nil) {
         let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(chunkByteCount))
         self.init(
-            chunkCount: Attachment.chunkCount(of: byteCount, each: chunkByteCount), properties: properties)
+            chunkCount: Attachment.chunkCount(of: byteCount, each: chunkByteCount), properties: properties,
+            replacing: replaced)
         add(chunkByteCount, times: whole)
         if rest > 0 { add(Int(rest)) }
     }
 
     /// With another chunk of this length.
-    mutating func add(_ chunkByteCount: Int, times: Int64 = 1) {
-        let (bytes, isTooMany) = Int64(SealedBox.sealedCount(chunkByteCount)).multipliedReportingOverflow(by: times)
-        let (sum, isMore) = byteCount.addingReportingOverflow(bytes)
-        byteCount = isTooMany || isMore ? .max : sum
-        itemCount += times
+    mutating func add(_ byteCount: Int, times: Int64 = 1) {
+        let (bytes, isTooMany) = Int64(SealedBox.sealedCount(byteCount)).multipliedReportingOverflow(by: times)
+        let (sum, isMore) = chunkByteCount.addingReportingOverflow(bytes)
+        chunkByteCount = isTooMany || isMore ? .max : sum
+        chunkCount += times
     }
 
     /// Without as many of the chunks as may be there already.
-    func without(_ count: Int64, of chunkByteCount: Int) -> AttachmentSize {
+    func without(_ count: Int64, of byteCount: Int) -> AttachmentSize {
         var rest = self
-        let there = min(count, itemCount - 1)
-        let (bytes, isTooMany) = Int64(SealedBox.sealedCount(chunkByteCount)).multipliedReportingOverflow(by: there)
-        rest.itemCount -= there
-        rest.byteCount = max(byteCount - (isTooMany ? byteCount : bytes), manifestByteCount)
+        let there = min(count, chunkCount)
+        let (bytes, isTooMany) = Int64(SealedBox.sealedCount(byteCount)).multipliedReportingOverflow(by: there)
+        rest.chunkCount -= there
+        rest.chunkByteCount = isTooMany ? 0 : max(chunkByteCount - bytes, 0)
         return rest
     }
 

@@ -1,35 +1,73 @@
-/// Chunks that were sent from here before any item names them: what can be taken back.
+/// Chunks that were created from here before any item names them: what can be taken back.
 extension Store {
-    /// Notes a chunk before it is sent: nobody knows then whether the reply will come.
-    func noteDraft(_ chunk: ItemID, of draft: AttachmentDraft) throws {
-        guard draft.use != .shared else { return }
+    /// Notes what is about to be sent: nobody knows then whether the reply will come.
+    func noteSending(_ chunk: ItemID, _ content: ItemContent, of draft: AttachmentDraft) throws {
         try database.execute(
-            "INSERT OR IGNORE INTO draft_chunks (attachment, chunk, resumable) VALUES (?, ?, ?)",
-            .blob(draft.id.bytes), .blob(chunk.bytes), .integer(draft.use == .resumable ? 1 : 0))
+            """
+            INSERT INTO draft_chunks (attachment, chunk, resumable, sent) VALUES (?, ?, ?, ?)
+            ON CONFLICT (attachment, chunk) DO UPDATE SET sent = sent || excluded.sent, revision = NULL
+            """, .blob(draft.id.bytes), .blob(chunk.bytes), .integer(draft.isResumable ? 1 : 0),
+            .blob(content.digest))
     }
 
-    func draftChunks(of attachment: ItemID) throws -> [ItemID] {
+    /// Notes that it was created from here.
+    func noteCreated(_ chunk: ItemID, _ revision: Revision) throws {
+        try database.execute(
+            "UPDATE draft_chunks SET revision = ? WHERE chunk = ?", .integer(revision.number), .blob(chunk.bytes))
+    }
+
+    func draftChunk(_ chunk: ItemID) throws -> DraftChunk? {
         try database.rows(
-            "SELECT chunk FROM draft_chunks WHERE attachment = ? ORDER BY chunk", .blob(attachment.bytes)
-        ) { try Self.id($0, 0) }
+            "SELECT chunk, revision, sent FROM draft_chunks WHERE chunk = ?", .blob(chunk.bytes),
+            decode: Self.draftChunk
+        ).first
     }
 
-    /// Attachments with which nobody can go on.
+    func draftChunks(of attachment: ItemID) throws -> [DraftChunk] {
+        try database.rows(
+            "SELECT chunk, revision, sent FROM draft_chunks WHERE attachment = ? ORDER BY chunk",
+            .blob(attachment.bytes), decode: Self.draftChunk)
+    }
+
+    /// Attachments with which nobody can go on, or not with all of their chunks.
     func abandonedDrafts() throws -> [ItemID] {
         try database.rows("SELECT DISTINCT attachment FROM draft_chunks WHERE resumable = 0 ORDER BY attachment") {
             try Self.id($0, 0)
         }
     }
 
-    /// Nobody goes on with it any more.
-    func abandonDraft(_ attachment: ItemID) throws {
+    func abandonedChunks(of attachment: ItemID) throws -> [DraftChunk] {
+        try database.rows(
+            "SELECT chunk, revision, sent FROM draft_chunks WHERE attachment = ? AND resumable = 0 ORDER BY chunk",
+            .blob(attachment.bytes), decode: Self.draftChunk)
+    }
+
+    /// Nobody goes on with it any more, but for `kept`.
+    func abandonDraft(_ attachment: ItemID, except kept: [ItemID] = []) throws {
+        let kept = Set(kept)
+        for chunk in try draftChunks(of: attachment) where !kept.contains(chunk.id) {
+            try database.execute("UPDATE draft_chunks SET resumable = 0 WHERE chunk = ?", .blob(chunk.id.bytes))
+        }
+    }
+
+    /// Somebody goes on with it, also when it was abandoned.
+    func resumeDraft(_ attachment: ItemID) throws {
         try database.execute(
-            "UPDATE draft_chunks SET resumable = 0 WHERE attachment = ?", .blob(attachment.bytes))
+            "UPDATE draft_chunks SET resumable = 1 WHERE attachment = ?", .blob(attachment.bytes))
     }
 
     /// None of its chunks is taken back any more.
     func forgetDraft(_ attachment: ItemID) throws {
         try database.execute("DELETE FROM draft_chunks WHERE attachment = ?", .blob(attachment.bytes))
+    }
+
+    /// What a manifest names that is put in an item other devices may name from then on.
+    func forgetDraftChunks(of attachment: Attachment) throws {
+        if attachment.chunks.isEmpty { return }
+        let named = Set(attachment.chunks)
+        for chunk in try draftChunks(of: attachment.id) where named.contains(chunk.id) {
+            try forgetDraftChunk(chunk.id)
+        }
     }
 
     func forgetDraftChunk(_ chunk: ItemID) throws {
@@ -38,5 +76,9 @@ extension Store {
 
     func chunkCount() throws -> Int64 {
         try database.rows("SELECT count(*) FROM chunks") { $0.integer(0) ?? 0 }.first ?? 0
+    }
+
+    private static func draftChunk(_ row: SQLiteRow) throws -> DraftChunk {
+        DraftChunk(id: try id(row, 0), revision: row.integer(1).map(Revision.init), sent: row.blob(2) ?? [])
     }
 }

@@ -32,21 +32,38 @@ extension Vault {
                 id: draft.id, byteCount: source.byteCount, digest: SHA256.hash(content).bytes, properties: properties,
                 chunkByteCount: size, chunks: [], inline: content)
         }
-        attaching.insert(draft.id)
-        defer { attaching.remove(draft.id) }
-        try await refuse(source, draft, size, room, properties)
+        let draft = try beginAttaching(draft)
         let chunks: [ItemID]
         let digest: [UInt8]
         do throws(AttachmentError) {
+            defer { endAttaching(draft) }
+            try await refuse(source, draft, size, room, properties)
             (chunks, digest) = try await send(source, draft, size, progress)
         } catch {
-            if draft.use == .single || error.isForWantOfRoom { await giveUp(draft) }
-            throw error.isForWantOfRoom ? await reason(error, source, draft, size, properties) : error
+            if !draft.isResumable || error.isForWantOfRoom { await giveUp(draft) }
+            throw error.isRefusalForWantOfRoom ? await reason(error, source, draft, size, properties) : error
         }
         await settle(draft, chunks)
         return Attachment(
             id: draft.id, byteCount: source.byteCount, digest: digest, properties: properties, chunkByteCount: size,
             chunks: chunks, inline: nil)
+    }
+
+    private func beginAttaching(_ draft: AttachmentDraft) throws(AttachmentError) -> AttachmentDraft {
+        var draft = draft
+        do throws(VaultError) {
+            if draft.isResumable { try stored { try store.resumeDraft(draft.id) } }
+            if draft.before == nil { draft.before = try before(draft.id) }
+        } catch {
+            throw AttachmentError(error)
+        }
+        attaching[draft.id, default: 0] += 1
+        return draft
+    }
+
+    private func endAttaching(_ draft: AttachmentDraft) {
+        let count = attaching[draft.id] ?? 1
+        attaching[draft.id] = count > 1 ? count - 1 : nil
     }
 
     private func send(
@@ -78,11 +95,7 @@ extension Vault {
         if Task.isCancelled { throw .cancelled }
         let id = attachment.chunks[index]
         do throws(VaultError) {
-            let token = try open.token
-            let server = LiveSyncServer(api: api, token: token, retries: settings.retries)
-            let state: ItemState?
-            do throws(APIError) { state = try await server.item(id) } catch { throw VaultError(error) }
-            guard let state, !state.deleted, let content = state.content else {
+            guard let state = try await state(ofChunk: id, open), let content = state.content else {
                 try stored { try store.transaction { try store.loseChunk(id) } }
                 throw VaultError.notFound
             }
@@ -136,35 +149,5 @@ extension Vault {
     ) throws(AttachmentError) -> SecureBytes {
         guard let content = try? source.read(offset, count), content.count == count else { throw .sourceFailed }
         return content
-    }
-
-    /// Sends a chunk unless the server has it.
-    /// - Parameter draft: Nil when an item names the chunk.
-    func send(
-        _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
-    ) async throws(VaultError) -> ItemID {
-        // Nobody changes the keys meanwhile.
-        await beginTurn()
-        defer { endTurn() }
-        let opened = try open
-        let sealer = opened.engine.sealer
-        let id = sealer.chunkID(attachment, index, content)
-        if try stored({ try store.chunk(id) }) != nil { return id }
-        guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
-        if let draft { try stored { try store.noteDraft(id, of: draft) } }
-        let state: ItemState
-        do throws(APIError) {
-            state = try await settings.retries({ () throws(APIError) in
-                try await api.putItemBody(id, sealed, .absent, opened.token)
-            })
-        } catch {
-            // It is there: another device of the account has sent it, or a reply was lost.
-            guard case .problem(let problem) = error, problem.code == .preconditionFailed,
-                let current = problem.current, !current.deleted
-            else { throw VaultError(error) }
-            state = current
-        }
-        try stored { try store.noteChunk(id, state.revision, storedAt: state.updatedAt) }
-        return id
     }
 }

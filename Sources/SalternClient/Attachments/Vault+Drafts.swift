@@ -1,88 +1,116 @@
 /// Chunks of an attachment that was given up are taken back at once: nothing names them, and until they are swept they would
 /// take the room of everything else.
+///
+/// Another device that has the same content at the same place of the attachment names the same chunk. Whoever names one that
+/// is there already writes it anew, and who has created it takes it back only at the revision of that: see
+/// ``send(_:_:_:_:)``.
 extension Vault {
     /// Takes back what ``attach(_:id:properties:progress:)`` has sent under an id of the caller's, who will not go on with it.
     ///
-    /// Only what was sent from this device is removed, and nothing of an attachment that is in an item here, or was: other
-    /// devices may name its chunks. What cannot be removed now, as without network, is removed by the next attachment, or
-    /// ``sweepChunks()``.
+    /// Only what was created from this device, and what no manifest names here, is removed. What cannot be removed now, as
+    /// without network, is removed by the next ``sync()``.
     public func abandonAttachment(_ id: ItemID) async throws(VaultError) {
-        try stored { try store.abandonDraft(id) }
         try await takeBack(id)
     }
 
     /// Removes what of a draft is on the server, but for `kept`.
     func takeBack(_ attachment: ItemID, except kept: [ItemID] = []) async throws(VaultError) {
-        let kept = Set(kept)
-        func chunks() throws(VaultError) -> [ItemID] {
-            try stored { try store.draftChunks(of: attachment) }.filter { !kept.contains($0) }
-        }
-        if try chunks().isEmpty { return }
-        await beginTurn()
-        defer { endTurn() }
-        let opened = try open
-        // Where something does not open it may be a manifest.
-        guard let isKnown = try isKnown(attachment, opened.engine.sealer) else { return }
-        // Another device that has the same content at the same place of this attachment names the same chunks.
-        if isKnown { return try stored { try store.forgetDraft(attachment) } }
-        for chunk in try chunks() {
-            try await remove(chunk, opened)
-            try stored {
-                try store.transaction {
-                    try store.forgetChunk(chunk)
-                    try store.forgetDraftChunk(chunk)
-                }
+        let hasAny = try stored {
+            try store.transaction {
+                try store.abandonDraft(attachment, except: kept)
+                return try !store.abandonedChunks(of: attachment).isEmpty
             }
         }
+        if !hasAny { return }
+        await beginTurn()
+        defer { endTurn() }
+        try await removeAbandoned(of: attachment)
     }
 
     /// For who has failed, also by being cancelled: what cannot be taken back now is so later.
     func giveUp(_ draft: AttachmentDraft) async {
-        guard draft.use != .shared else { return }
-        await Task { try? await abandonAttachment(draft.id) }.value
+        await Task { try? await takeBack(draft.id) }.value
     }
 
     /// The attachment is made of these chunks: what was sent of an earlier state of its content is not of use.
     func settle(_ draft: AttachmentDraft, _ chunks: [ItemID]) async {
-        switch draft.use {
-        case .single: try? stored { try store.forgetDraft(draft.id) }
-        case .resumable: try? await takeBack(draft.id, except: chunks)
-        case .shared: break
+        if draft.isResumable {
+            try? await takeBack(draft.id, except: chunks)
+        } else {
+            try? stored { try store.forgetDraft(draft.id) }
         }
+    }
+
+    /// What items here have of an attachment.
+    func before(_ attachment: ItemID) throws(VaultError) -> AttachmentDraft.Before {
+        var before = AttachmentDraft.Before()
+        if try stored({ try !store.hasChunks() }) { return before }
+        let sealer = try open.engine.sealer
+        try stored {
+            try store.forEachContent { id, content in
+                guard let known = (try? sealer.open(content, id)).flatMap({ Attachment($0.item.body) }),
+                    known.id == attachment
+                else { return }
+                before.named.formUnion(known.chunks)
+                if let item = try store.item(id), item.content == content {
+                    before.manifestByteCount = Int64(content.body.bytes.count)
+                }
+            }
+        }
+        return before
     }
 
     /// Takes back what was left of attachments with which nobody goes on.
     func takeBackAbandoned() async throws(VaultError) {
-        for attachment in try stored({ try store.abandonedDrafts() }) where !attaching.contains(attachment) {
-            try await takeBack(attachment)
-        }
+        await beginTurn()
+        defer { endTurn() }
+        try await removeAbandoned()
     }
 
-    private func remove(_ chunk: ItemID, _ opened: Opened) async throws(VaultError) {
-        do throws(APIError) {
-            // A chunk is made of its content: whatever its revision, it is this one.
-            _ = try await settings.retries({ () throws(APIError) in
-                try await api.deleteItem(chunk, .present, opened.token)
-            })
-        } catch {
-            guard [.notFound, .preconditionFailed].contains(error.code) else { throw VaultError(error) }
-        }
+    /// For who has the turn.
+    func removeAbandoned() async throws(VaultError) {
+        for attachment in try stored({ try store.abandonedDrafts() }) { try await removeAbandoned(of: attachment) }
     }
 
-    /// Whether a manifest of the attachment is here, or was.
-    /// - Returns: nil when something does not open.
-    private func isKnown(_ attachment: ItemID, _ sealer: Sealer) throws(VaultError) -> Bool? {
-        var isKnown: Bool? = false
-        try stored {
-            try store.forEachContent { id, content in
-                guard content.format == SealedBox.format else { return }
-                if let opened = try? sealer.open(content, id) {
-                    if Attachment(opened.item.body)?.id == attachment, isKnown != nil { isKnown = true }
-                } else {
-                    isKnown = nil
+    private func removeAbandoned(of attachment: ItemID) async throws(VaultError) {
+        // Somebody is at it.
+        guard attaching[attachment] == nil else { return }
+        let opened = try open
+        let (named, isWhole) = try namedChunks(opened.engine.sealer)
+        // Where something does not open it may be a manifest.
+        guard isWhole else { return }
+        for chunk in try stored({ try store.abandonedChunks(of: attachment) }) {
+            let isGone = named.contains(chunk.id) ? false : try await remove(chunk, opened)
+            try stored {
+                try store.transaction {
+                    if isGone { try store.forgetChunk(chunk.id) }
+                    try store.forgetDraftChunk(chunk.id)
                 }
             }
         }
-        return isKnown
+    }
+
+    /// - Returns: Whether it is gone. Otherwise it is there as another device has written it, which may name it.
+    private func remove(_ chunk: DraftChunk, _ opened: Opened) async throws(VaultError) -> Bool {
+        var created = chunk.revision
+        if created == nil {
+            guard let state = try await state(ofChunk: chunk.id, opened), let content = state.content else {
+                return true
+            }
+            guard chunk.hasSent(content) else { return false }
+            created = state.revision
+        }
+        guard let created else { return false }
+        do throws(APIError) {
+            _ = try await settings.retries({ () throws(APIError) in
+                try await api.deleteItem(chunk.id, .revision(created), opened.token)
+            })
+            return true
+        } catch {
+            guard case .problem(let problem) = error, [.notFound, .preconditionFailed].contains(problem.code) else {
+                throw VaultError(error)
+            }
+            return problem.current?.deleted ?? true
+        }
     }
 }

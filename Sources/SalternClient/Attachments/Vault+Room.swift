@@ -50,7 +50,9 @@ extension Vault {
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ room: PlanRoom,
         _ properties: [String: String]
     ) async throws(AttachmentError) {
-        let whole = AttachmentSize(of: source.byteCount, chunkByteCount: size, properties: properties)
+        let whole = AttachmentSize(
+            of: source.byteCount, chunkByteCount: size, properties: properties,
+            replacing: draft.before?.manifestByteCount)
         guard let shortage = room.shortage(whole) else { return }
         var left = room
         do throws(VaultError) {
@@ -59,7 +61,7 @@ extension Vault {
                 left = try await self.room()
                 if left.shortage(whole) == nil { return }
             }
-            let there = draft.use == .single ? 0 : try stored { try store.chunkCount() }
+            let there = !draft.isResumable ? 0 : try stored { try store.chunkCount() }
             // Also if all that is there were of this one: then nothing has to be read.
             if left.shortage(whole.without(there, of: size)) != nil { throw .noRoom(left.shortage(whole) ?? shortage) }
         } catch {
@@ -85,7 +87,8 @@ extension Vault {
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ properties: [String: String]
     ) async throws(AttachmentError) -> AttachmentSize {
         let count = Attachment.chunkCount(of: source.byteCount, each: size)
-        var missing = AttachmentSize(chunkCount: count, properties: properties)
+        var missing = AttachmentSize(
+            chunkCount: count, properties: properties, replacing: draft.before?.manifestByteCount)
         for index in 0..<Int(count) {
             if Task.isCancelled { throw .cancelled }
             let offset = Int64(index) * Int64(size)

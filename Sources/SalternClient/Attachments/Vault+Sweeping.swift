@@ -19,7 +19,8 @@ extension Vault {
         // A manifest that another device has put meanwhile is here before anything is decided.
         guard try await round().isHeld == false else { throw .deletionsHeld }
         let opened = try open
-        guard let named = try namedChunks(opened.engine.sealer) else { return 0 }
+        let (named, isWhole) = try namedChunks(opened.engine.sealer)
+        guard isWhole else { return 0 }
         let unnamed = try stored {
             try store.transaction {
                 for chunk in try store.chunks() {
@@ -59,19 +60,21 @@ extension Vault {
         return count
     }
 
-    /// - Returns: nil when something does not open, and may name any.
-    private func namedChunks(_ sealer: Sealer) throws(VaultError) -> Set<ItemID>? {
-        var named: Set<ItemID>? = []
+    /// The chunks that manifests here name.
+    /// - Returns: Also whether everything opens: what does not may name any.
+    func namedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+        var named: Set<ItemID> = []
+        var isWhole = true
         try stored {
             try store.forEachContent { id, content in
                 guard content.format == SealedBox.format else { return }
                 if let opened = try? sealer.open(content, id) {
-                    if let attachment = Attachment(opened.item.body) { named?.formUnion(attachment.chunks) }
+                    if let attachment = Attachment(opened.item.body) { named.formUnion(attachment.chunks) }
                 } else {
-                    named = nil
+                    isWhole = false
                 }
             }
         }
-        return named
+        return (named, isWhole)
     }
 }

@@ -23,7 +23,7 @@ extension FolderSync {
         let made: Attachment
         do throws(AttachmentError) {
             made = try await vault.attach(
-                source, id: try await attachment(path, content, id, seen, round.folder),
+                source, try await draft(path, content, id, seen, round.folder),
                 properties: FileVersion.properties(isExecutable: content.isExecutable, modified: modified))
         } catch {
             if case .noRoom(let shortage) = error {
@@ -58,14 +58,17 @@ extension FolderSync {
 
     /// Under which id the content is sent. Of what has not changed nothing is sent again, be it of the version before, or of
     /// what was sent before somebody has interrupted it.
-    private func attachment(
+    private func draft(
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ seen: ItemStamp?, _ folder: ItemID
-    ) async throws(AttachmentError) -> ItemID? {
+    ) async throws(AttachmentError) -> AttachmentDraft {
         do throws(VaultError) {
-            if let id, let seen, let before = try await vault.attachment(of: id, seen) { return before }
+            if let id, let seen, let before = try await vault.draft(over: id, seen) {
+                return before
+            }
             // What is shorter is sent at once, or nearly so.
-            return content.byteCount > Int64(Attachment.chunkByteCount)
-                ? try await vault.beginUpload(path, in: folder) : nil
+            if content.byteCount <= Int64(Attachment.chunkByteCount) { return AttachmentDraft(nil) }
+            return AttachmentDraft(
+                try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
         } catch {
             throw AttachmentError(error)
         }

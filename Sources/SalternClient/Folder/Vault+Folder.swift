@@ -129,10 +129,13 @@ extension Vault {
         return FileVersion(item.body)
     }
 
-    /// The attachment that this version of an item is; nil when it is none.
-    func attachment(of id: ItemID, _ seen: ItemStamp) throws(VaultError) -> ItemID? {
-        guard try stored({ try store.stamp(id) }) == seen, let item = try item(id) else { return nil }
-        return Attachment(item.body)?.id
+    /// For what takes the place of this version of an item; nil when that is no attachment.
+    func draft(over id: ItemID, _ seen: ItemStamp) throws(VaultError) -> AttachmentDraft? {
+        guard try stored({ try store.stamp(id) }) == seen, let known = (try item(id)).flatMap({ Attachment($0.body) })
+        else { return nil }
+        let replaced = try stored { try store.item(id) }?.content.body.bytes.count
+        return AttachmentDraft(
+            known.id, before: .init(named: Set(known.chunks), manifestByteCount: replaced.map(Int64.init)))
     }
 
     // MARK: Files that are being sent

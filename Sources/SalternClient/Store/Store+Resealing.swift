@@ -3,9 +3,9 @@ internal import Cryptography
 extension Store {
     private static let page = 100
 
-    /// Seals anew what the keys of `new` do not open: items, the trash, and what was changed here. An item becomes its next
-    /// edit, as which the rotation has sealed it on the server; a change becomes a later one, because its bytes of before may
-    /// be under way. What is in the trash stays the edit that it is, and what `old` does not open stays as it is.
+    /// Seals anew what the keys of `new` do not open: items, the trash, and what was changed here. An item stays the edit that
+    /// it is, as on the server; a change becomes a later one, because its bytes of before may be under way. What `old` does
+    /// not open stays as it is.
     func reseal(from old: Sealer, to new: Sealer) throws {
         try resealItems("items", from: old, to: new)
         try resealItems("trash", from: old, to: new)
@@ -25,14 +25,12 @@ extension Store {
             guard let end = page.last else { return }
             last = end.bytes
             for id in page {
-                let isOnServer = table == "items"
-                guard let item = try isOnServer ? item(id) : trashed(id),
-                    let content = new.resealed(item.content, id, from: old, asNextEdit: isOnServer)
+                guard let item = try table == "items" ? item(id) : trashed(id),
+                    let content = new.resealed(item.content, id, from: old)
                 else { continue }
-                let edit = item.isSealed || !isOnServer ? item.edit : item.edit + 1
                 try database.execute(
-                    "UPDATE \(table) SET title = ?, body = ?, edit = ? WHERE id = ?", .optional(content.title?.bytes),
-                    .blob(content.body.bytes), .integer(Int64(bitPattern: edit)), .blob(id.bytes))
+                    "UPDATE \(table) SET title = ?, body = ? WHERE id = ?", .optional(content.title?.bytes),
+                    .blob(content.body.bytes), .blob(id.bytes))
             }
         }
     }
@@ -44,13 +42,13 @@ extension Store {
             next.edit = (try? new.open(sealed, change.id))?.edit.number ?? change.edit
         }
         if let base = change.baseContent {
-            // It is of the collection where the item was before the change. As the edit that the server has of it now.
+            // It is of the collection where the item was before the change.
             let collections = [try item(change.id)?.content.collection, change.content?.collection].compactMap(\.self)
             let sealed = collections.lazy.compactMap { collection in
                 new.resealed(
                     ItemContent(
                         collection: collection, format: SealedBox.format, title: base.title, body: base.body),
-                    change.id, from: old, asNextEdit: true)
+                    change.id, from: old)
             }.first
             if let sealed { next.baseContent = (sealed.title?.bytes, sealed.body.bytes) }
         }

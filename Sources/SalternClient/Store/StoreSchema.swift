@@ -94,6 +94,13 @@ enum StoreSchema {
             folder BLOB NOT NULL, path TEXT NOT NULL, attachment BLOB NOT NULL, PRIMARY KEY (folder, path)
         ) WITHOUT ROWID;
         """,
+        """
+        -- Which chunks were created from here: at which revision (null: nobody knows yet), and the digests of what was sent.
+        -- Of what was noted before nobody knows that; it is swept some day.
+        DELETE FROM draft_chunks;
+        ALTER TABLE draft_chunks ADD COLUMN revision INTEGER;
+        ALTER TABLE draft_chunks ADD COLUMN sent BLOB NOT NULL DEFAULT x'';
+        """,
     ]
 
     /// Brings the store up to date.

@@ -14,9 +14,16 @@ extension Vault {
 
     /// Keeps what is asked for where there is no network.
     func note(_ limits: AccountDescription.Limits) throws(VaultError) {
+        if try stored({ try store.number(.itemBytes) }) == limits.itemBytes { return }
+        var concerned: Set<ItemID> = []
         try stored {
-            if try store.number(.itemBytes) != limits.itemBytes { try store.set(.itemBytes, limits.itemBytes) }
+            try store.set(.itemBytes, limits.itemBytes)
+            for id in try store.changedIDs(limit: .max) where try store.change(id)?.content != nil {
+                concerned.insert(id)
+            }
         }
+        // Whether they can be sent is another question now.
+        if !concerned.isEmpty { tell(concerned) }
     }
 
     /// Where the person is logged in.
@@ -53,70 +60,6 @@ extension Vault {
         // Whoever follows the pages would follow them for ever.
         guard found.nextPage == nil || !found.events.isEmpty else { throw .unavailable(.unexpectedReply) }
         return found
-    }
-
-    /// Deletes the account with everything in it, on the server and here. There is no way back.
-    ///
-    /// When no reply comes it may be done already: called again within an hour it finds out.
-    /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep everything as it is.
-    /// - Throws: ``VaultError/unsentEdits(count:)``; when they were made while the server was asked, the account may be gone.
-    public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {
-        let proof = try await proof(password)
-        let opened = try open
-        if !discardingUnsentEdits {
-            let unsent = try unsentCount()
-            guard unsent == 0 else { throw .unsentEdits(count: unsent) }
-        }
-        let before = try stored { try store.number(.leaving) }
-        var mayBeDone = before.map { (0..<3_600).contains(Self.now - $0) } ?? false
-        var hasLeftDevice = false
-        try stored { try store.set(.leaving, Self.now) }
-        do throws(APIError) {
-            try await settings.retries({ () throws(APIError) in
-                do throws(APIError) {
-                    try await self.api.deleteAccount(currentPasswordKey: proof, opened.token)
-                } catch {
-                    if error.mayBeDone { (mayBeDone, hasLeftDevice) = (true, true) }
-                    throw error
-                }
-            })
-        } catch {
-            // A password that was never the right one here, or is no more, leads nowhere also while there is an account.
-            let isOwn = proof.bytes == opened.password.passwordKey.bytes
-            guard error.code == .unauthenticated, mayBeDone, isOwn, try await isGone(opened.userid, proof) else {
-                let isKnown = error.code == .unauthenticated ? isOwn || !mayBeDone : error.isRefusal
-                try stored {
-                    if isKnown {
-                        // What is refused now was not done before either.
-                        try store.set(.leaving, nil)
-                    } else if !hasLeftDevice {
-                        try store.set(.leaving, before.map { Array(String($0).utf8) })
-                    }
-                }
-                throw VaultError(error)
-            }
-        }
-        try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)
-    }
-
-    private static var now: Int64 { Int64(Date().timeIntervalSince1970) }
-
-    /// Whether there is no account any more to which userid and password lead: a session may have ended for another reason.
-    private func isGone(_ userid: String, _ proof: SecretBytes) async throws(VaultError) -> Bool {
-        let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
-        do throws(VaultError) {
-            let reply = try await call { api throws(APIError) in
-                try await api.logIn(userid: userid, passwordKey: proof, device: device)
-            }
-            try? await api.endCurrentSession(reply.session.token)
-            return false
-        } catch {
-            switch error {
-            case .wrongCredentials: return true
-            case .codeRequired: return false
-            default: throw error
-            }
-        }
     }
 
     /// Writes everything that the server holds about the account to a new file, one JSON object a line.

@@ -204,7 +204,8 @@ extension Vault {
         _ item: PlainItem, _ id: ItemID, _ collection: String, _ properties: [String: String],
         _ done: inout DocumentImport
     ) async throws(VaultError) {
-        if let known = try self.item(id), known.title == item.title {
+        let known = try self.item(id)
+        if let known, known.title == item.title {
             let digest = Attachment(known.body)?.digest
             // What begins like a manifest may have been put as it is.
             let isSame =
@@ -214,10 +215,13 @@ extension Vault {
         }
         var item = item
         if item.body.count > Attachment.chunkByteCount || !properties.isEmpty || Attachment.isMarked(item.body) {
-            // The same id each time: the same manifest.
+            // The same id each time: the same manifest. In another item than the one that is known.
+            let manifest = known.flatMap { Attachment($0.body) }
+            let before = AttachmentDraft.Before(named: manifest?.id == id ? Set(manifest?.chunks ?? []) : [])
             do throws(AttachmentError) {
                 item.body = try await attach(
-                    AttachmentSource(item.body), AttachmentDraft(shared: id), properties: properties
+                    AttachmentSource(item.body),
+                    AttachmentDraft(id, before: before), properties: properties
                 ).body()
             } catch {
                 throw error.vaultError

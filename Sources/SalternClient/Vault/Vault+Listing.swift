@@ -10,17 +10,23 @@ public struct ItemSummary: Hashable, Sendable {
     public let byteCount: Int?
     /// Whether the server has not confirmed what is here.
     public let isUnsent: Bool
+    /// Why that cannot be sent, when it is longer than the plan allows in an item, as far as that is known here: make it
+    /// shorter, or give it up with ``Vault/discardChange(_:)``. In ``Vault/unsentItems(limit:)`` and
+    /// ``Vault/summary(of:)``; a list of everything does not say it.
+    public let shortage: PlanShortage?
     /// For what was deleted: since when.
     public let removedAt: Date?
 
     public init(
-        id: ItemID, collection: String, title: String?, byteCount: Int?, isUnsent: Bool, removedAt: Date? = nil
+        id: ItemID, collection: String, title: String?, byteCount: Int?, isUnsent: Bool,
+        shortage: PlanShortage? = nil, removedAt: Date? = nil
     ) {
         self.id = id
         self.collection = collection
         self.title = title
         self.byteCount = byteCount
         self.isUnsent = isUnsent
+        self.shortage = shortage
         self.removedAt = removedAt
     }
 }
@@ -44,7 +50,8 @@ extension Vault {
         let sealer = try open.engine.sealer
         return try stored {
             guard let content = try store.current(id) else { return nil }
-            return summary(id, content, sealer, isUnsent: try store.change(id) != nil)
+            return summary(
+                id, content, sealer, isUnsent: try store.change(id) != nil, allowed: try store.number(.itemBytes))
         }
     }
 
@@ -68,12 +75,22 @@ extension Vault {
         try stored { try store.collectionCounts() }
     }
 
+    /// - Parameter allowed: How many sealed bytes an item may have; nil as long as nobody knows.
     private func summary(
-        _ id: ItemID, _ content: ItemContent, _ sealer: Sealer, isUnsent: Bool, removedAt: Date? = nil
+        _ id: ItemID, _ content: ItemContent, _ sealer: Sealer, isUnsent: Bool, allowed: Int64? = nil,
+        removedAt: Date? = nil
     ) -> ItemSummary {
         let opened = try? sealer.open(content, id).item
         return ItemSummary(
             id: id, collection: content.collection, title: opened?.title, byteCount: opened?.body.count,
-            isUnsent: isUnsent, removedAt: removedAt)
+            isUnsent: isUnsent, shortage: isUnsent ? allowed.flatMap { content.shortage(allowed: $0) } : nil,
+            removedAt: removedAt)
+    }
+}
+
+extension ItemContent {
+    /// Why it cannot be sent; nil when it is not too long.
+    func shortage(allowed: Int64) -> PlanShortage? {
+        PlanShortage(itemOf: Int64(body.bytes.count + (title?.bytes.count ?? 0)), allowed: allowed)
     }
 }

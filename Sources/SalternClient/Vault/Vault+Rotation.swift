@@ -5,6 +5,9 @@ extension Vault {
     /// and the printed recovery code stay as they are. All other sessions end; what their devices have not sent is sealed
     /// anew there when they log in again.
     ///
+    /// Each item stays the edit that it is. So what is only sealed anew can be told from what somebody has written, however
+    /// often keys were changed.
+    ///
     /// Nothing is changed before the server changes everything at once. Whatever stops it, the next ``sync()`` finds out
     /// whether it was done, and undoes it otherwise. What deleted items held cannot be restored from the server afterwards.
     /// - Returns: What was fetched and sent before.
@@ -95,7 +98,7 @@ extension Vault {
             let ids = try stored { try store.itemIDs(after: last, limit: limits.batch) }
             for id in ids {
                 guard let item = try stored({ try store.item(id) }), staged[id] != item.revision else { continue }
-                guard let content = new.resealed(item.content, id, from: before, asNextEdit: true) else {
+                guard let content = new.resealed(item.content, id, from: before) else {
                     throw .unreadable
                 }
                 batch.append(

@@ -42,13 +42,22 @@ extension Vault {
         try await syncing { () async throws(VaultError) in
             try await settleUnconfirmedChange()
             try await settleRotation()
+            try await makeRoom()
             let report = try await runEngine(agreesToDeletions: agreesToDeletions)
             try stored { try store.set(.leaving, nil) }
-            if isLimitInDoubt {
+            // What the server does not take may never be taken: whoever looks is told.
+            if isLimitInDoubt || report.unsent > 0 {
                 isLimitInDoubt = false
                 _ = try? await account()
             }
             return report
+        }
+    }
+
+    /// Before anything is sent: chunks that were given up may have its room.
+    private func makeRoom() async throws(VaultError) {
+        do throws(VaultError) { try await removeAbandoned() } catch .refused {
+            // It holds up nothing else.
         }
     }
 

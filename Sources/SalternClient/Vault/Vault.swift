@@ -26,8 +26,8 @@ public actor Vault {
     var mayAskForLimits = true
     /// Whether something was refused by what the server said of the plan some time ago.
     var isLimitInDoubt = false
-    /// Attachments that are being sent.
-    var attaching: Set<ItemID> = []
+    /// Attachments that are being sent, and by how many.
+    var attaching: [ItemID: Int] = [:]
     var waiting: [CheckedContinuation<Void, Never>] = []
     /// How often somebody has locked the vault: what was begun before that does not open it.
     var lockCount = 0
@@ -140,6 +140,7 @@ public actor Vault {
         try stored {
             try store.transaction {
                 try store.record(id, content: content, edit: edit.number)
+                if let attachment = Attachment(item.body) { try store.forgetDraftChunks(of: attachment) }
                 if let other { try store.note(.conflict, other, other: id) }
             }
         }
@@ -147,7 +148,7 @@ public actor Vault {
     }
 
     private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
-        // A rotation makes a later edit of an item whose deletion was not sent.
+        // The trash may have an unsent edit of what the server has, or an older one.
         let last = try stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self).max { $0.edit < $1.edit }?
             .content
         let deletion = try stored { try store.grave(id) }?.deletion

@@ -103,7 +103,11 @@ struct ShowStatus: Command {
             lines.append(("network", "the server cannot be reached"))
         }
         lines += record.unsentItems.map { item in
-            ("not sent", "\(item.id)  \(item.bytes.map { "\($0) bytes" } ?? "unreadable")  \(item.title ?? "")")
+            (
+                "not sent",
+                "\(item.id)  \(item.bytes.map { "\($0) bytes" } ?? "unreadable")\(item.tooLong ? ", too long" : "")  "
+                    + (item.title ?? "")
+            )
         }
         lines += notices.map { ("look", $0.text) }
         var table = Table([.text("what"), .text("now")])

@@ -29,6 +29,8 @@ struct ItemLine: Encodable {
     let title: String?
     let bytes: Int?
     let unsent: Bool
+    /// What is longer than the plan allows cannot be sent.
+    let tooLong: Bool
     let readable: Bool
     let removedAt: Date?
 
@@ -38,6 +40,7 @@ struct ItemLine: Encodable {
         title = summary.title
         bytes = summary.byteCount
         unsent = summary.isUnsent
+        tooLong = summary.shortage != nil
         readable = summary.byteCount != nil
         removedAt = summary.removedAt
     }

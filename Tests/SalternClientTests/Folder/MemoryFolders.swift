@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// No two changes of a file have one time, so that what was read of it is remembered at once.
 final class MemoryFolders: FolderSystem {
-    private struct Node {
+    struct Node {
         /// Nil for a file.
         var entries: [[UInt8]: UInt64]?
         var content: [UInt8] = []
@@ -19,7 +19,7 @@ final class MemoryFolders: FolderSystem {
         var device: dev_t = 1
     }
 
-    private struct State {
+    struct State {
         /// What has no name any more stays: somebody may have it open.
         var nodes: [UInt64: Node] = [0: Node(entries: [:])]
         var open: [Int32: UInt64] = [:]
@@ -48,7 +48,7 @@ final class MemoryFolders: FolderSystem {
 
     let foldsCase: Bool
     private let moments: Moments
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     init(foldsCase: Bool, _ moments: Moments) {
         self.foldsCase = foldsCase
@@ -89,7 +89,7 @@ final class MemoryFolders: FolderSystem {
     }
 
     /// The entry as it is spelt, and what it is.
-    private func entry(
+    func entry(
         _ name: some Sequence<UInt8>, _ folder: UInt64?, _ state: borrowing State
     ) -> (name: [UInt8], node: UInt64)? {
         guard let entries = folder.flatMap({ state.nodes[$0]?.entries }) else { return nil }
@@ -195,7 +195,7 @@ final class MemoryFolders: FolderSystem {
         state.nodes[number].map { $0.entries != nil && !$0.isGone } ?? false
     }
 
-    private func make(_ name: [UInt8], _ node: Node, _ folder: UInt64?, _ state: inout State) -> UInt64? {
+    func make(_ name: [UInt8], _ node: Node, _ folder: UInt64?, _ state: inout State) -> UInt64? {
         guard let folder, isFolder(folder, state), entry(name, folder, state) == nil else { return nil }
         let number = state.add(node)
         state.nodes[folder]?.entries?[name] = number
@@ -285,104 +285,6 @@ final class MemoryFolders: FolderSystem {
             if let modified { state.nodes[node]?.modified = modified.nanoseconds }
             state.touch(node)
             return true
-        }
-    }
-
-    // MARK: Of a person
-
-    private func walk(
-        _ folder: UInt64, _ prefix: String, _ state: borrowing State, _ body: (String, [UInt8]) -> Void
-    ) {
-        for (name, number) in state.nodes[folder]?.entries ?? [:] {
-            let path = prefix + String(decoding: name, as: UTF8.self)
-            guard let node = state.nodes[number] else { continue }
-            if node.entries != nil { walk(number, path + "/", state, body) } else { body(path, node.content) }
-        }
-    }
-
-    /// All files by path, but for those whose names are two forms of one text.
-    func contents() -> [String: String] {
-        state.withLock { state in
-            var files: [String: [String]] = [:]
-            walk(0, "", state) { files[$0, default: []].append(String(decoding: $1, as: UTF8.self)) }
-            return files.compactMapValues { $0.count == 1 ? $0[0] : nil }
-        }
-    }
-
-    /// The folder of a path and the name in it.
-    private func place(
-        _ path: String, isMade: Bool, _ state: inout State
-    ) -> (folder: UInt64, name: [UInt8])? {
-        let names = path.utf8.split(separator: UInt8(ascii: "/")).map { Array($0) }
-        var folder: UInt64 = 0
-        for name in names.dropLast() {
-            if let (_, node) = entry(name, folder, state) {
-                guard state.nodes[node]?.entries != nil else { return nil }
-                folder = node
-            } else {
-                guard isMade, let node = make(name, Node(entries: [:]), folder, &state) else { return nil }
-                folder = node
-            }
-        }
-        return names.last.map { (folder, $0) }
-    }
-
-    /// Whether something of this name is there, in whatever form of the text.
-    func personHas(_ path: String) -> Bool {
-        state.withLock { state in
-            var isThere = false
-            walk(0, "", state) { other, _ in if other == path { isThere = true } }
-            guard !isThere, let (folder, name) = place(path, isMade: false, &state) else { return isThere }
-            return entry(name, folder, state) != nil
-        }
-    }
-
-    /// Writes a file, in its place when it is there.
-    func personWrites(_ text: String, to path: String) -> Bool {
-        state.withLock { state in
-            guard let (folder, name) = place(path, isMade: true, &state) else { return false }
-            let number = entry(name, folder, state)?.node ?? make(name, Node(), folder, &state)
-            guard let number, state.nodes[number]?.entries == nil else { return false }
-            state.nodes[number]?.content = Array(text.utf8)
-            state.touch(number)
-            return true
-        }
-    }
-
-    func personRemoves(_ path: String) -> Bool {
-        state.withLock { state in
-            guard let (folder, name) = place(path, isMade: false, &state),
-                let (name, node) = entry(name, folder, state),
-                state.nodes[node]?.entries == nil
-            else { return false }
-            state.nodes[folder]?.entries?[name] = nil
-            return true
-        }
-    }
-
-    /// Renames a file, also to another spelling of its name.
-    func personRenames(_ path: String, _ other: String) -> Bool {
-        state.withLock { state in
-            guard let (from, name) = place(path, isMade: false, &state), let (name, node) = entry(name, from, state),
-                let (to, newName) = place(other, isMade: true, &state)
-            else { return false }
-            if let there = entry(newName, to, state), there.node != node || from != to { return false }
-            state.nodes[from]?.entries?[name] = nil
-            state.nodes[to]?.entries?[newName] = node
-            state.touch(node)
-            return true
-        }
-    }
-
-    func personClearsEmptyFolders() { state.withLock { clear(0, &$0) } }
-
-    private func clear(_ folder: UInt64, _ state: inout State) {
-        for (name, node) in state.nodes[folder]?.entries ?? [:] where state.nodes[node]?.entries != nil {
-            if folder == 0, name == Array(FolderPath.corner.utf8) { continue }
-            clear(node, &state)
-            guard state.nodes[node]?.entries?.isEmpty == true else { continue }
-            state.nodes[folder]?.entries?[name] = nil
-            state.nodes[node]?.isGone = true
         }
     }
 }

@@ -73,6 +73,31 @@ import Testing
         }
     }
 
+    @Test func `what was written before anybody knew that it is too long is told once the plan is known`() async throws
+    {
+        try await withPhone { vault, device, server in
+            device.link.setUnreachable(true)
+            let (long, short) = (ItemID.random(), ItemID.random())
+            try await vault.put(PlainItem(title: "long", body: bytes(2_000_000)), long, in: "notes")
+            try await vault.put(PlainItem(title: "short", body: bytes(10)), short, in: "notes")
+            #expect(try await vault.unsentItems().map(\.shortage) == [nil, nil])
+            device.link.setUnreachable(false)
+            let changes = vault.changes()
+            #expect(try await vault.sync().unsent == 1)
+            let item = try #require(try await vault.unsentItems().first)
+            #expect(item.id == long)
+            #expect(item.shortage?.limit == .itemBytes)
+            #expect(item.shortage?.free == 1_048_576)
+            #expect(try await vault.summary(of: long)?.shortage == item.shortage)
+            for await ids in changes where ids == [long] { break }
+            // With another plan it is another question.
+            try await server.database.administer("UPDATE saltern.plans SET max_item_bytes = 3000000")
+            #expect(try await vault.sync().unsent == 0)
+            #expect(try await vault.summary(of: long)?.shortage == nil)
+            #expect(try await vault.notices().isEmpty)
+        }
+    }
+
     @Test func `a change that the server does not take is listed, and can be given up`() async throws {
         try await withPhone { vault, device, server in
             let old = ItemID.random()

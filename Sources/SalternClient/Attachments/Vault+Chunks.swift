@@ -1,0 +1,90 @@
+internal import Cryptography
+
+/// Chunks go to the server, each once.
+extension Vault {
+    /// Sends a chunk unless the server has it, and nobody can take it from there.
+    ///
+    /// What is there and is named by nothing known here, another device may have sent, and may take back. So it is written
+    /// anew: who takes back names the revision at which it was created.
+    /// - Parameter draft: Nil when an item names the chunk.
+    func send(
+        _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
+    ) async throws(VaultError) -> ItemID {
+        // Nobody changes the keys meanwhile.
+        await beginTurn()
+        defer { endTurn() }
+        let opened = try open
+        let sealer = opened.engine.sealer
+        let id = sealer.chunkID(attachment, index, content)
+        let known = try stored { try store.chunk(id) }
+        if let known, try await isKept(known, draft, opened) { return id }
+        guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
+        var precondition = known.map { Precondition.revision($0.revision) } ?? .absent
+        for _ in 0..<Self.attempts {
+            if let draft, precondition == .absent { try stored { try store.noteSending(id, sealed, of: draft) } }
+            let state: ItemState
+            do throws(APIError) {
+                state = try await settings.retries({ () throws(APIError) in
+                    try await api.putItemBody(id, sealed, precondition, opened.token)
+                })
+            } catch {
+                guard case .problem(let problem) = error, problem.code == .preconditionFailed else {
+                    throw VaultError(error)
+                }
+                guard let current = problem.current, !current.deleted else {
+                    precondition = .absent
+                    continue
+                }
+                // It was sent before, and the reply was lost.
+                if precondition == .absent, let content = current.content,
+                    try stored({ try store.draftChunk(id) })?.hasSent(content) == true
+                {
+                    try note(current, isCreated: true)
+                    return id
+                }
+                precondition = .revision(current.revision)
+                continue
+            }
+            try note(state, isCreated: precondition == .absent)
+            return id
+        }
+        throw .unavailable(.unexpectedReply)
+    }
+
+    /// How often somebody may be faster.
+    private static let attempts = 8
+
+    /// Whether what the server has need not be sent.
+    private func isKept(
+        _ chunk: StoredChunk, _ draft: AttachmentDraft?, _ opened: Opened
+    ) async throws(VaultError) -> Bool {
+        guard let draft, draft.before?.named.contains(chunk.id) != true else { return true }
+        guard let sent = try stored({ try store.draftChunk(chunk.id) }) else { return false }
+        if let created = sent.revision { return created == chunk.revision }
+        guard let state = try await state(ofChunk: chunk.id, opened), let content = state.content,
+            sent.hasSent(content)
+        else { return false }
+        try note(state, isCreated: true)
+        return true
+    }
+
+    private func note(_ state: ItemState, isCreated: Bool) throws(VaultError) {
+        try stored {
+            try store.transaction {
+                if isCreated {
+                    try store.noteCreated(state.id, state.revision)
+                } else {
+                    // Who has created it, or names it since, is somebody else.
+                    try store.forgetDraftChunk(state.id)
+                }
+                try store.noteChunk(state.id, state.revision, storedAt: state.updatedAt)
+            }
+        }
+    }
+
+    /// A chunk as the server has it; nil when there is none.
+    func state(ofChunk id: ItemID, _ opened: Opened) async throws(VaultError) -> ItemState? {
+        let server = LiveSyncServer(api: api, token: opened.token, retries: settings.retries)
+        do throws(APIError) { return try await server.item(id) } catch { throw VaultError(error) }
+    }
+}
