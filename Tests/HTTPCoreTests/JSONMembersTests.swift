@@ -83,8 +83,14 @@ import Testing
         #expect(problem?.field == "a")
     }
 
-    @Test(arguments: ["1.0", "\"1\"", "true", "null", "1e0"])
-    func `an integer is written as an integer`(_ text: String) throws {
+    @Test(arguments: ["1", "1.0", "1e0", "10e-1"])
+    func `an integer is one however it is written`(_ text: String) throws {
+        var members = try JSONMembers(value("{\"a\":\(text)}"))
+        #expect(try members.integer("a", in: 0...9) == 1)
+    }
+
+    @Test(arguments: ["1.5", "1e-1", "1e19", "-0", "\"1\"", "true", "null"])
+    func `what is no integer is not taken for one`(_ text: String) throws {
         #expect(try problem("{\"a\":\(text)}") { _ = try $0.integer("a", in: 0...9) }?.code == "wrong_type")
     }
 

@@ -55,7 +55,7 @@ import Testing
         #expect(written { $0.integer(value) } == String(value))
     }
 
-    @Test(arguments: [0.1, -0.0, 1e300, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 123456789.125, 100])
+    @Test(arguments: [0.1, -0.0, 1e300, .leastNonzeroMagnitude, .greatestFiniteMagnitude, 123456789.125])
     func `a floating-point number reads back as the same`(_ value: Double) throws {
         let document = written { $0.double(value) }
         guard case .double(let again) = try JSONParser().parse(Array(document.utf8)) else {

@@ -59,6 +59,68 @@ import Testing
         }
         #expect(await reader.value.contains(#""level":"error","event":"log_lines_dropped","count":"#))
     }
+
+    private static func note(_ count: Int) -> String {
+        #"{"level":"error","event":"log_lines_dropped","count":"# + "\(count)}\n"
+    }
+
+    /// Lets a descriptor be that of a new, empty file, and returns what reads it.
+    private static func makeFile(of descriptor: CInt) throws -> () -> String {
+        let path = FileManager.default.temporaryDirectory.appending(path: "log-\(UUID().uuidString)")
+        #expect(FileManager.default.createFile(atPath: path.path(), contents: nil))
+        let file = try FileHandle(forUpdating: path)
+        try FileManager.default.removeItem(at: path)
+        #expect(dup2(file.fileDescriptor, descriptor) == descriptor)
+        return {
+            try? file.seek(toOffset: 0)
+            return String(decoding: file.availableData, as: UTF8.self)
+        }
+    }
+
+    @Test func `what a full disk does not take is counted, and said when there is room again`() throws {
+        let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        let writer = LogWriter(descriptor: descriptor)
+        for number in 0..<3 {
+            writer.write(WipedBytes("\(number)\n".utf8), level: .info)
+            #expect(writer.flush(within: .seconds(60)))
+        }
+        let read = try Self.makeFile(of: descriptor)
+        writer.write(WipedBytes("after\n".utf8), level: .info)
+        #expect(writer.flush(within: .seconds(60)))
+        #expect(read() == Self.note(3) + "after\n")
+    }
+
+    @Test func `a line that was written in part is no part of the next one`() async throws {
+        signal(SIGPIPE, SIG_IGN)
+        let ends = try Self.pipe()
+        let writer = LogWriter(descriptor: ends.write)
+        // More than a pipe holds.
+        let torn = [UInt8](repeating: 0x78, count: 2 * 1_024 * 1_024) + Array("\n".utf8)
+        writer.write(WipedBytes(torn + Array("lost\n".utf8)), level: .info)
+        var byte: UInt8 = 0
+        #expect(Glibc.read(ends.read, &byte, 1) == 1)
+        close(ends.read)
+        #expect(writer.flush(within: .seconds(60)))
+        let read = try Self.makeFile(of: ends.write)
+        writer.write(WipedBytes("after\n".utf8), level: .info)
+        #expect(writer.flush(within: .seconds(60)))
+        #expect(read() == "\n" + Self.note(2) + "after\n")
+    }
+
+    @Test func `lines are lost from the first one on that is not whole`() {
+        let lines = Array("ab\ncd\nef\n".utf8)
+        let expected: [(count: Int, isTorn: Bool)] = [
+            (3, false), (3, true), (2, true), (2, false), (2, true), (1, true), (1, false), (1, true), (0, true),
+            (0, false),
+        ]
+        for (end, expected) in expected.enumerated() {
+            var losses = LogLosses()
+            losses.note(lines, writtenUpTo: end)
+            #expect(losses.count == expected.count, "\(end)")
+            #expect(losses.isTorn == expected.isTorn, "\(end)")
+        }
+    }
 }
 
 @Suite struct SignalStateMachineTests {

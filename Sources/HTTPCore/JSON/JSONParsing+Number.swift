@@ -1,6 +1,6 @@
 extension JSONParsing {
-    /// Reads a number. Without fraction and exponent it is an exact integer or out of range; `-0` keeps its sign as a
-    /// floating-point number.
+    /// Reads a number. What is an integer is one, however it is written (`600000.0`, `6e5`), and exact; without fraction
+    /// and exponent it is that or out of range. `-0` keeps its sign as a floating-point number.
     mutating func readNumber() throws(JSONError) -> JSONValue {
         let start = position
         let isNegative = next == ASCII.minus
@@ -25,6 +25,7 @@ extension JSONParsing {
             }
             return .integer(value)
         }
+        if let value = exactInteger(bytes[start..<position]) { return .integer(value) }
         let text = String(decoding: UnsafeMutableBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
         guard let value = Double(text), value.isFinite else { throw JSONError(.numberOutOfRange, at: start) }
         return .double(value)
@@ -48,6 +49,52 @@ extension JSONParsing {
             position += 1
             guard position - number <= limits.numberLengthLimit else { throw JSONError(.numberOutOfRange, at: number) }
         } while next.map(ASCII.isDigit) ?? false
+    }
+
+    /// The integer that a number with fraction or exponent is, if it is one and fits. Nothing is rounded.
+    private func exactInteger(_ number: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int64? {
+        let isNegative = number.first == ASCII.minus
+        let mantissa = number.prefix { $0 | 0x20 != UInt8(ascii: "e") }
+        // The value is that of `significant`, which does not end with a zero, times ten to the power of `exponent`.
+        var significant: Int64 = 0
+        var exponent = Self.exponent(number[mantissa.endIndex...].dropFirst())
+        var zeros = 0
+        var isFraction = false
+        for byte in mantissa {
+            if byte == ASCII.dot { isFraction = true }
+            guard ASCII.isDigit(byte) else { continue }
+            if isFraction { exponent -= 1 }
+            zeros += 1
+            if byte == ASCII.zero { continue }
+            let digit = Int64(byte - ASCII.zero)
+            guard let shifted = Self.shifted(significant, by: zeros) else { return nil }
+            let (sum, overflow) =
+                isNegative
+                ? shifted.subtractingReportingOverflow(digit) : shifted.addingReportingOverflow(digit)
+            guard !overflow else { return nil }
+            significant = sum
+            zeros = 0
+        }
+        if significant == 0 { return isNegative ? nil : 0 }
+        return exponent + zeros < 0 ? nil : Self.shifted(significant, by: exponent + zeros)
+    }
+
+    /// An exponent without its letter; one that is beyond all integers is as good as any other such.
+    private static func exponent(_ text: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int {
+        let value = text.filter(ASCII.isDigit).reduce(0) { min($0 * 10 + Int($1 - ASCII.zero), 10_000) }
+        return text.first == ASCII.minus ? -value : value
+    }
+
+    /// A value times a power of ten, if it fits.
+    private static func shifted(_ value: Int64, by zeros: Int) -> Int64? {
+        if value == 0 { return 0 }
+        var value = value
+        for _ in 0..<zeros {
+            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
+            guard !overflow else { return nil }
+            value = product
+        }
+        return value
     }
 
     private func integer(_ digits: Range<Int>, isNegative: Bool) -> Int64? {

@@ -2,7 +2,7 @@
 public enum JSONValue: Sendable, Hashable {
     case null
     case bool(Bool)
-    /// A number written without fraction and exponent.
+    /// A number that is an integer and fits, however it is written: `600000.0` is one (JSON Schema 2020-12, §6.1.1).
     case integer(Int64)
     /// Any other number; always finite.
     case double(Double)

@@ -4,8 +4,21 @@ public protocol Responder: Sendable {
     /// refusal at once (404, 405, 413, 415 and the like).
     func admit(_ head: RequestHead, from client: ClientAddress) -> Admission
 
-    /// The reply to a request that never became one: a framing error, a time-out, overload.
-    func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response
+    /// The reply to a request that never became one or could not be finished: a framing error, a time-out, overload.
+    /// - Parameter request: What is known of it; nil before its head has been read.
+    func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response
+}
+
+/// What a connection knows of a request that is not answered yet.
+public struct KnownRequest: Sendable {
+    public let head: RequestHead
+    /// Who sends it, when that was found out before its body was read.
+    public var party: MemoryBudget.Party?
+
+    public init(head: RequestHead, party: MemoryBudget.Party? = nil) {
+        self.head = head
+        self.party = party
+    }
 }
 
 /// What becomes of a request whose head has been read.

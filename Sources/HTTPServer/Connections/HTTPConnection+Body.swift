@@ -18,19 +18,20 @@ extension HTTPConnection {
     func readBody() -> Bool {
         // Taken out so that the body is appended in place.
         guard !isBodyWaiting, var request = incoming.take() else { return false }
-        while let event = nextEvent() {
+        while let event = share.stepsLeft > 0 ? nextEvent() : nil {
             switch event {
             case .head: preconditionFailure("the parser ends a body before it begins a head")
             case .end:
                 run(request)
                 return true
             case .body(let bytes):
+                share.noteStep()
                 guard bytes.withUnsafeBytes({ append($0, to: &request) }) else { return false }
             }
         }
         guard machine.isReadingBody else { return false }
         incoming = request
-        resumeReading()
+        share.stepsLeft > 0 ? resumeReading() : giveWay()
         return false
     }
 

@@ -5,17 +5,17 @@ extension HTTPConnection {
     /// Bytes of pipelined requests that are read ahead of their turn; beyond it the socket has to wait. More than a
     /// header block may have, so that a head is never waited for in vain.
     private static let readAheadLimit = 32 * 1_024
-    private static let readsPerTurn = 8
-    /// Requests of one connection that are looked at before the others have their turn.
-    private static let requestsPerTurn = 16
     private static let lingerLimit = 256 * 1_024
 
     func readAndProcess() {
-        for _ in 0..<Self.readsPerTurn {
+        guard !givesWay else { return pauseReading() }
+        share.begin(listener.loop.now)
+        while share.readsLeft > 0, share.stepsLeft > 0 {
             guard parser.bufferedByteCount < Self.readAheadLimit else {
                 // The requests have to wait for the reply before them, or for a client that does not read replies.
                 return pauseReading()
             }
+            share.noteRead()
             switch transport.read(into: listener.readBuffer) {
             case .done(let count):
                 let bytes = UnsafeMutableRawBufferPointer(rebasing: listener.readBuffer[..<count])
@@ -42,7 +42,8 @@ extension HTTPConnection {
 
     /// Takes from the parser whatever can be taken now.
     func processInput() {
-        var heads = 0
+        guard !givesWay else { return }
+        share.begin(listener.loop.now)
         while true {
             if machine.isReadingBody {
                 guard readBody() else { return }
@@ -50,10 +51,10 @@ extension HTTPConnection {
             }
             // A client that does not read its replies gets no further ones.
             guard machine.awaitsHead else { return }
-            guard heads < Self.requestsPerTurn else { return continueNextTurn() }
+            guard share.stepsLeft > 0 else { return continueNextTurn() }
             guard let event = nextEvent() else { return waitForHead() }
             guard case .head(let head) = event else { continue }
-            heads += 1
+            share.noteStep()
             admit(head)
         }
     }
@@ -83,7 +84,7 @@ extension HTTPConnection {
 
     /// Lets the socket be read again after a pause, unless as much as may be is still waiting.
     func resumeReading() {
-        guard isReadingPaused, machine.readsInput, !isBodyWaiting,
+        guard isReadingPaused, machine.readsInput, !isBodyWaiting, !givesWay,
             parser.bufferedByteCount < Self.readAheadLimit
         else { return }
         isReadingPaused = false
@@ -93,10 +94,34 @@ extension HTTPConnection {
     }
 
     /// Goes on with what was read after the other connections have had their turn.
-    func continueNextTurn() {
+    private func continueNextTurn() {
         if isTurnRequested { return }
         isTurnRequested = true
         listener.loop.notifyAtEndOfTurn(self)
+    }
+
+    /// Goes on when everybody else has had their turn, those that gave way before included: it has used up its share.
+    func giveWay() {
+        if givesWay { return }
+        givesWay = true
+        pauseReading()
+        let connection = LoopBound(self, loop: listener.loop)
+        Task(executorPreference: listener.loop) {
+            await connection.loop.giveWay()
+            connection.value.wayIsGiven()
+        }
+    }
+
+    private func wayIsGiven() {
+        givesWay = false
+        goOn()
+        resumeReading()
+    }
+
+    /// Takes what was read, and reads what has come since.
+    func goOn() {
+        processInput()
+        if machine.readsInput, !isBodyWaiting { readAndProcess() }
     }
 
     /// Says that nothing more will come, and gives the client time to read it: closing a socket on which something

@@ -6,8 +6,6 @@ extension HTTPConnection {
     private static let bodyWorthNoCopy = 64 * 1_024
     /// The most that one TLS record holds.
     private static let recordLimit = 16 * 1_024
-    /// What one connection may write before the others have their turn.
-    private static let writesPerTurn = 512 * 1_024
     /// Unread output of one connection up to this is not counted: connections are limited by themselves.
     static let freeOutputBytes = 64 * 1_024
 
@@ -84,17 +82,14 @@ extension HTTPConnection {
     /// Writes until everything is taken, the socket is full or others shall have their turn. Returns how many bytes
     /// were taken.
     private func write(_ bytes: UnsafeRawBufferPointer) -> Int {
-        if turnOfWrites != listener.loop.now {
-            turnOfWrites = listener.loop.now
-            writtenInTurn = 0
-        }
+        share.begin(listener.loop.now)
         var sent = 0
         defer {
             writtenCount += sent
-            writtenInTurn += sent
+            share.noteWritten(sent)
         }
         while sent < bytes.count {
-            guard writtenInTurn + sent < Self.writesPerTurn else {
+            guard sent < share.writtenBytesLeft else {
                 watch?.setWriting(true)
                 return sent
             }

@@ -6,6 +6,7 @@ extension HTTPConnection {
     func admit(_ head: RequestHead) {
         machine.headRead(ConnectionStateMachine.Exchange(head))
         answersHead = head.method == .head
+        known = KnownRequest(head: head)
         guard !machine.isOverLimit, listener.places.taken < listener.places.total else { return refuseForNow(head) }
         switch listener.responder.admit(head, from: client) {
         case .refuse(let response): handOver(response, to: head, machine.number, network: client.ip.network)
@@ -45,6 +46,7 @@ extension HTTPConnection {
         case .refuse(let response): handOver(response, to: request.head, number, network: request.network)
         case .party(let party):
             request.party = party
+            known?.party = party
             if request.heldBack == nil {
                 awaitBody(request)
             } else if machine.admitted(number, isIdentified: true) {
@@ -108,12 +110,13 @@ extension HTTPConnection {
         var serializer = HTTP1ResponseSerializer(answersHead: answersHead, versionMinor: head.versionMinor)
         var response = response
         if let body = serializer.body(of: response), !chargeOutput(body.count, to: network) {
-            response = listener.responder.refusal(listener.overload, from: client)
+            response = listener.responder.refusal(listener.overload, of: KnownRequest(head: head), from: client)
         }
         let stream = serializer.stream(of: response)
         let end = stream.map { ConnectionStateMachine.ReplyEnd.stream(isOpenEnded: $0.isOpenEnded) }
         guard let closes = machine.replied(to: number, end: end ?? .known) else { return nil }
         serializer.closes = closes
+        known = nil
         send(response, serializer)
         guard stream == nil else { return machine.isStreaming ? stream : nil }
         outputHandedOver()
@@ -122,7 +125,8 @@ extension HTTPConnection {
 
     /// Tells a client to come again.
     private func refuseForNow(_ head: RequestHead) {
-        let response = listener.responder.refusal(listener.overload, from: client)
+        let response = listener.responder.refusal(
+            listener.overload, of: known ?? KnownRequest(head: head), from: client)
         handOver(response, to: head, machine.number, network: client.ip.network)
     }
 
@@ -130,9 +134,10 @@ extension HTTPConnection {
     func refuse(_ refusal: Refusal) {
         if machine.awaitsHead { answersHead = parser.readsHEAD }
         guard machine.refused() else { return close() }
+        let request = known
         dropRequest()
         send(
-            listener.responder.refusal(refusal, from: client),
+            listener.responder.refusal(refusal, of: request, from: client),
             HTTP1ResponseSerializer(answersHead: answersHead, closes: true))
         outputHandedOver()
     }

@@ -15,6 +15,8 @@ final class HTTPConnection {
     var parser = HTTP1RequestParser()
     var machine: ConnectionStateMachine
 
+    /// The request that is under way, until its reply begins.
+    var known: KnownRequest?
     /// The request whose body is arriving.
     var incoming: IncomingRequest?
     /// Whether the request that is under way is of the method HEAD.
@@ -34,8 +36,6 @@ final class HTTPConnection {
     var outputWindowEnd: ContinuousClock.Instant?
     /// The bytes that the kernel has taken.
     var writtenCount = 0
-    var turnOfWrites: ContinuousClock.Instant?
-    var writtenInTurn = 0
     var bodyMeter = ProgressMeter()
 
     let acceptTime: ContinuousClock.Instant
@@ -45,6 +45,10 @@ final class HTTPConnection {
 
     var watch: DescriptorWatch?
     var isReadingPaused = false
+    /// What it may still do in this turn.
+    var share = TurnShare()
+    /// Whether it waits until everybody else has had their turn.
+    var givesWay = false
     /// Whether the loop has been asked for the end of this turn.
     var isTurnRequested = false
     private var timer: LoopTimer?
@@ -88,8 +92,8 @@ final class HTTPConnection {
     /// Ends the connection without regard to what is under way.
     func close() {
         guard machine.closed() else { return }
-        if task != nil {
-            // The task may hold the connection for a while yet: the client shall not wait for that.
+        if task != nil || givesWay {
+            // Who goes on later holds the connection for a while yet: the client shall not wait for that.
             transport.disconnect()
         }
         dropRequest()
@@ -210,6 +214,7 @@ final class HTTPConnection {
 
     /// Stops what answers the current request; what it still does has no effect.
     func dropRequest() {
+        known = nil
         incoming = nil
         task.take()?.cancel()
         releasePlace()
@@ -219,7 +224,6 @@ final class HTTPConnection {
 extension HTTPConnection: TurnEndObserver {
     func turnEnded() {
         isTurnRequested = false
-        processInput()
-        if machine.readsInput, !isBodyWaiting { readAndProcess() }
+        goOn()
     }
 }

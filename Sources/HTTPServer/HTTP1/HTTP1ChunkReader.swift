@@ -27,6 +27,7 @@ struct HTTP1ChunkReader: Sendable {
             position += 1
         }
         guard position > line.lowerBound else { throw .syntax(.malformedChunk) }
+        if position == line.upperBound { return size }
         extensionBytes += line.upperBound - position
         guard extensionBytes <= limits.chunkExtensions,
             HTTP1ChunkExtensions.isValid(UnsafeBufferPointer(rebasing: bytes[position..<line.upperBound]))

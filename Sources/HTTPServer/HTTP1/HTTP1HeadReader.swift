@@ -5,6 +5,8 @@ struct HTTP1HeadReader: Sendable {
     private let limits: HTTP1Limits
     /// The bytes of the lines that were read.
     private(set) var length = 0
+    /// Whether an empty line stood before the request line.
+    var hasSkippedLine = false
     private var requestLine: HTTP1RequestLine?
     private var entries: [RequestFields.Entry] = []
     private var semantics = HTTP1FieldSemantics()

@@ -10,6 +10,8 @@ public struct HTTP1Limits: Sendable, Hashable {
     public var chunkLine = 256
     /// The extensions of all chunks of one body.
     public var chunkExtensions = 4 * 1024
+    /// The chunks of a body that are read at once and become one piece of it.
+    public var chunksPerPiece = 256
     /// The method.
     public var method = 32
 

@@ -9,16 +9,25 @@ extension HTTP1RequestParser {
     /// - Returns: Where the line is after `start`, without its CRLF; nil when it has not come as a whole.
     /// - Throws: `error`, or `bare_line_feed` when the line does not end with CRLF.
     mutating func takeLine(maximum: Int, else error: HTTP1Error) throws(HTTP1Error) -> Range<Int>? {
-        let lineStart = lineStart
-        let found = buffer.withBytes(from: start) { ByteSearch.lineFeed(in: $0, from: scanned) }
-        guard let lineFeed = found else {
-            scanned = buffer.count - start
+        let buffer = buffer
+        return try buffer.withBytes(from: start) { bytes throws(HTTP1Error) in
+            try findLine(in: bytes, from: lineStart, maximum: maximum, else: error)
+        }
+    }
+
+    /// The same, for a line that begins at `lineStart` of `bytes`, which are those from `start` on.
+    @inline(__always)
+    mutating func findLine(
+        in bytes: UnsafeBufferPointer<UInt8>, from lineStart: Int, maximum: Int, else error: HTTP1Error
+    ) throws(HTTP1Error) -> Range<Int>? {
+        guard let lineFeed = ByteSearch.lineFeed(in: bytes, from: scanned) else {
+            scanned = bytes.count
             if scanned - lineStart >= maximum { throw error }
             return nil
         }
         guard lineFeed < lineStart + maximum else { throw error }
         scanned = lineFeed + 1
-        guard lineFeed > lineStart, buffer[start + lineFeed - 1] == 0x0D else { throw .syntax(.bareLineFeed) }
+        guard lineFeed > lineStart, bytes[lineFeed - 1] == ASCII.carriageReturn else { throw .syntax(.bareLineFeed) }
         return lineStart..<(lineFeed - 1)
     }
 
@@ -27,12 +36,25 @@ extension HTTP1RequestParser {
         if case .head = state { head.length } else { 0 }
     }
 
-    /// Drops all that was read as lines.
-    mutating func dropLine() {
-        start += scanned
-        scanned = 0
-        dropUsedBytes()
+    /// Steps over one empty line before a request line: old clients send one behind a body (RFC 9112 §2.2).
+    ///
+    /// - Returns: Whether a request line may begin; false when that cannot be told yet.
+    mutating func skipEmptyLine() throws(HTTP1Error) -> Bool {
+        // Something that is evidently not HTTP, such as TLS, is not waited for.
+        while head.length == 0, start < buffer.count, !ASCII.isTokenCharacter(buffer[start]) {
+            guard !head.hasSkippedLine, buffer[start] == ASCII.carriageReturn else {
+                throw .syntax(.malformedRequestLine)
+            }
+            guard start + 1 < buffer.count else { return false }
+            guard buffer[start + 1] == ASCII.lineFeed else { throw .syntax(.malformedRequestLine) }
+            head.hasSkippedLine = true
+            use(2)
+        }
+        return true
     }
+
+    /// Drops all that was read as lines.
+    mutating func dropLine() { use(scanned) }
 
     /// At most so many bytes from the front of the buffer, or nil when there are none. A buffer that holds nothing
     /// else is handed over instead of copied.
@@ -51,15 +73,11 @@ extension HTTP1RequestParser {
         return bytes
     }
 
-    /// Steps over the CRLF behind the data of a chunk; false when it has not come as a whole.
-    mutating func takeChunkEnd() throws(HTTP1Error) -> Bool {
-        guard buffer.count > start else { return false }
-        guard buffer[start] == 0x0D else { throw .syntax(.malformedChunk) }
-        guard buffer.count > start + 1 else { return false }
-        guard buffer[start + 1] == 0x0A else { throw .syntax(.malformedChunk) }
-        start += 2
+    /// Forgets so many bytes at the front, which have been read.
+    mutating func use(_ count: Int) {
+        start += count
+        scanned = max(0, scanned - count)
         dropUsedBytes()
-        return true
     }
 
     private mutating func dropUsedBytes() {

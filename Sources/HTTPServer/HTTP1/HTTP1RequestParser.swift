@@ -6,8 +6,8 @@ import HTTPCore
 /// not change what comes out, except where a body is cut. After `.end` the next call reads the next pipelined request
 /// from what is buffered, so ask only when the reply of the one before has been made.
 ///
-/// Stricter than the RFC demands: an empty line before the request line is refused, and so are `Content-Length` lists,
-/// obsolete line folding and a `Host` that differs from an absolute target.
+/// Stricter than the RFC demands: `Content-Length` lists are refused, and so are obsolete line folding, a `Host` that
+/// differs from an absolute target and more than one empty line before a request line.
 public struct HTTP1RequestParser: Sendable {
     public let limits: HTTP1Limits
     /// The longest body in bytes of the request being read. Set it after `.head`; every head sets it back to no limit.
@@ -23,7 +23,7 @@ public struct HTTP1RequestParser: Sendable {
     var chunks: HTTP1ChunkReader
     /// The bytes of the body so far.
     var received = 0
-    private var failure: HTTP1Error?
+    var failure: HTTP1Error?
 
     enum State: Sendable {
         case head
@@ -124,23 +124,10 @@ public struct HTTP1RequestParser: Sendable {
                 guard let bytes = takeBytes(atMost: remaining) else { return nil }
                 state = bytes.count == remaining ? .end : .body(remaining: remaining - bytes.count)
                 return .body(bytes)
-            case .chunkLine:
-                guard let line = try takeLine(maximum: limits.chunkLine, else: .syntax(.malformedChunk)) else {
-                    return nil
-                }
-                let size = try buffer.withBytes(from: start) { bytes throws(HTTP1Error) in
-                    try chunks.readSize(bytes, line: line)
-                }
-                try checkBodyLimit(adding: size)
-                dropLine()
-                state = size == 0 ? .trailer : .chunkData(remaining: size)
-            case .chunkData(let remaining):
-                guard let bytes = takeBytes(atMost: remaining) else { return nil }
-                state = bytes.count == remaining ? .chunkEnd : .chunkData(remaining: remaining - bytes.count)
-                return .body(bytes)
-            case .chunkEnd:
-                guard try takeChunkEnd() else { return nil }
-                state = .chunkLine
+            case .chunkLine, .chunkData, .chunkEnd:
+                let piece = try takeChunks()
+                if !piece.isEmpty { return .body(piece) }
+                guard case .trailer = state else { return nil }
             case .trailer:
                 guard
                     let line = try takeLine(
@@ -159,10 +146,7 @@ public struct HTTP1RequestParser: Sendable {
     }
 
     private mutating func nextHead() throws(HTTP1Error) -> RequestHead? {
-        // Something that is evidently not HTTP, such as TLS, is not waited for.
-        if head.length == 0, start < buffer.count, !ASCII.isTokenCharacter(buffer[start]) {
-            throw .syntax(.malformedRequestLine)
-        }
+        guard try skipEmptyLine() else { return nil }
         while let line = try takeLine(maximum: head.bytesLeft, else: head.tooLong) {
             let isComplete = try buffer.withBytes(from: start) { bytes throws(HTTP1Error) in
                 try head.read(bytes, line: line)
@@ -185,7 +169,7 @@ public struct HTTP1RequestParser: Sendable {
         return nil
     }
 
-    private func checkBodyLimit(adding count: Int) throws(HTTP1Error) {
+    func checkBodyLimit(adding count: Int) throws(HTTP1Error) {
         let (total, overflow) = received.addingReportingOverflow(count)
         if overflow || total > bodyLimit { throw .bodyTooLarge(limit: bodyLimit) }
     }

@@ -76,8 +76,16 @@ public struct Application: Responder {
         }
     }
 
-    public func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response {
-        self.refusal(refusal, requestID: requestIDs.next(), trace: nil)
+    public func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
+        let requestID = requestIDs.next()
+        guard let request else { return self.refusal(refusal, requestID: requestID, trace: nil) }
+        let trace = TraceParent(request.head.fields)
+        guard case .found(let route, _) = router.match(request.head.method, request.head.pathBytes) else {
+            return self.refusal(refusal, requestID: requestID, trace: trace)
+        }
+        return self.refusal(
+            refusal, requestID: requestID, trace: trace, route: route.metadata.name,
+            accountID: route.metadata.account(of: request))
     }
 
     private func plan(
@@ -110,9 +118,11 @@ public struct Application: Responder {
     }
 
     private func refusal(
-        _ error: any Error, requestID: RequestID, trace: TraceParent?, route: String = "unmatched"
+        _ error: any Error, requestID: RequestID, trace: TraceParent?, route: String = "unmatched",
+        accountID: AccountID? = nil
     ) -> Response {
-        finisher.response(to: error, requestID: requestID, trace: trace, route: route, start: .now)
+        finisher.response(
+            to: error, requestID: requestID, trace: trace, route: route, start: .now, accountID: accountID)
     }
 
     /// Takes a token of the client address for the route.

@@ -21,6 +21,12 @@ public struct RouteMetadata: Sendable {
     /// Finds out who sends a long body before it is read; nil where every body is short. Throws what is answered to
     /// somebody who may not send it.
     let identify: (@Sendable (Request) async throws -> MemoryBudget.Party)?
+
+    /// Whose session a request showed, if it was looked up before the body was read. A share's manager has none.
+    func account(of request: KnownRequest) -> AccountID? {
+        guard needsSession, !guests.admits(request.head.fields), let party = request.party else { return nil }
+        return AccountID(memoryParty: party)
+    }
 }
 
 /// An endpoint that anybody may call.

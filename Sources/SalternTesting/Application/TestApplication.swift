@@ -226,12 +226,19 @@ public final class TestApplication: Sendable {
             case .refuse(let response): return response
             case .accept(let plan):
                 guard body.count <= plan.bodyLimit else {
-                    return application.refusal(.bodyTooLarge(limit: plan.bodyLimit), from: client)
+                    return application.refusal(
+                        .bodyTooLarge(limit: plan.bodyLimit), of: await Self.known(head, plan), from: client)
                 }
                 plan.body?.fill(with: WipedBytes(body))
                 return await plan.respond()
             }
         }
+    }
+
+    /// What a connection knows of a request whose body it reads.
+    private static func known(_ head: RequestHead, _ plan: Plan) async -> KnownRequest {
+        guard case .party(let party)? = await plan.identify?() else { return KnownRequest(head: head) }
+        return KnownRequest(head: head, party: party)
     }
 
     private func shutdown() async {

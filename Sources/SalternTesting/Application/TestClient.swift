@@ -38,7 +38,9 @@ public struct TestClient: Sendable {
         if body != nil, fields["Content-Type"] == nil {
             lines.append((name: "Content-Type", value: "application/json"))
         }
-        let framing: BodyFraming = body.map { $0.isEmpty ? .none : .length($0.count) } ?? .none
+        let framing: BodyFraming =
+            fields["Transfer-Encoding"] == "chunked"
+            ? .chunked : body.map { $0.isEmpty ? .none : .length($0.count) } ?? .none
         let head = RequestHead(method: method, target: target, fields: lines, framing: framing)
         return try await application.respond(to: head, body: body ?? [])
     }

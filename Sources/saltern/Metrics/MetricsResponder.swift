@@ -29,7 +29,9 @@ struct MetricsResponder: Responder {
             })
     }
 
-    func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
+    func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
+        refusal.problem.response()
+    }
 
     private func text() async -> [UInt8] {
         var text = PrometheusText()

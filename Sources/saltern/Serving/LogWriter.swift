@@ -8,7 +8,8 @@ import Synchronization
 /// never holds up a request.
 ///
 /// Lines of ten milliseconds are written together. Beyond four megabytes that nobody reads, lines are dropped and
-/// counted. A reader that has stopped costs nothing but these: the thread sleeps until it goes on, and
+/// counted, and so are lines that cannot be written because the disk is full; how many it were is said as soon as that can
+/// be written. A reader that has stopped costs nothing but these: the thread sleeps until it goes on, and
 /// ``flush(within:)`` waits for it no longer than it is told to.
 final class LogWriter: LogSink {
     private struct Pending {
@@ -24,6 +25,8 @@ final class LogWriter: LogSink {
     private let descriptor: CInt
     private let kind: Kind
     private let pending = Mutex(Pending())
+    // Safe to share: only the writer's thread touches it.
+    private nonisolated(unsafe) var losses = LogLosses()
     private let linesWait = DispatchSemaphore(value: 0)
 
     private static let limit = 4 * 1_024 * 1_024
@@ -114,20 +117,41 @@ final class LogWriter: LogSink {
                 return dropped
             }
             if buffer.isEmpty, dropped == 0 { return }
-            writeAll(buffer)
-            if dropped > 0 {
-                writeAll(Array("{\"level\":\"error\",\"event\":\"log_lines_dropped\",\"count\":\(dropped)}\n".utf8))
-            }
+            sayWhatIsLost()
+            if losses.count == 0 { writeAll(buffer) } else { losses.note(buffer, writtenUpTo: 0) }
+            losses.count += dropped
+            sayWhatIsLost()
         }
     }
 
-    private func writeAll(_ bytes: [UInt8]) {
+    /// Tells the reader how many lines it misses, in a line of its own. When that cannot be written either, it is tried
+    /// again with the next line.
+    private func sayWhatIsLost() {
+        guard losses.count > 0 else { return }
+        let count = losses.count
+        losses.count = 0
+        writeAll(Array("{\"level\":\"error\",\"event\":\"log_lines_dropped\",\"count\":\(count)}\n".utf8))
+        // This line is none of those that are missed.
+        if losses.count > 0 { losses.count = count }
+    }
+
+    /// Writes lines, and takes note of those that cannot be written: the disk is full, or nobody reads.
+    private func writeAll(_ lines: [UInt8]) {
+        if losses.isTorn {
+            guard write([ASCII.lineFeed]) == 1 else { return losses.note(lines, writtenUpTo: 0) }
+            losses.isTorn = false
+        }
+        losses.note(lines, writtenUpTo: write(lines))
+    }
+
+    /// Writes as much as can be written. Returns how many bytes that are.
+    private func write(_ bytes: [UInt8]) -> Int {
         var written = 0
         while written < bytes.count {
             var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             guard poll(&wish, 1, -1) > 0 else {
                 if errno == EINTR { continue }
-                return
+                return written
             }
             let count = bytes[written...].withUnsafeBytes { rest in
                 switch kind {
@@ -138,8 +162,26 @@ final class LogWriter: LogSink {
                 }
             }
             // Somebody else may fill the pipe between the two calls.
-            if count < 0 && errno != EINTR && errno != EAGAIN { return }
+            if count < 0 && errno != EINTR && errno != EAGAIN { return written }
             written += max(count, 0)
         }
+        return written
+    }
+}
+
+/// The lines that a log has lost, as far as nobody was told of them.
+struct LogLosses {
+    var count = 0
+    /// Whether what was written last is the beginning of a line.
+    var isTorn = false
+
+    /// Takes note of whole lines of which only the first bytes were written.
+    mutating func note(_ lines: [UInt8], writtenUpTo end: Int) {
+        guard end < lines.count else { return }
+        count += lines[end...].count { $0 == ASCII.lineFeed }
+        guard end > 0 else { return }
+        isTorn = lines[end - 1] != ASCII.lineFeed
+        // Nothing but its end is missing, and that follows.
+        if lines[end] == ASCII.lineFeed { count -= 1 }
     }
 }

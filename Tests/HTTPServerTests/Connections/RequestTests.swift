@@ -1,6 +1,7 @@
 import HTTPCore
 import HTTPServer
 import SalternTesting
+import Synchronization
 import Testing
 
 @Suite struct RequestTests {
@@ -128,6 +129,42 @@ import Testing
             let reply = try await client.reply()
             #expect(reply.body == [UInt8](repeating: 65, count: TestResponder.largeByteCount))
             #expect(try await client.reply().text == "/next")
+        }
+    }
+
+    @Test func `what is refused midway is known by its head and its sender`() async throws {
+        try await withServer { server in
+            let chunked = try await server.connect()
+            try await chunked.send(
+                "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+                    + "1\r\nx\r\n800001\r\n")
+            #expect(try await chunked.reply().status == 413)
+            let malformed = try await server.connect()
+            try await malformed.send(
+                "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /echo HTTP/1.1\r\nHost: localhost\r\n"
+                    + "Transfer-Encoding: chunked\r\n\r\nx\r\n")
+            #expect(try await malformed.reply().status == 200)
+            #expect(try await malformed.reply().status == 400)
+            let headless = try await server.connect()
+            try await headless.send("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n")
+            #expect(try await headless.reply().status == 200)
+            #expect(try await headless.reply().status == 400)
+            #expect(
+                server.responder.refused.withLock { $0 } == ["/upload account(0, 3)", "/echo -", nil])
+        }
+    }
+
+    @Test func `an empty line between requests is no request, and no beginning of one`() async throws {
+        var configuration = HTTPServerConfiguration.patient
+        configuration.headerDeadline = .milliseconds(50)
+        try await withServer(configuration) { server in
+            let client = try await server.connect()
+            for _ in 0..<2 {
+                try await client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx\r\n")
+                #expect(try await client.reply().text == "x")
+                // The line is there now: nothing waits for a head whose time could be up.
+                try await Task.sleep(for: .milliseconds(200))
+            }
         }
     }
 }

@@ -14,6 +14,7 @@ final class TestServer: Sendable {
     /// The memory of bodies of known senders.
     let bodies: MemoryBudget
     private let loops: [EventLoop]
+    var loop: EventLoop { loops[0] }
 
     /// - Parameter context: nil speaks plain HTTP.
     init(
@@ -121,6 +122,10 @@ final class TestResponder: Responder {
     private let waiting = Mutex(Waiting())
     private let counts = Mutex((started: 0, cancelled: 0, identified: 0))
     let streams = TestStreams()
+    /// What was known of each request that was refused.
+    let refused = Mutex<[String?]>([])
+    /// Called on the loop when the whole body of a request of `/guest` has come.
+    let guestArrived = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Requests of `/wait` that have begun, and those whose client has gone or whose time was up.
     var started: Int { counts.withLock { $0.started } }
@@ -149,7 +154,9 @@ final class TestResponder: Responder {
                 case "/upload":
                     let bytes = Array(body.take())
                     return Response(status: .ok, body: Self.text("\(bytes.count) \(Self.checksum(of: bytes))"))
-                case "/guest": return Response(status: .ok, body: Self.text("\(body.take().count)"))
+                case "/guest":
+                    self.guestArrived.withLock { $0 }?()
+                    return Response(status: .ok, body: Self.text("\(body.take().count)"))
                 case "/echo": return Response(status: .ok, body: .bytes(body.take()))
                 case "/large":
                     return Self.letters(65, count: Self.largeByteCount)
@@ -176,7 +183,10 @@ final class TestResponder: Responder {
         }
     }
 
-    func refusal(_ refusal: Refusal, from client: ClientAddress) -> Response { refusal.problem.response() }
+    func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
+        refused.withLock { $0.append(request.map { "\($0.head.path) \($0.party.map { "\($0)" } ?? "-")" }) }
+        return refusal.problem.response()
+    }
 
     private static func letters(_ letter: UInt8, count: Int) -> Response {
         Response(status: .ok, body: .bytes(WipedBytes([UInt8](repeating: letter, count: count))))

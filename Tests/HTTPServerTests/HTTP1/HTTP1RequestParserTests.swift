@@ -188,6 +188,31 @@ import Testing
         #expect(parsed.requests.map { $0.body == body } == [true, true])
     }
 
+    @Test func `chunks that have come are pieces of hundreds, and not a piece each`() throws {
+        var parser = HTTP1RequestParser()
+        let count = 1_000
+        parser.append(Array("POST / HTTP/1.1\r\n\(Self.host)Transfer-Encoding: chunked\r\n\r\n".utf8))
+        parser.append(Array((String(repeating: "1\r\nx\r\n", count: count) + "3\r\nyyy\r\n5\r\nzz").utf8))
+        var pieces: [Int] = []
+        while let event = try parser.next() {
+            if case .body(let bytes) = event { pieces.append(bytes.count) }
+        }
+        #expect(pieces == [256, 256, 256, count - 3 * 256 + 5])
+    }
+
+    @Test func `what is wrong behind chunks that have come does not hide them`() throws {
+        var parser = HTTP1RequestParser()
+        parser.append(Array("POST / HTTP/1.1\r\n\(Self.host)Transfer-Encoding: chunked\r\n\r\n".utf8))
+        parser.append(Array("1\r\nx\r\n1\r\ny\r\n1\r\nzz\r\n".utf8))
+        guard case .head? = try parser.next(), case .body(let bytes)? = try parser.next() else {
+            Issue.record("no piece")
+            return
+        }
+        #expect(bytes == WipedBytes("xyz".utf8))
+        #expect(throws: HTTP1Error.syntax(.malformedChunk)) { try parser.next() }
+        #expect(throws: HTTP1Error.syntax(.malformedChunk)) { try parser.next() }
+    }
+
     @Test func `a connection between requests keeps little memory`() throws {
         var parser = HTTP1RequestParser()
         let body = [UInt8](repeating: 0, count: 1 << 20)

@@ -92,6 +92,14 @@ import Testing
             #expect(app.log.lines.last?.contains("accountId") == false)
             _ = try await app.client.get("/v1/items/canary/canary")
             #expect(app.log.lines.last?.contains(#""route":"unmatched""#) == true)
+            // A body that is refused while it comes belongs to its route, and to the account if that was asked about.
+            let long = [UInt8](repeating: 0x20, count: 25 * 1_048_576)
+            let chunked = ["Transfer-Encoding": "chunked"]
+            #expect(try await ada.client.send(.post, "/v1/items/batch", fields: chunked, body: long).status == 413)
+            #expect(app.log.lines.last?.contains(#""route":"POST /v1/items/batch""#) == true)
+            #expect(app.log.lines.last?.contains(#""accountId":"\#(ada.id)""#) == true)
+            #expect(try await app.client.send(.post, "/v1/sessions", fields: chunked, body: long).status == 413)
+            #expect(app.log.lines.last?.contains(#""route":"POST /v1/sessions""#) == true)
 
             let secrets = [
                 "canary", try #require(ada.client.token), ada.passwordKey, path.dropFirst(10).description,

@@ -6,6 +6,7 @@ from attacks.locks import BrokenStatement, LockedAccount, PopularShare, Rotation
 from attacks.memory import Bombs, GuestBodies, HeldBodies, LargeBodies, LentMemory, MadeUpBombs, UnreadReplies
 from attacks.slow import SlowBodies, SlowClients, SlowHandshakes, SlowHeads, SlowReplies, SlowStreams
 from attacks.leases import Leases
+from attacks.tiny import TinyChunks, TinyFields, TinyRecords, TinyTrailers, WholeChunks
 from scene import Attack
 
 
@@ -37,4 +38,9 @@ def every_attack() -> list[Attack]:
         Pipelines(),
         Deletions(),
         LentMemory(),
+        TinyChunks(),
+        WholeChunks(),
+        TinyFields(),
+        TinyTrailers(),
+        TinyRecords(),
     ]

@@ -1,14 +1,17 @@
 internal import HTTPCore
 
-/// `GET /v1/account/keyring`: the caller's sealed data keys, or 304 when the client has this revision.
+/// `GET /v1/account/keyring`: the caller's sealed data keys, or 304 when the client has this revision, or 412 when it wants
+/// another one.
 struct ShowKeyring: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         guard let found = try await authorization.read(FindKeyring()).first, let keyring = found.keyring else {
             throw Problem.notFound
         }
         let fields: HTTPFields = ["ETag": EntityTag.text(of: found.revision)]
-        if let known = request.head.fields["if-none-match"], EntityTagList(known).matches(found.revision) {
-            return Response(status: .notModified, fields: fields)
+        switch ReadCondition(request.head.fields, revision: found.revision) {
+        case .met: break
+        case .failed: throw KeyringProblem.preconditionFailed(current: keyring, revision: found.revision)
+        case .notModified: return Response(status: .notModified, fields: fields)
         }
         return .json(fields: fields, capacity: 64 + keyring.count * 4 / 3) { writer in
             writer.object { writer in

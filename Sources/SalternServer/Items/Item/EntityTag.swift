@@ -1,3 +1,5 @@
+internal import HTTPCore
+
 /// A revision as an entity tag: `"7"`.
 enum EntityTag {
     static func text(of revision: Int64) -> String { "\"\(revision)\"" }
@@ -11,7 +13,27 @@ enum EntityTag {
     }
 }
 
-/// The `If-None-Match` of a read (RFC 9110 §13.1.2): any number of tags, compared weakly, or `*`.
+/// What the preconditions of a read come to, in the order of RFC 9110 §13.2.2.
+enum ReadCondition {
+    case met
+    /// `If-Match` has other tags: the read is not carried out.
+    case failed
+    /// `If-None-Match` has the tag: the client has it already.
+    case notModified
+
+    /// - Parameter revision: Of what is there; what is not there is 404, whatever the preconditions are (§13.2.1).
+    init(_ fields: RequestFields, revision: Int64) {
+        if let wanted = fields["if-match"], !EntityTagList(wanted).matchesStrongly(revision) {
+            self = .failed
+        } else if let known = fields["if-none-match"], EntityTagList(known).matches(revision) {
+            self = .notModified
+        } else {
+            self = .met
+        }
+    }
+}
+
+/// The tags of a read's precondition (RFC 9110 §13.1.1, §13.1.2): any number of them, or `*`.
 struct EntityTagList {
     private let tags: [Substring]
 
@@ -23,7 +45,13 @@ struct EntityTagList {
         }
     }
 
-    /// Whether the revision is among the tags.
+    /// Whether the revision is among the tags, of which weak ones say nothing.
+    func matchesStrongly(_ revision: Int64) -> Bool {
+        let text = EntityTag.text(of: revision)
+        return tags.contains { $0 == "*" || $0 == text }
+    }
+
+    /// Whether the revision is among the tags, weak ones included.
     func matches(_ revision: Int64) -> Bool {
         let text = EntityTag.text(of: revision)
         return tags.contains { $0 == "*" || $0 == text || ($0.hasPrefix("W/") && $0.dropFirst(2) == text) }

@@ -1,9 +1,9 @@
 internal import HTTPCore
 internal import Postgres
 
-/// `GET /v1/items/{id}`: one live item, or 304 when the client has its revision. As JSON, or its sealed body as bytes
-/// when the client wants these more. A long one is fetched while the client takes it; when it is replaced meanwhile, the
-/// reply ends before its end.
+/// `GET /v1/items/{id}`: one live item, or 304 when the client has its revision, or 412 when it wants another one. As JSON,
+/// or its sealed body as bytes when the client wants these more. A long one is fetched while the client takes it; when it
+/// is replaced meanwhile, the reply ends before its end.
 ///
 /// `GET /v1/items/{id}/body`: the bytes, whatever the client accepts.
 struct ShowItem: AccountEndpoint {
@@ -28,8 +28,10 @@ struct ShowItem: AccountEndpoint {
         var fields = HTTPFields()
         fields.append("ETag", item.entityTag)
         if !isAlwaysBytes { fields.append("Vary", "Accept") }
-        if let known = request.head.fields["if-none-match"], EntityTagList(known).matches(item.revision) {
-            return Response(status: .notModified, fields: fields)
+        switch ReadCondition(request.head.fields, revision: item.revision) {
+        case .met: break
+        case .failed: throw ItemProblem.preconditionFailed(current: ItemInReply(found: found, reader: reader))
+        case .notModified: return Response(status: .notModified, fields: fields)
         }
         guard !isBytes else {
             // What is needed to open the bytes. The title is not: it can be longer than a header may be.

@@ -27,6 +27,11 @@ import Testing
             #expect(read[""] == ["keyring": .string(second), "revision": 2])
             #expect(try await ada.client.get("/v1/account/keyring", ["If-None-Match": "\"2\""]).status == 304)
             #expect(try await ada.client.get("/v1/account/keyring", ["If-None-Match": "\"1\""]).status == 200)
+            #expect(try await ada.client.get("/v1/account/keyring", ["If-Match": "\"2\""]).status == 200)
+            let other = try await ada.client.get("/v1/account/keyring", ["If-Match": "\"1\""])
+            #expect(other.status == 412)
+            #expect(other.code == "precondition_failed")
+            #expect(other.integer("current.revision") == 2)
 
             let login = try await app.client.post(
                 "/v1/sessions", ["userid": .string(ada.userid), "passwordKey": .string(ada.passwordKey)])

@@ -71,6 +71,33 @@ import Testing
         }
     }
 
+    @Test func `a reader that wants another revision is told what is there instead`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem()
+            let expected = [
+                ("\"1\"", 200), ("*", 200), ("\"7\", \"1\"", 200), ("W/\"1\"", 412), ("\"2\"", 412), ("1", 412),
+                ("", 412),
+            ]
+            for (tag, status) in expected {
+                for form in ["", "/body"] {
+                    let reply = try await ada.client.get(path + form, ["If-Match": tag])
+                    #expect(reply.status == status, "\(tag)")
+                    #expect(reply.fields["ETag"] == "\"1\"", "\(tag)")
+                    if status == 412 {
+                        #expect(reply.code == "precondition_failed")
+                        #expect(reply.integer("current.revision") == 1)
+                    }
+                    // It is looked at first (RFC 9110 §13.2.2).
+                    let both = try await ada.client.get(path + form, ["If-Match": tag, "If-None-Match": "\"1\""])
+                    #expect(both.status == (status == 200 ? 304 : 412), "\(tag)")
+                }
+            }
+            // What is not there is not there, whatever is wanted of it.
+            #expect(try await ada.client.get("/v1/items/\(Fixtures.uuid())", ["If-Match": "\"1\""]).status == 404)
+        }
+    }
+
     @Test func `other people's items are not there`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()
