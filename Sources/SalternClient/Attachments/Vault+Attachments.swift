@@ -3,7 +3,7 @@ internal import Foundation
 
 extension Vault {
     /// Brings an attachment's content to the server, where it is long, and makes its manifest. Put ``Attachment/body()``
-    /// in an item afterwards: what no item names is removed some day.
+    /// in an item afterwards, and before the next version is made under its id: what no item names is removed.
     ///
     /// What was interrupted or cancelled goes on when it is called again with the same id: only what the server does not
     /// have is sent, and ``abandonAttachment(_:)`` is for who does not go on. Without an id nobody can go on: then what was

@@ -80,6 +80,8 @@ extension Vault {
         // Where something does not open it may be a manifest.
         guard isWhole else { return }
         for chunk in try stored({ try store.abandonedChunks(of: attachment) }) {
+            // Somebody may have put its manifest meanwhile.
+            guard try stored({ try store.draftChunk(chunk.id) }) != nil else { continue }
             let isGone = named.contains(chunk.id) ? false : try await remove(chunk, opened)
             try stored {
                 try store.transaction {
