@@ -115,6 +115,7 @@ import Testing
             }
             for _ in 0..<3 { try await other.sync() }
             #expect(requests() <= 7)
+            #expect(try await texts(other) == ["0", "1", "2"])
             laptop.link.setRewrite { $1 }
             for vault in [vault, other] { try await vault.sync() }
             try await expectWhole([vault, other], ["0", "1", "2"])

@@ -86,8 +86,8 @@ import Testing
             #expect(try await vault.sync().unsent == 1)
             let item = try #require(try await vault.unsentItems().first)
             #expect(item.id == long)
-            #expect(item.shortage?.limit == .itemBytes)
-            #expect(item.shortage?.free == 1_048_576)
+            let shortage = try #require(item.shortage)
+            #expect((shortage.limit, shortage.free) == (.itemBytes, 1_048_576))
             #expect(try await vault.summary(of: long)?.shortage == item.shortage)
             for await ids in changes where ids == [long] { break }
             // With another plan it is another question.
