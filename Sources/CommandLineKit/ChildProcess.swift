@@ -15,11 +15,14 @@ package final class ChildProcess: Sendable {
         package var input: Int32?
         package var output: Int32?
         package var error: Int32?
+        /// One more, which it knows as `/dev/fd/3`.
+        package var other: Int32?
 
-        package init(input: Int32? = nil, output: Int32? = nil, error: Int32? = nil) {
+        package init(input: Int32? = nil, output: Int32? = nil, error: Int32? = nil, other: Int32? = nil) {
             self.input = input
             self.output = output
             self.error = error
+            self.other = other
         }
     }
 
@@ -48,7 +51,7 @@ package final class ChildProcess: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        for (descriptor, number) in [streams.input, streams.output, streams.error].enumerated() {
+        for (descriptor, number) in [streams.input, streams.output, streams.error, streams.other].enumerated() {
             if let number { posix_spawn_file_actions_adddup2(&actions, number, Int32(descriptor)) }
         }
         var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]

@@ -94,7 +94,7 @@ elsewhere() (
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
     export SALTERN_DATABASE_URL=$server_url SALTERN_OWNER_DATABASE_URL=$owner_url
-    "$executable" "$@"
+    timeout 300 "$executable" "$@"
 )
 
 scenario "what is no whole backup is refused, and leaves nothing behind"
@@ -206,3 +206,38 @@ start_own_server SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="
 request GET /v1/account
 expect_problem 401 unauthenticated
 log_in
+stop_own_server
+
+scenario "where a restore has brought nothing back, nothing goes on but a restore"
+psql_as_superuser --command 'CREATE DATABASE awaited OWNER saltern_owner'
+owner_url=$(postgres_url saltern_owner:open-sesame-1 awaited)
+server_url=$(postgres_url saltern_app:open-sesame-2 awaited)
+psql "$owner_url" --no-psqlrc --quiet --command 'CREATE SCHEMA saltern_restoring'
+refused 'restore again' elsewhere migrate up
+refused 'restore again' elsewhere doctor
+(
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    unset "${!SALTERN_TEST_@}"
+    exec setpriv --pdeathsig TERM env SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$(free_port)" \
+        "$executable" serve
+) >"$work/serving" 2>&1 </dev/null &
+serving=$!
+wait_until 180 grep --quiet 'a restore of the database is not finished' "$work/serving" || fail "the server to wait: $(<"$work/serving")"
+end_process "$serving" TERM 60
+wait "$serving" 2>/dev/null || true
+
+scenario "a damaged backup that ends within a string is refused"
+perl -0777 -pe 's/    streak integer/   "streak integer/' "$backup" >"$work/torn"
+! cmp --quiet "$backup" "$work/torn" || fail "a damaged backup"
+refused 'ERROR' elsewhere restore "$work/torn"
+elsewhere restore "$backup" >/dev/null 2>&1 || fail "the whole one to be restored"
+
+scenario "a backup of a database that no server has used comes back"
+psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
+elsewhere migrate up >/dev/null
+elsewhere backup "$work/unused" >/dev/null 2>&1
+psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
+elsewhere restore "$work/unused" --end-sessions >"$work/said" 2>/dev/null || fail "it to be restored: $(<"$work/said")"
+grep --quiet 'no server has used this database yet' "$work/said" || fail "it to say so: $(<"$work/said")"
+elsewhere migrate up >/dev/null || fail "no mark to be left"

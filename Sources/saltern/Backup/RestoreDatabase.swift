@@ -87,7 +87,7 @@ struct RestoreDatabase: Command {
         if wish.isThere { throw wish.fulfilled("ended by a signal") }
         try outcome.get()
         var words = Arguments(["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []))
-        try await TellRestored(&words).tell(console)
+        try await TellRestored(&words).tell(console, mayBeUnused: true)
     }
 
     /// With what to do next.

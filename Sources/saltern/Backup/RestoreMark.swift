@@ -20,15 +20,29 @@ enum RestoreMark {
 
     /// Whether a restore is under way, or was not finished: no server uses the database.
     static func isThere(_ console: Console) async throws -> Bool {
+        try await DatabaseCommand.asOwner(console, needsSchema: false) { try await isThere(in: $0) }
+    }
+
+    static func isThere(in database: PostgresClient) async throws -> Bool {
+        try await database.execute(FindSchemas()).first?.hasMark ?? false
+    }
+
+    /// Refuses to make a schema where a restore is about to bring one back, which could not follow it.
+    static func requireNothingAwaited(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
-            try await database.execute(FindSchemas()).first?.hasMark ?? false
+            guard let found = try await database.execute(FindSchemas()).first, found.hasMark, !found.hasSchema else {
+                return
+            }
+            throw CommandFailure(
+                "a restore of the database has brought nothing back yet: if none is under way, restore again, or remove the "
+                    + "schema saltern_restoring to begin with an empty database")
         }
     }
 
     /// Removes it: all is done.
     static func remove(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
-            guard try await database.execute(FindSchemas()).first?.hasMark ?? false else { return }
+            guard try await isThere(in: database) else { return }
             try await database.withTransaction { _ = try await $0.execute(RemoveMark()) }
         }
     }

@@ -7,7 +7,8 @@ import SalternServer
 /// the base that they had, not even a server that has slept through everything else that keeps servers away.
 ///
 /// `pg_restore` would commit by itself, so it writes SQL for `psql`, which is told to commit when it has carried out all of it.
-/// Whoever is killed before never commits.
+/// Whoever is killed before never commits. What it is told comes by a way of its own: a damaged backup may end within a string,
+/// and `psql` would take what follows for a part of that.
 struct RestoreTransaction {
     let backup: BackupFile
     let tables: Int
@@ -20,8 +21,8 @@ struct RestoreTransaction {
 
     /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
     func commit() throws {
-        let (script, answers) = (Pipe(), Pipe())
-        for pipe in [script, answers] {
+        let (script, orders, answers) = (Pipe(), Pipe(), Pipe())
+        for pipe in [script, orders, answers] {
             for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
                 _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
             }
@@ -29,16 +30,25 @@ struct RestoreTransaction {
         let complaints = try OpenFile(contents: "")
         let program = DatabaseProgram("psql", console, password: connection.password)
         let child = try program.start(
-            ["--dbname", connection.string, "--no-password", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"],
+            [
+                "--dbname", connection.string, "--no-password", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1",
+                "--file", "-", "--file", "/dev/fd/3",
+            ],
             ChildProcess.Streams(
                 input: script.fileHandleForReading.fileDescriptor,
-                output: answers.fileHandleForWriting.fileDescriptor, error: complaints.descriptor))
+                output: answers.fileHandleForWriting.fileDescriptor, error: complaints.descriptor,
+                other: orders.fileHandleForReading.fileDescriptor))
         // What it carries out is cancelled by SIGINT, and would go on after SIGTERM.
         let interruption = program.endedBySignals(child, by: SIGINT)
-        try script.fileHandleForReading.close()
-        try answers.fileHandleForWriting.close()
-        let writing = Result { try write(to: script.fileHandleForWriting, answers: answers.fileHandleForReading) }
-        try script.fileHandleForWriting.close()
+        for end in [script.fileHandleForReading, orders.fileHandleForReading, answers.fileHandleForWriting] {
+            try end.close()
+        }
+        let writing = Result {
+            try write(to: script.fileHandleForWriting)
+            try order(by: orders.fileHandleForWriting, answers: answers.fileHandleForReading)
+        }
+        try? script.fileHandleForWriting.close()
+        try orders.fileHandleForWriting.close()
         let status = child.wait()
         guard status != 0 else { return try writing.get() }
         for wish in [console.wish, interruption.wish].compactMap(\.self) where wish.isThere {
@@ -47,12 +57,15 @@ struct RestoreTransaction {
         // It had no reader any more: what psql said is why.
         let said = try complaints.contents().split(separator: "\n").map(String.init)
         guard said.contains(where: { $0.contains("schema \"saltern\" already exists") }) else {
-            throw program.failure(status, said)
+            // What else it says are lines of what it was given.
+            let reasons = said.filter { $0.contains("ERROR:") || $0.contains("FATAL:") || $0.hasPrefix("psql:") }
+            throw program.failure(status, reasons.isEmpty ? said : reasons)
         }
         throw CommandFailure("the database has a schema saltern already: nothing was changed; rename or drop it")
     }
 
-    private func write(to script: FileHandle, answers: FileHandle) throws {
+    /// Everything but the commit.
+    private func write(to script: FileHandle) throws {
         try script.write(contentsOf: Data("BEGIN;\n".utf8))
         var bar = ProgressBar(console, "tables")
         var done = 0
@@ -61,11 +74,16 @@ struct RestoreTransaction {
             ["--file", "-", "--no-owner", "--exit-on-error", "--verbose"], input: backup.content,
             output: OpenFile(duplicating: script)
         ) { bar.follow($0, &done, of: tables) }
-        try script.write(contentsOf: Data("\(RestoredDatabase.script)\n\\echo \(Self.completion)\n".utf8))
+        try script.write(contentsOf: Data("\(RestoredDatabase.script)\n".utf8))
+        try script.close()
+        bar.show(tables, of: tables, note: "done")
+    }
+
+    private func order(by orders: FileHandle, answers: FileHandle) throws {
+        try orders.write(contentsOf: Data("\\echo \(Self.completion)\n".utf8))
         guard DatabaseProgram.Lines(of: answers).contains(Self.completion) else {
             throw CommandFailure("psql has ended before everything was back")
         }
-        try script.write(contentsOf: Data("COMMIT;\n".utf8))
-        bar.show(tables, of: tables, note: "done")
+        try orders.write(contentsOf: Data("COMMIT;\n".utf8))
     }
 }

@@ -45,6 +45,7 @@ struct MigrateUp: Command {
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
+        try await RestoreMark.requireNothingAwaited(console)
         let upgrade = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.up() }
         console.print(upgrade)
         if upgrade.isEmpty { console.print("nothing to do") }

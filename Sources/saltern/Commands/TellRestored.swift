@@ -28,20 +28,30 @@ struct TellRestored: Command {
 
     func run(_ console: Console) async throws {
         try await RestoreLock.holding(console) {
-            if try await !RestoreMark.isThere(console) { try await ServerSessions.tell(console) }
-            try await tell(console)
+            let isRestoring = try await RestoreMark.isThere(console)
+            if !isRestoring { try await ServerSessions.tell(console) }
+            try await tell(console, mayBeUnused: isRestoring)
         }
     }
 
     /// Does it, for who has the lock.
-    func tell(_ console: Console) async throws {
+    /// - Parameter mayBeUnused: Whether it is right that no server has ever used the database: a backup may be of such a one.
+    func tell(_ console: Console, mayBeUnused: Bool) async throws {
         let actor = actor.actor(console)
-        let base = try await DatabaseCommand.asOwner(console) { database in
+        let base = try await DatabaseCommand.asOwner(console) { database -> Int64? in
             let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
-            return try await RestoredDatabase(database: database).moveBase(by: signature)
+            do {
+                return try await RestoredDatabase(database: database).moveBase(by: signature)
+            } catch InstallationError.missing where mayBeUnused {
+                return nil
+            }
         }
-        console.print("revisions go on above \(base)")
-        if endsSessions { try await endSessions(by: actor, console) }
+        if let base {
+            console.print("revisions go on above \(base)")
+            if endsSessions { try await endSessions(by: actor, console) }
+        } else {
+            console.print("no server has used this database yet: there is no revision to go on above, and no session")
+        }
         try await RestoreMark.remove(console)
     }
 

@@ -61,8 +61,13 @@ final class RunningServer: Sendable {
     private static func prepareDatabase(
         _ configuration: ServeConfiguration, _ share: Backbone.Share, _ clock: DatabaseClock, _ log: Log
     ) async throws -> Installation {
-        try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: share.loop)
-            .requireCompatible()
+        do {
+            try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: share.loop)
+                .requireCompatible()
+        } catch {
+            guard case .findings = error, try await isRestoring(configuration.database) else { throw error }
+            throw PostgresError.unavailable(retryAfter: .seconds(1), because: .unsuitable("\(UnfinishedRestore())"))
+        }
         let findings = try await share.loop.run { try await share.database.poolingFindings() }
         if !findings.isEmpty { throw UnsuitablePooling(findings: findings) }
         try await requireSafeDatabase(configuration, share, log)
@@ -70,6 +75,14 @@ final class RunningServer: Sendable {
         return try await share.loop.run {
             try await Installation.load(
                 configuration: configuration.service, database: share.database, clock: clock)
+        }
+    }
+
+    /// Whether a restore has yet to bring back what is missing. Not asked of the server's own client, which connects to no such
+    /// database.
+    private static func isRestoring(_ database: PostgresConfiguration) async throws -> Bool {
+        try await DatabaseCommand.with(database, from: "SALTERN_DATABASE_URL", needsSchema: false) {
+            try await RestoreMark.isThere(in: $0)
         }
     }
 

@@ -5,7 +5,8 @@ public struct UnfinishedRestore: Error, CustomStringConvertible {
     public init() {}
 
     public var description: String {
-        "a restore of the database is not finished; if none is under way, finish it with `saltern migrate up` and "
-            + "`saltern restored --end-sessions`, or remove the schema saltern and restore again"
+        "a restore of the database is not finished; if none is under way: where there is no schema saltern, restore again, "
+            + "else finish it with `saltern migrate up` and `saltern restored --end-sessions`, or remove that schema and "
+            + "restore again"
     }
 }
