@@ -21,6 +21,23 @@ private func parsedInPieces(_ document: [UInt8]) -> Result<JSONValue, JSONError>
     }
 }
 
+/// The value as it is when it comes back: a number that is no integer, but that floating point cannot tell from one
+/// (`1e-999`), is written as one.
+private func rounded(_ value: JSONValue) -> JSONValue {
+    switch value {
+    case .double(let number):
+        if number.sign == .plus || number != 0, let integer = Int64(exactly: number) {
+            .integer(integer)
+        } else {
+            value
+        }
+    case .array(let elements): .array(elements.map(rounded))
+    case .object(let object):
+        .object(JSONObject(object.members.map { (name: $0.name.string, value: rounded($0.value)) }))
+    default: value
+    }
+}
+
 /// Holds what was parsed against the promises of the parser.
 private func check(_ value: JSONValue, depth: Int = 0) {
     switch value {
@@ -51,9 +68,10 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
         let value = try parser.parse(document)
         check(value)
         precondition((try? parsedInPieces(document).get()) == value, "pieces make no difference")
-        let text = written(value)
+        let rounded = rounded(value)
+        let text = written(rounded)
         guard let again = try? JSONParser().parse(text) else { preconditionFailure("what was written is JSON") }
-        precondition(again == value, "what was written is the same value")
+        precondition(again == rounded, "what was written is the same value")
         precondition(written(again) == text, "the second writing is like the first")
         if case .object = value {
             var members = try? JSONMembers(value)
