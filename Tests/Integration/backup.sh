@@ -26,6 +26,27 @@ refused() {
 
 not_restoring() { [[ $(psql "$owner_url" --no-psqlrc -Atc "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0 ]]; }
 
+# begin_waiting_server: a server in the background, which has said in its log that it waits for a restore.
+begin_waiting_server() {
+    : >"$work/serving"
+    other_port=$(free_port)
+    (
+        # shellcheck source=/dev/null
+        source "$own_home/run.env"
+        unset "${!SALTERN_TEST_@}"
+        exec setpriv --pdeathsig TERM env SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$other_port" \
+            "$executable" serve
+    ) >"$work/serving" 2>&1 </dev/null &
+    serving=$!
+    wait_until 180 grep --quiet 'a restore of the database is not finished' "$work/serving" ||
+        fail "the log to say so: $(<"$work/serving")"
+}
+
+end_waiting_server() {
+    end_process "$serving" TERM 60
+    wait "$serving" 2>/dev/null || true
+}
+
 start_own_server
 
 scenario "a backup is made while the server runs, for its owner's eyes, and read back"
@@ -183,25 +204,14 @@ psql_as_superuser --output /dev/null \
     --command "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 wait "$migrating" 2>/dev/null || true
 wait_until 180 not_restoring || fail "nobody to migrate any more"
-: >"$work/serving"
-other_port=$(free_port)
-(
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    exec setpriv --pdeathsig TERM env SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$other_port" \
-        "$executable" serve
-) >"$work/serving" 2>&1 </dev/null &
-serving=$!
-wait_until 180 grep --quiet 'a restore of the database is not finished' "$work/serving" || fail "the log to say so: $(<"$work/serving")"
+begin_waiting_server
 ! grep --quiet server_started "$work/serving" || fail "no server: $(<"$work/serving")"
 refused 'restore of the database is not finished' elsewhere restore "$backup"
 elsewhere migrate up >/dev/null
 [[ $(elsewhere restored --end-sessions) == *'1 sessions have ended'* ]] || fail "the session to end"
 started() { curl --silent --noproxy '*' --max-time 5 --output /dev/null --cacert "$certificate" "https://localhost:$other_port/v1/service"; }
 wait_until 180 started || fail "the server that waited to serve: $(<"$work/serving")"
-end_process "$serving" TERM 60
-wait "$serving" 2>/dev/null || true
+end_waiting_server
 start_own_server SALTERN_DATABASE_URL="$server_url" SALTERN_OWNER_DATABASE_URL="$owner_url"
 request GET /v1/account
 expect_problem 401 unauthenticated
@@ -215,17 +225,8 @@ server_url=$(postgres_url saltern_app:open-sesame-2 awaited)
 psql "$owner_url" --no-psqlrc --quiet --command 'CREATE SCHEMA saltern_restoring'
 refused 'restore again' elsewhere migrate up
 refused 'restore again' elsewhere doctor
-(
-    # shellcheck source=/dev/null
-    source "$own_home/run.env"
-    unset "${!SALTERN_TEST_@}"
-    exec setpriv --pdeathsig TERM env SALTERN_DATABASE_URL="$server_url" SALTERN_LISTEN="127.0.0.1:$(free_port)" \
-        "$executable" serve
-) >"$work/serving" 2>&1 </dev/null &
-serving=$!
-wait_until 180 grep --quiet 'a restore of the database is not finished' "$work/serving" || fail "the server to wait: $(<"$work/serving")"
-end_process "$serving" TERM 60
-wait "$serving" 2>/dev/null || true
+begin_waiting_server
+end_waiting_server
 
 scenario "a damaged backup that ends within a string is refused"
 perl -0777 -pe 's/    streak integer/   "streak integer/' "$backup" >"$work/torn"

@@ -55,7 +55,7 @@ class Person:
         return f"{number:032x}"
 
     def hears(self) -> bool:
-        """Whether its stream tells of a change ."""
+        """Whether its stream tells of a change."""
         assert self.stream.tls
         self.stream.tls.settimeout(60)
         try:

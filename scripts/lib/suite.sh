@@ -26,7 +26,7 @@ suite_begin() {
 suite_build() {
     [[ -z $suite_executable ]] || return 0
     require_swift
-    swift build --package-path "$repository" "${release_options[@]}" --product saltern >&2
+    "${release_build[@]}" saltern >&2
     suite_executable=$repository/.build/release/saltern
 }
 

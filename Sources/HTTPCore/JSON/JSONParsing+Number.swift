@@ -3,9 +3,9 @@ extension JSONParsing {
     /// and exponent it is that or out of range. `-0` keeps its sign as a floating-point number.
     mutating func readNumber() throws(JSONError) -> JSONValue {
         let start = position
-        let isNegative = next == ASCII.minus
-        if isNegative { position += 1 }
-        let digits = try integerDigits(of: start)
+        if next == ASCII.minus { position += 1 }
+        let firstDigit = position
+        try skipIntegerDigits(of: start)
         var isInteger = true
         if next == ASCII.dot {
             isInteger = false
@@ -19,27 +19,21 @@ extension JSONParsing {
             try skipDigits(of: start)
         }
         guard position - start <= limits.numberLengthLimit else { throw JSONError(.numberOutOfRange, at: start) }
-        if isInteger, !(isNegative && bytes[digits.lowerBound] == ASCII.zero) {
-            guard let value = integer(digits, isNegative: isNegative) else {
-                throw JSONError(.numberOutOfRange, at: start)
-            }
-            return .integer(value)
-        }
         if let value = exactInteger(bytes[start..<position]) { return .integer(value) }
+        if isInteger, bytes[firstDigit] != ASCII.zero { throw JSONError(.numberOutOfRange, at: start) }
         let text = String(decoding: UnsafeMutableBufferPointer(rebasing: bytes[start..<position]), as: UTF8.self)
         guard let value = Double(text), value.isFinite else { throw JSONError(.numberOutOfRange, at: start) }
         return .double(value)
     }
 
     /// Steps over the integer part, which has no leading zeros.
-    private mutating func integerDigits(of number: Int) throws(JSONError) -> Range<Int> {
+    private mutating func skipIntegerDigits(of number: Int) throws(JSONError) {
         let start = position
         try skipDigits(of: number)
         if bytes[start] == ASCII.zero, position - start > 1 {
             position = start + 1
             throw malformed()
         }
-        return start..<position
     }
 
     /// Steps over digits; a number that is too long is not read to its end.
@@ -51,7 +45,7 @@ extension JSONParsing {
         } while next.map(ASCII.isDigit) ?? false
     }
 
-    /// The integer that a number with fraction or exponent is, if it is one and fits. Nothing is rounded.
+    /// The integer that a number is, if it is one other than `-0` and fits. Nothing is rounded.
     private func exactInteger(_ number: Slice<UnsafeMutableBufferPointer<UInt8>>) -> Int64? {
         let isNegative = number.first == ASCII.minus
         let mantissa = number.prefix { $0 | 0x20 != UInt8(ascii: "e") }
@@ -68,6 +62,7 @@ extension JSONParsing {
             if byte == ASCII.zero { continue }
             let digit = Int64(byte - ASCII.zero)
             guard let shifted = Self.shifted(significant, by: zeros) else { return nil }
+            // Counting downwards reaches Int64.min, which has no positive counterpart.
             let (sum, overflow) =
                 isNegative
                 ? shifted.subtractingReportingOverflow(digit) : shifted.addingReportingOverflow(digit)
@@ -93,22 +88,6 @@ extension JSONParsing {
             let (product, overflow) = value.multipliedReportingOverflow(by: 10)
             guard !overflow else { return nil }
             value = product
-        }
-        return value
-    }
-
-    private func integer(_ digits: Range<Int>, isNegative: Bool) -> Int64? {
-        var value: Int64 = 0
-        for index in digits {
-            let digit = Int64(bytes[index] - ASCII.zero)
-            let (product, overflow) = value.multipliedReportingOverflow(by: 10)
-            guard !overflow else { return nil }
-            // Counting downwards reaches Int64.min, which has no positive counterpart.
-            let (sum, carry) =
-                isNegative
-                ? product.subtractingReportingOverflow(digit) : product.addingReportingOverflow(digit)
-            guard !carry else { return nil }
-            value = sum
         }
         return value
     }

@@ -17,16 +17,11 @@ extension Store {
     }
 
     func draftChunk(_ chunk: ItemID) throws -> DraftChunk? {
-        try database.rows(
-            "SELECT chunk, revision, sent FROM draft_chunks WHERE chunk = ?", .blob(chunk.bytes),
-            decode: Self.draftChunk
-        ).first
+        try draftChunks("chunk = ?", .blob(chunk.bytes)).first
     }
 
     func draftChunks(of attachment: ItemID) throws -> [DraftChunk] {
-        try database.rows(
-            "SELECT chunk, revision, sent FROM draft_chunks WHERE attachment = ? ORDER BY chunk",
-            .blob(attachment.bytes), decode: Self.draftChunk)
+        try draftChunks("attachment = ?", .blob(attachment.bytes))
     }
 
     /// Attachments with which nobody can go on, or not with all of their chunks.
@@ -37,9 +32,7 @@ extension Store {
     }
 
     func abandonedChunks(of attachment: ItemID) throws -> [DraftChunk] {
-        try database.rows(
-            "SELECT chunk, revision, sent FROM draft_chunks WHERE attachment = ? AND resumable = 0 ORDER BY chunk",
-            .blob(attachment.bytes), decode: Self.draftChunk)
+        try draftChunks("attachment = ? AND resumable = 0", .blob(attachment.bytes))
     }
 
     /// Nobody goes on with it any more, but for `kept`.
@@ -78,7 +71,10 @@ extension Store {
         try database.rows("SELECT count(*) FROM chunks") { $0.integer(0) ?? 0 }.first ?? 0
     }
 
-    private static func draftChunk(_ row: SQLiteRow) throws -> DraftChunk {
-        DraftChunk(id: try id(row, 0), revision: row.integer(1).map(Revision.init), sent: row.blob(2) ?? [])
+    private func draftChunks(_ condition: String, _ value: SQLiteValue) throws -> [DraftChunk] {
+        try database.rows("SELECT chunk, revision, sent FROM draft_chunks WHERE \(condition) ORDER BY chunk", value) {
+            row in
+            DraftChunk(id: try Self.id(row, 0), revision: row.integer(1).map(Revision.init), sent: row.blob(2) ?? [])
+        }
     }
 }

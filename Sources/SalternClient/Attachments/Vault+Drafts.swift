@@ -45,16 +45,11 @@ extension Vault {
     func before(_ attachment: ItemID) throws(VaultError) -> AttachmentDraft.Before {
         var before = AttachmentDraft.Before()
         if try stored({ try !store.hasChunks() }) { return before }
-        let sealer = try open.engine.sealer
-        try stored {
-            try store.forEachContent { id, content in
-                guard let known = (try? sealer.open(content, id)).flatMap({ Attachment($0.item.body) }),
-                    known.id == attachment
-                else { return }
-                before.named.formUnion(known.chunks)
-                if let item = try store.item(id), item.content == content {
-                    before.manifestByteCount = Int64(content.body.bytes.count)
-                }
+        _ = try forEachManifest(open.engine.sealer) { id, content, known in
+            guard known.id == attachment else { return }
+            before.named.formUnion(known.chunks)
+            if let item = try store.item(id), item.content == content {
+                before.manifestByteCount = Int64(content.body.bytes.count)
             }
         }
         return before

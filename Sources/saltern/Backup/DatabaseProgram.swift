@@ -32,10 +32,7 @@ struct DatabaseProgram {
     func run(
         _ words: [String], input: OpenFile, output: OpenFile, line: (String) -> Void = { _ in }
     ) throws {
-        let complaints = Pipe()
-        for handle in [complaints.fileHandleForReading, complaints.fileHandleForWriting] {
-            _ = fcntl(handle.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        }
+        let complaints = Pipe.withoutHeirs()
         try input.rewind()
         let child = try start(
             words,
@@ -123,6 +120,17 @@ struct DatabaseProgram {
                 pending += more
             }
         }
+    }
+}
+
+extension Pipe {
+    /// A pipe of which a program that is started has no end but the one that it is given: so it ends when it is closed here.
+    static func withoutHeirs() -> Pipe {
+        let pipe = Pipe()
+        for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
+            _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        }
+        return pipe
     }
 }
 

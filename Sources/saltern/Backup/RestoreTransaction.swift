@@ -21,12 +21,7 @@ struct RestoreTransaction {
 
     /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
     func commit() throws {
-        let (script, orders, answers) = (Pipe(), Pipe(), Pipe())
-        for pipe in [script, orders, answers] {
-            for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
-                _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
-            }
-        }
+        let (script, orders, answers) = (Pipe.withoutHeirs(), Pipe.withoutHeirs(), Pipe.withoutHeirs())
         let complaints = try OpenFile(contents: "")
         let program = DatabaseProgram("psql", console, password: connection.password)
         let child = try program.start(

@@ -48,6 +48,14 @@ import Testing
         await #expect { try await task.value } throws: { ($0 as? AttachmentError)?.code == "cancelled" }
     }
 
+    /// Likewise, and gives it up while the server cannot be reached.
+    private func interruptAndAbandon(_ vault: Vault, _ id: ItemID, _ phone: Device) async {
+        await interrupt(vault, id)
+        phone.link.setUnreachable(true)
+        await #expect(throws: VaultError.self) { try await vault.abandonAttachment(id) }
+        phone.link.setUnreachable(false)
+    }
+
     private func isNoRoom(_ error: any Error) -> Bool { (error as? AttachmentError)?.code == "no_room" }
 
     /// From now on there is no room for another chunk.
@@ -149,10 +157,7 @@ import Testing
     @Test func `who goes on with what was abandoned keeps it`() async throws {
         try await withPhone { _, phone, vault in
             let id = ItemID.random()
-            await interrupt(vault, id)
-            phone.link.setUnreachable(true)
-            await #expect(throws: VaultError.self) { try await vault.abandonAttachment(id) }
-            phone.link.setUnreachable(false)
+            await interruptAndAbandon(vault, id, phone)
             let made = try await vault.attach(AttachmentSource(content(pieces: 4)), id: id)
             try await vault.sync()
             try await vault.sweepChunks()
@@ -165,10 +170,7 @@ import Testing
     @Test func `what could not be taken back is taken back by the next sync`() async throws {
         try await withPhone { _, phone, vault in
             let id = ItemID.random()
-            await interrupt(vault, id)
-            phone.link.setUnreachable(true)
-            await #expect(throws: VaultError.self) { try await vault.abandonAttachment(id) }
-            phone.link.setUnreachable(false)
+            await interruptAndAbandon(vault, id, phone)
             #expect(try await vault.account().usage.items == 3)
             try await vault.sync()
             #expect(try await vault.account().usage.items == 0)
