@@ -224,6 +224,7 @@ owner_url=$(postgres_url saltern_owner:open-sesame-1 awaited)
 server_url=$(postgres_url saltern_app:open-sesame-2 awaited)
 psql "$owner_url" --no-psqlrc --quiet --command 'CREATE SCHEMA saltern_restoring'
 refused 'restore again' elsewhere migrate up
+refused 'restore again' elsewhere migrate distribute
 refused 'restore again' elsewhere doctor
 begin_waiting_server
 end_waiting_server

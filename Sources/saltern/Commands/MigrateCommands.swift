@@ -5,13 +5,16 @@ import Postgres
 import SalternServer
 
 /// Runs `body` with a migrator on a loop of its own.
+/// - Parameter makesSchema: Whether it makes a schema where there is none: not where a restore is about to bring one back.
 private func withMigrator<Result: Sendable>(
-    _ console: Console, _ body: @escaping @Sendable (Migrator) async throws(MigrationError) -> Result
+    _ console: Console, makesSchema: Bool = false,
+    _ body: @escaping @Sendable (Migrator) async throws(MigrationError) -> Result
 ) async throws -> Result {
     var settings = Settings(console.environment)
     let database = settings.ownerDatabase()
     try settings.finish()
     guard let database else { throw CommandFailure("no database is configured") }
+    if makesSchema { try await RestoreMark.requireNothingAwaited(console) }
     let loop = try EventLoop(name: "migrate")
     try loop.start()
     defer { loop.stop() }
@@ -45,8 +48,9 @@ struct MigrateUp: Command {
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        try await RestoreMark.requireNothingAwaited(console)
-        let upgrade = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.up() }
+        let upgrade = try await withMigrator(console, makesSchema: true) { migrator throws(MigrationError) in
+            try await migrator.up()
+        }
         console.print(upgrade)
         if upgrade.isEmpty { console.print("nothing to do") }
     }
@@ -122,7 +126,8 @@ struct MigrateDistribute: Command {
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let (upgrade, distribution) = try await withMigrator(console) { migrator throws(MigrationError) in
+        let (upgrade, distribution) = try await withMigrator(console, makesSchema: true) {
+            migrator throws(MigrationError) in
             (try await migrator.up(), try await migrator.distribute())
         }
         console.print(upgrade)
