@@ -72,7 +72,8 @@ extension CertificateError: CustomStringConvertible {
         case .invalidHost(let host):
             "not a host name or an IP address: \(host.isEmpty ? "(empty)" : host)"
         case .issuedByAuthority:
-            "the certificate was issued by an authority: ask it for a new one for the backup key"
+            "the certificate was issued by an authority: ask it for a new one, for the same key to renew it, "
+                + "for the backup key to rotate"
         case .openSSL(let error):
             "\(error)"
         }

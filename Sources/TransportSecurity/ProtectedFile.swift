@@ -50,13 +50,14 @@ public enum ProtectedFile {
         }
     }
 
-    /// Writes a file so that, whenever the machine stops, either the old contents are there or all of the new.
+    /// Writes a file so that, whenever the machine stops, either the old contents are there or all of the new. Whose file is
+    /// replaced, his is the new one, when root does it: the server has to be able to read what an admin has changed.
     public static func write(
         _ contents: some ByteSource, to path: String, access: Access, existing: ExistingFile
     ) throws(CertificateError) {
         let temporary = "\(path).\(Hex.encode(SecureRandom.bytes(8))).tmp"
         do throws(CertificateError) {
-            try writeNew(contents, to: temporary, access: access)
+            try writeNew(contents, to: temporary, access: access, ownedLike: existing == .replace ? path : nil)
             switch existing {
             case .replace:
                 guard rename(temporary, path) == 0 else {
@@ -91,7 +92,7 @@ public enum ProtectedFile {
     }
 
     private static func writeNew(
-        _ contents: some ByteSource, to path: String, access: Access
+        _ contents: some ByteSource, to path: String, access: Access, ownedLike other: String?
     ) throws(CertificateError) {
         // Private from the first moment: the mode is widened only when everything is written.
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, Access.owner.mode)
@@ -103,6 +104,12 @@ public enum ProtectedFile {
                 let count = writeRetrying(descriptor, UnsafeRawBufferPointer(rebasing: bytes[written...]))
                 guard count > 0 else { throw .cannotWrite(path: path, reason: SystemError.text(errno)) }
                 written += count
+            }
+        }
+        var replaced = stat()
+        if let other, geteuid() == 0, lstat(other, &replaced) == 0 {
+            guard fchown(descriptor, replaced.st_uid, replaced.st_gid) == 0 else {
+                throw .cannotWrite(path: path, reason: SystemError.text(errno))
             }
         }
         // The process's umask must not decide who can read a key.

@@ -146,6 +146,19 @@ struct CertificateDirectoryTests {
         #expect(try directory.rotate().active == before.backup)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+    func `what root changes stays the files of the server's user`() throws {
+        try directory.create(hosts: [Host("localhost")])
+        for file in files { #expect(chown(file, 65_534, 65_533) == 0) }
+        try directory.rotate()
+        try directory.renew()
+        for file in files {
+            let attributes = try FileManager.default.attributesOfItem(atPath: file)
+            #expect(attributes[.ownerAccountID] as? Int == 65_534, "\(file)")
+            #expect(attributes[.groupOwnerAccountID] as? Int == 65_533, "\(file)")
+        }
+    }
+
     @Test func `without a backup key there is nothing to rotate to`() throws {
         let before = try directory.create(hosts: [Host("localhost")])
         try FileManager.default.removeItem(atPath: directory.backupKeyFile)
