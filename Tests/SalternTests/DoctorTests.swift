@@ -82,6 +82,26 @@ import TransportSecurity
         }
     }
 
+    @Test(arguments: [
+        ("SALTERN_LISTEN", "192.0.2.7:8443", "listen", "problem"),
+        ("SALTERN_LISTEN", "nowhere.invalid:8443", "listen", "problem"),
+        ("SALTERN_METRICS_LISTEN", "192.0.2.7:9464", "metrics_listen", "problem"),
+        ("SALTERN_METRICS_LISTEN", "127.0.0.1:9464", "metrics_listen", "fine"),
+        ("SALTERN_HANDOVER_SOCKET", "FOLDER/master.key", "handover", "problem"),
+        ("SALTERN_HANDOVER_SOCKET", "FOLDER/nowhere/handover", "handover", "warning"),
+        ("SALTERN_HANDOVER_SOCKET", "FOLDER/handover", "handover", "fine"),
+    ])
+    func `where a server is to be found has to be on this machine`(
+        _ setting: String, _ value: String, _ subject: String, _ severity: String
+    ) async throws {
+        try await withPatient { patient in
+            patient.environment[setting] = value.replacingOccurrences(of: "FOLDER", with: patient.folder)
+            let found = try await patient.examine()
+            #expect(found.status == (severity == "problem" ? 1 : 0), "\(found.text)")
+            #expect(found.severities[subject] == [severity], "\(found.text)")
+        }
+    }
+
     @Test func `a restore that has not come to its end is a problem, and what finishes it is said`() async throws {
         try await withPatient { patient in
             try await patient.administer("CREATE SCHEMA saltern_restoring")

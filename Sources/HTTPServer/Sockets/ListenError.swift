@@ -7,6 +7,14 @@ public enum ListenError: Error, CustomStringConvertible {
     /// A system call failed with this `errno`: the port is taken or not allowed, or the address is not this machine's.
     case system(SocketAddress, operation: String, CInt)
 
+    /// The same of another address.
+    func at(_ address: SocketAddress) -> ListenError {
+        switch self {
+        case .unresolvable(_, let reason): .unresolvable(address, reason: reason)
+        case .system(_, let operation, let code): .system(address, operation: operation, code)
+        }
+    }
+
     public var description: String {
         switch self {
         case .unresolvable(let address, let reason): "cannot listen on \(address): \(reason)"

@@ -29,6 +29,16 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(host: String(host), port: port)
     }
 
+    /// Makes sure that a server on this machine could listen here: that the host is known, and one of this machine's. Whether
+    /// the port is free is not looked at: the server that runs has it.
+    public func requireOwnHost() throws(ListenError) {
+        do throws(ListenError) {
+            _ = try ListeningSocket(binding: SocketAddress(host: host, port: 0))
+        } catch {
+            throw error.at(self)
+        }
+    }
+
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// Whether only this machine can reach the address.

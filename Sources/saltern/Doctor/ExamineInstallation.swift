@@ -7,7 +7,7 @@ import TransportSecurity
 /// `saltern doctor`: looks at everything that `saltern serve` needs, as `saltern serve` would find it, and changes nothing.
 struct ExamineInstallation: Command {
     static let words = ["doctor"]
-    static let summary = "look at configuration, certificate, keys, database and limits, and say what to mend"
+    static let summary = "look at settings, addresses, certificate, keys, database and limits, and say what to mend"
     static let help = """
           --json           one object, for scripts: {"problems": N, "warnings": N, "findings": [{subject, severity, text}]}
 
@@ -59,7 +59,7 @@ struct ExamineInstallation: Command {
         defer { loop.stop() }
         let database = await loop.run { await DatabaseExamination(configuration: configuration, loop: loop).findings() }
         return [Finding("configuration", .fine, "every setting can be used")] + certificate
-            + [examineDescriptors(configuration)] + database
+            + PlaceExamination(configuration: configuration).findings() + [examineDescriptors(configuration)] + database
     }
 
     private func examineDescriptors(_ configuration: ServeConfiguration) -> Finding {

@@ -25,9 +25,9 @@ struct HandoverPlace {
     /// - Throws: ``HandoverFailure``, also when there is a file at the path, or beside it, that is no socket.
     init(at path: String, binding socket: CInt) throws {
         self.path = path
-        let name = path + ".next"
+        let name = Self.preparation(of: path)
         preparation = name
-        for name in [path, name] { try UnixSocket.requireReplaceable(name) }
+        try Self.requireRoom(at: path)
         unlink(name)
         guard UnixSocket.withAddress(name, { bind(socket, $0, $1) }) == 0 else { throw HandoverFailure("bind", name) }
         guard let identity = Identity(of: name), chmod(name, 0o600) == 0, listen(socket, 8) == 0 else {
@@ -37,6 +37,13 @@ struct HandoverPlace {
         }
         self.identity = identity
     }
+
+    /// - Throws: ``HandoverFailure`` when there is a file at the path, or beside it, that is no socket.
+    static func requireRoom(at path: String) throws {
+        for name in [path, preparation(of: path)] { try UnixSocket.requireReplaceable(name) }
+    }
+
+    private static func preparation(of path: String) -> String { path + ".next" }
 
     /// Moves to the path, in one step, so that there is always somebody at it.
     mutating func take() throws {

@@ -1,0 +1,43 @@
+import Foundation
+import HTTPServer
+import TransportSecurity
+
+/// Looks at where the server is to be found: its addresses, and the path at which the next one takes over.
+struct PlaceExamination {
+    let configuration: ServeConfiguration
+
+    func findings() -> [Finding] {
+        var findings = [examine("listen", "SALTERN_LISTEN", configuration.listen)]
+        if let address = configuration.metricsListen {
+            findings.append(examine("metrics_listen", "SALTERN_METRICS_LISTEN", address))
+        }
+        if let path = configuration.handoverSocket { findings.append(examineHandover(path)) }
+        return findings
+    }
+
+    private func examine(_ subject: String, _ setting: String, _ address: SocketAddress) -> Finding {
+        do throws(ListenError) {
+            try address.requireOwnHost()
+            return Finding(subject, .fine, "\(setting): this machine has the address of \(address)")
+        } catch {
+            return Finding(subject, .problem, "\(setting): \(error)")
+        }
+    }
+
+    private func examineHandover(_ path: String) -> Finding {
+        let subject = "handover", setting = "SALTERN_HANDOVER_SOCKET"
+        do {
+            try HandoverPlace.requireRoom(at: path)
+        } catch {
+            return Finding(subject, .problem, "\(setting): \(error)")
+        }
+        let folder = URL(filePath: path).deletingLastPathComponent().path(percentEncoded: false)
+        // With systemd's RuntimeDirectory= it is made when the server starts.
+        guard FileManager.default.fileExists(atPath: folder) else {
+            return Finding(
+                subject, .warning,
+                "\(setting): there is no folder \(folder): unless RuntimeDirectory= of the unit makes it, make it")
+        }
+        return Finding(subject, .fine, "\(setting): there is room at \(path) for the server's socket")
+    }
+}
