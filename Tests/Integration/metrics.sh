@@ -13,6 +13,7 @@ served() { sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$work/metrics" | sort -u; }
 
 register ada
 request POST /v1/sessions "{\"userid\":\"$userid\",\"passwordKey\":\"$(head --bytes 32 /dev/urandom | base64)\"}"
+request GET /v1/account
 scrape "http://$metrics/metrics"
 
 scenario "they are as Prometheus wants them"
@@ -51,7 +52,8 @@ unknown=$(comm -23 "$work/asked" "$work/all")
 scenario "they tell of the database, its statements, and why requests were refused"
 for line in 'saltern_database_up 1' 'saltern_database_commits_stalled 0' 'saltern_database_in_recovery 0' \
     'saltern_database_followers 0' 'saltern_database_standbys_awaited 0' 'saltern_database_connections{lane="reads"} ' \
-    'saltern_database_requests_total{statement="InsertLogin"} ' 'saltern_certificate_backup_key 1' \
+    'saltern_database_requests_total{statement="InsertLogin"} ' 'saltern_database_requests_total{statement="FindAccount"} 1' \
+    'saltern_certificate_backup_key 1' \
     'saltern_http_problems_total{route="POST /v1/sessions",code="wrong_credentials"} 1'; do
     grep --quiet --fixed-strings -- "$line" "$work/metrics" || fail "a line $line: $(grep "${line%%[ \{]*}" "$work/metrics")"
 done

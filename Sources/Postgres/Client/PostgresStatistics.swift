@@ -24,7 +24,7 @@ public struct PostgresStatistics: Sendable {
         public init() {}
     }
 
-    /// Requests by their first statement.
+    /// Requests by their first statement that is not preliminary (``Statement/isPreliminary``).
     public struct StatementCounts: Sendable {
         public var count = 0
         public var failed = 0

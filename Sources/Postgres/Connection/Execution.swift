@@ -27,8 +27,10 @@ final class Execution {
     var waiter: PoolStateMachine<Execution>.WaiterID?
     /// What it holds when its task has gone, until the server has answered.
     var key: RequestKey?
-    /// The number of its first statement, or of the first that is not the client's own, such as BEGIN; -1 before one was sent.
-    var statement = -1
+    /// The number of the statement that statistics name it by: the first of those that say most of what it is about; -1
+    /// before one was sent.
+    private(set) var statement = -1
+    private var meaning = StatementCatalog.Definition.Meaning.ofClient
     /// Where the caller's own results begin.
     var firstResult = 0
     /// Whether the request ends a transaction that may have written.
@@ -58,6 +60,7 @@ final class Execution {
         waiter = nil
         key = nil
         statement = -1
+        meaning = .ofClient
         firstResult = 0
         commits = false
         expectNothing()
@@ -70,6 +73,13 @@ final class Execution {
         error = nil
         firstResult = 0
         expectNothing()
+    }
+
+    /// Tells which statement is sent for it.
+    func sends(_ number: Int, _ meaning: StatementCatalog.Definition.Meaning) {
+        guard statement < 0 || meaning.rawValue > self.meaning.rawValue else { return }
+        statement = number
+        self.meaning = meaning
     }
 
     private func expectNothing() {

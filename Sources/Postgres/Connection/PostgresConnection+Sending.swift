@@ -55,9 +55,7 @@ extension PostgresConnection {
         guard let connection = handle?.pointer else { return execution.resume(.again) }
         let definition = client.catalog.definitions[number]
         let name = definition.preparedName(epoch: pipeline.epoch)
-        if execution.statement < 0 || client.catalog.definitions[execution.statement].isOfClient {
-            execution.statement = number
-        }
+        execution.sends(number, definition.meaning)
         let isUnknown = pipeline.needsPreparation(number)
         if client.parameters.byteCount > Self.lastingByteLimit { isOutgrown = true }
         let isSent = client.parameters.withArrays { count, types, values, lengths, formats in

@@ -6,20 +6,29 @@ internal import Glibc
 struct StatementCatalog {
     /// What libpq is given for a statement type. Its strings live as long as the definition.
     final class Definition {
+        /// How much a statement says of what a request is about.
+        enum Meaning: Int {
+            /// One of this module, which begins or ends something for others.
+            case ofClient
+            /// It precedes others (``Statement/isPreliminary``).
+            case preliminary
+            case own
+        }
+
         let name: String
-        /// Whether it is one of this module, which begins or ends something for others.
-        let isOfClient: Bool
+        /// What it says of the request that it is sent for.
+        let meaning: Meaning
         /// Owned: freed in `deinit`.
         let sql: UnsafeMutablePointer<CChar>
         private let baseName: String
         /// By epoch. Owned: freed in `deinit`.
         private var preparedNames: [UnsafeMutablePointer<CChar>] = []
 
-        init(name: String, preparedName: String, sql: String) {
+        init<S: Statement>(_ type: S.Type, name: String, preparedName: String) {
             self.name = name
-            isOfClient = name.hasPrefix("Postgres.")
+            meaning = name.hasPrefix("Postgres.") ? .ofClient : type.isPreliminary ? .preliminary : .own
             baseName = preparedName
-            self.sql = Self.copy(sql)
+            sql = Self.copy(type.sql.text)
         }
 
         deinit {
@@ -68,7 +77,7 @@ struct StatementCatalog {
         let number = definitions.count
         // PostgreSQL cuts prepared names at 63 bytes: the number in front keeps long ones apart.
         let preparedName = "\(number)_\(name.split(separator: ".").last ?? "")".prefix(50) + "_" + tag
-        definitions.append(Definition(name: name, preparedName: String(preparedName), sql: S.sql.text))
+        definitions.append(Definition(type, name: name, preparedName: String(preparedName)))
         if definitions.count * 2 >= table.count { enlarge() }
         insert(identifier, number)
         return number

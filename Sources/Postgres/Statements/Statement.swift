@@ -16,6 +16,10 @@ public protocol Statement: Sendable {
     /// or calls a function that does.
     static var isReadOnly: Bool { get }
 
+    /// Whether it only precedes the statement that a request is about, as the look-up of a session does. Statistics name a
+    /// request by its first statement that is more than that.
+    static var isPreliminary: Bool { get }
+
     /// About how many bytes are sent with the statement, when requests of such statements may share a transaction with
     /// those of others; nil when they may not.
     ///
@@ -32,6 +36,7 @@ public protocol Statement: Sendable {
 
 extension Statement {
     public static var isReadOnly: Bool { false }
+    public static var isPreliminary: Bool { false }
     public var bytesInGroup: Int? { nil }
     public func bind(to parameters: inout Parameters) { Self.sql.bind(self, NoContext(), to: &parameters) }
 }

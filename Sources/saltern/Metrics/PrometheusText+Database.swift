@@ -51,7 +51,7 @@ extension PrometheusText {
             metric(name, .counter, help)
             for (statement, counts) in sorted { sample(name, labels: ["statement": statement], value(counts)) }
         }
-        write("saltern_database_requests_total", "Requests to PostgreSQL by their first statement.") { $0.count }
+        write("saltern_database_requests_total", "Requests to PostgreSQL by what they ask for.") { $0.count }
         write("saltern_database_requests_failed_total", "Those of them that failed.") { $0.failed }
         write("saltern_database_request_seconds_total", "From sending them to the last answer.") {
             $0.duration / .seconds(1)

@@ -19,6 +19,7 @@ struct Authenticate: Statement {
     let caller: Caller
 
     static let isReadOnly = true
+    static let isPreliminary = true
     static let sql: SQL<Self> = """
         SELECT \(Caller.isTouchDue, from: \.caller) FROM saltern.sessions live
         WHERE \(Caller.isLiveSession, from: \.caller)
@@ -38,6 +39,7 @@ struct Authenticate: Statement {
 struct AuthenticateForWrite: Statement {
     let caller: Caller
 
+    static let isPreliminary = true
     static let sql: SQL<Self> = """
         SELECT \(Caller.isTouchDue, from: \.caller)
         FROM saltern.sessions live JOIN saltern.accounts a ON a.account_id = live.account_id
