@@ -2,8 +2,8 @@
 public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String
-    /// Whether many deletions at once are meant. A folder whose marker is missing or outdated deletes nothing all the same:
-    /// it is filled as a new one.
+    /// Whether many deletions at once are meant, of who watches those that have happened when it begins. A folder whose marker
+    /// is missing or outdated deletes nothing all the same: it is filled as a new one.
     public var allowsDeletions: Bool
     /// For the names of conflict copies.
     public var deviceName: String

@@ -19,7 +19,7 @@ extension FolderSync {
             other = try await vault.otherCollection(ofFolder: marker.id, than: settings.collection)
         }
         if let other, other != settings.collection { throw FolderError.otherCollection(other) }
-        if try await isOutdated(marker), !settings.allowsDeletions { throw FolderError.outdated }
+        if try await isOutdated(marker), !allowsDeletions { throw FolderError.outdated }
     }
 
     /// Whether the folder is as it was before others of its rounds.
@@ -40,7 +40,7 @@ extension FolderSync {
         let opened = try await vault.openFolder(at: root, marker: marker?.id)
         var id = opened.id
         if opened.isMarkerMissing {
-            guard settings.allowsDeletions else {
+            guard allowsDeletions else {
                 report.warn(.markerMissing, root)
                 return nil
             }

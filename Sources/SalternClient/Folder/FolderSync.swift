@@ -9,6 +9,8 @@ public actor FolderSync {
     let root: String
     let settings: FolderSettings
     let system: any FolderSystem
+    /// Whether somebody has agreed to many deletions in the round that comes.
+    var allowsDeletions: Bool
     /// Files for which the plan had no room when they were looked at last.
     var unfitting: [FolderPath: UnfittingFile] = [:]
 
@@ -22,6 +24,7 @@ public actor FolderSync {
         self.root = root
         self.settings = settings
         self.system = system
+        allowsDeletions = settings.allowsDeletions
     }
 
     private static let rounds = 4
@@ -37,13 +40,13 @@ public actor FolderSync {
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // What is not the folder that is known says nothing about it, and gets nothing that belongs in it.
-                _ = try await syncVault(agreesToDeletions: settings.allowsDeletions, &report)
+                _ = try await syncVault(agreesToDeletions: allowsDeletions, &report)
                 report.unsent = try await vault.unsentCount()
                 return report
             }
             // Who has agreed that a folder begins anew has been told that nothing is deleted.
             var round = Round(
-                tree: tree, folder: id, allowsDeletions: settings.allowsDeletions && !isAnew, foldsCase: tree.folds,
+                tree: tree, folder: id, allowsDeletions: allowsDeletions && !isAnew, foldsCase: tree.folds,
                 date: Self.today())
             tree.hashes = try await vault.fileHashes(in: id)
             do {

@@ -31,7 +31,8 @@ final class SyncEngine {
         self.now = now
     }
 
-    /// One round: what is new there, then what is new here, until both sides have nothing new.
+    /// One round: what is new there, then what is new here, until both sides have nothing new. What is new here is sent also
+    /// when deletions wait, which hold back what comes after them.
     /// - Parameters:
     ///   - report: What has changed here; also what was done before an error.
     ///   - agreesToDeletions: Whether somebody has agreed to deletions, however many this round brings.
@@ -41,7 +42,8 @@ final class SyncEngine {
         var disputed: [Dispute] = []
         for _ in 0..<limits.rounds {
             try await pull(&guardian, &progress, into: &report)
-            if report.isHeld { return }
+            // Nothing is sent before all of what a restored server has was compared.
+            if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
             disputed = try await push(into: &report)
             if disputed.isEmpty { return }
@@ -56,6 +58,7 @@ final class SyncEngine {
     ) async throws {
         var hasAsked = false
         var beginnings = 0
+        report.isHeld = false
         progress.begin()
         while true {
             let cursor = try store.text(.cursor)

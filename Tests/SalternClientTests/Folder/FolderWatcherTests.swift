@@ -53,6 +53,30 @@ import Testing
         }
     }
 
+    @Test(.timeLimit(.minutes(25))) func `who watches has agreed to deletions once, not to later ones`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            for number in 0..<12 { try phone.write("\(number)", to: "\(number)") }
+            try await phone.sync.run()
+            let (reports, continuation) = AsyncStream.makeStream(of: FolderReport.self)
+            let watching = Task { try await laptop.agreeing.watch { continuation.yield($0) } }
+            var hasDeleted = false
+            for await report in reports {
+                if report.isVaultHeld || !report.deletedHere.isEmpty { break }
+                if hasDeleted || laptop.files().count < 12 { continue }
+                for number in 0..<5 { try phone.remove("\(number)") }
+                try await phone.agreeing.run()
+                hasDeleted = true
+            }
+            watching.cancel()
+            _ = await watching.result
+            #expect(laptop.files().count == 12)
+            // Of one who has not watched it is what they want each time.
+            #expect(try await laptop.agreeing.run().deletedHere.count == 5)
+        }
+    }
+
     @Test func `it is known whether every folder is watched`() throws {
         let folder = try TemporaryDirectory(isVolatile: true)
         for name in ["a/b", "c", ".saltern/parts"] {

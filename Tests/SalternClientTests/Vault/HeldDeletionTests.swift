@@ -79,6 +79,28 @@ import Testing
         }
     }
 
+    @Test func `what was changed here is sent meanwhile, also where that was deleted elsewhere`() async throws {
+        try await withItems(["notes": 40]) { vault, laptop, ids in
+            for id in ids["notes"]?.prefix(30) ?? [] { try await vault.delete(id) }
+            try await vault.sync()
+            let other = try await resume(laptop)
+            let there = other.collection("notes", of: Note.self)
+            let new = try await there.put(Note(text: "new"))
+            let edited = try #require(ids["notes"]?.first)
+            try await there.put(Note(text: "edited"), edited)
+            #expect(try await other.sync().isHeld)
+            #expect(try await other.unsentCount() == 0)
+            #expect(try await other.ids("notes").count == 41)
+            try await vault.sync()
+            let notes = vault.collection("notes", of: Note.self)
+            #expect(try await notes[new] == Note(text: "new"))
+            #expect(try await notes[edited] == Note(text: "edited"))
+            #expect(try await other.agreeToDeletions().removed.count == 29)
+            #expect(try await other.ids("notes") == vault.ids("notes"))
+            #expect(try await other.notices().map(\.kind) == [.keptAfterDeletion])
+        }
+    }
+
     @Test func `a consent ends with the process that it was given to`() async throws {
         try await withItems(["notes": 40]) { vault, laptop, ids in
             for id in ids["notes"]?.prefix(30) ?? [] { try await vault.delete(id) }

@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a keyring of somebody else, an older one and none are refused`() async throws {
+    @Test func `a keyring of somebody else is refused, and so is none`() async throws {
         try await withPhone { server, _, _ in
             let foreign = Base64.encodeToString(SecureRandom.bytes(161))
             for lie in [#""keyring":"\#(foreign)""#, #""x":"""#] {
