@@ -139,6 +139,8 @@ head --bytes "-$(($(tail --lines 1 "$backup" | wc --bytes) + 1))" "$backup" >"$w
 head --bytes -100 "$work/old" >"$work/half"
 export SALTERN_SUPERUSER_DATABASE_URL=$superuser_url
 refused "end of file" elsewhere restore "$work/half"
+SALTERN_SUPERUSER_DATABASE_URL=${superuser_url/postgres@/nobody@} \
+    refused 'SALTERN_SUPERUSER_DATABASE_URL: psql: error: .*nobody' elsewhere restore "$backup"
 [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_roles WHERE rolname ~ '^saltern_'") == 0 ]] ||
     fail "not even roles after half a backup"
 
