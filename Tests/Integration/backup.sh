@@ -266,11 +266,12 @@ refused 'ERROR' elsewhere restore "$work/torn"
 elsewhere restore "$work/old" >"$work/said" 2>&1 || fail "the whole one to be restored: $(<"$work/said")"
 grep --quiet 'old has no SHA-256 in its last line' "$work/said" || fail "a warning: $(<"$work/said")"
 
-scenario "a backup of a database that no server has used comes back"
+scenario "a backup of a database that no server has used comes back, with as few connections as the handbook says"
 psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
 elsewhere migrate up >/dev/null
 elsewhere backup "$work/unused" >/dev/null 2>&1
 psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
+psql_as_superuser --quiet --command 'ALTER ROLE saltern_owner CONNECTION LIMIT 6'
 elsewhere restore "$work/unused" --end-sessions >"$work/said" 2>/dev/null || fail "it to be restored: $(<"$work/said")"
 grep --quiet 'no server has used this database yet' "$work/said" || fail "it to say so: $(<"$work/said")"
 elsewhere migrate up >/dev/null || fail "no mark to be left"

@@ -34,7 +34,8 @@ import Testing
             try await database.administer(
                 "ALTER DATABASE \(database.name) SET default_transaction_read_only = on; DROP SCHEMA saltern CASCADE")
             let variables = ["SALTERN_OWNER_DATABASE_URL": database.ownerURL]
-            let errors = try TemporaryDirectory().path + "/errors"
+            let directory = try TemporaryDirectory()
+            let errors = directory.path + "/errors"
             try #require(FileManager.default.createFile(atPath: errors, contents: nil))
             let handle = try #require(FileHandle(forWritingAtPath: errors))
             let console = Console(environment: variables, output: .nullDevice, error: handle)

@@ -170,7 +170,7 @@ import Testing
     @Test(arguments: [
         ("?port=99999", "the port in the database URL is no number from 1 to 65535"),
         ("?port=0", "the port in the database URL is no number from 1 to 65535"),
-        ("?port=hunter2", "libpq does not know the value of port in the database URL"),
+        ("?port=hunter2", "the port in the database URL is no number from 1 to 65535"),
         ("?sslmode=nonsense", "libpq does not know the value of sslmode in the database URL"),
         ("?target_session_attrs=hunter2", "libpq does not know the value of target_session_attrs in the database URL"),
         ("?host=a,b,c&port=1,2", "the database URL has lists of hosts, addresses and ports of different lengths"),
