@@ -86,4 +86,7 @@ package final class ChildProcess: Sendable {
             return signal == 0 ? status >> 8 & 0xff : 128 + signal
         }
     }
+
+    /// The signal that has ended a program, by its exit status as ``wait()`` tells it; nil when it has ended by itself.
+    package static func signal(of status: Int32) -> Int32? { (129...192).contains(status) ? status - 128 : nil }
 }

@@ -92,6 +92,28 @@ begin "$elsewhere" restore "$work/backup"
 wait "$command" || fail "the next restore to succeed: $(<"$work/said")"
 [[ $(marks) == saltern ]] || fail "the schema and no mark: $(marks)"
 
+scenario "a program that somebody else ends is named, with the signal; nothing has come back"
+superuser 'CREATE DATABASE another OWNER saltern_owner'
+mkdir "$work/programs"
+# ended PROGRAM SIGNAL ARGUMENT WORDS: what a restore says of a program that is ended where it is given that argument.
+ended() {
+    cat >"$work/programs/$1" <<PROGRAM
+#!/bin/sh
+case "\$*" in *"$3"*) kill -"$2" \$\$ ;; esac
+PATH=\${PATH#*:} exec $1 "\$@"
+PROGRAM
+    chmod 0755 "$work/programs/$1"
+    PATH=$work/programs:$PATH begin "${url%/saltern}/another" restore "$work/backup"
+    if wait "$command"; then fail "a failure: $(<"$work/said")"; fi
+    grep --quiet "$4" "$work/said" || fail "'$4' in: $(<"$work/said")"
+    rm -- "$work/programs/$1"
+}
+ended psql KILL --no-psqlrc 'psql was ended by signal 9 (Killed)'
+ended pg_restore TERM --exit-on-error 'pg_restore was ended by signal 15 (Terminated)'
+ended pg_restore KILL --list 'pg_restore was ended by signal 9 (Killed)'
+[[ -z $(psql --no-psqlrc -Atc "SELECT nspname FROM pg_namespace WHERE nspname ~ '^saltern'" "${url%/saltern}/another") ]] ||
+    fail "no schema of ours"
+
 scenario "an address that swallows everything is not waited for without end"
 python3 -c 'import socket, time
 listener = socket.create_server(("127.0.0.1", 0))
@@ -102,5 +124,6 @@ wait_until 180 test -s "$work/silent" || fail "a database that never answers"
 begin "postgresql://saltern_owner@127.0.0.1:$(<"$work/silent")/elsewhere?connect_timeout=2" restore "$work/backup"
 wait_until 180 is_gone "$command" || fail "the restore to give up: $(<"$work/said")"
 if wait "$command"; then fail "a failure: $(<"$work/said")"; fi
+grep --quiet 'swallows what is sent' "$work/said" || fail "a hint about the way: $(<"$work/said")"
 kill "$silent"
 wait "$silent" || true

@@ -62,6 +62,14 @@ backup=${said%%: *}
 grep --quiet 'tables, reading it back' "$work/progress" || fail "progress: $(<"$work/progress")"
 [[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder"
 
+scenario "its last line is the SHA-256 of the rest, for whoever has no saltern too, and pg_restore does not mind it"
+digest=$(head --lines -1 "$backup" | sha256sum)
+[[ $(tail --lines 1 "$backup") == *" ${digest%% *}" ]] || fail "the digest ${digest%% *}, not $(tail --lines 1 "$backup")"
+[[ $(pg_restore --list "$backup") == *'TABLE DATA saltern accounts'* ]] || fail "pg_restore to list what is in it"
+pg_restore --file /dev/null <"$backup" || fail "pg_restore to read it"
+# shellcheck disable=SC2002  # a pipe, in which nobody can go back
+cat "$backup" | pg_restore --file /dev/null || fail "pg_restore to read it from a pipe"
+
 scenario "no file is overwritten, and nothing is left of a backup that fails"
 refused 'is there already' saltern backup "$backup"
 refused 'cannot write' saltern backup "$work/nowhere/backup"
@@ -122,19 +130,41 @@ scenario "what is no whole backup is refused, and leaves nothing behind"
 printf 'no backup' >"$work/text"
 refused 'input file' elsewhere restore "$work/text"
 refused 'No such file' elsewhere restore "$work/nothing"
-head --bytes -100 "$backup" >"$work/half"
+refused 'no regular file' elsewhere restore "$work"
+refused 'no regular file' elsewhere restore <(cat "$backup")
+head --bytes -100 "$backup" >"$work/cut"
+refused 'cut is damaged' elsewhere restore "$work/cut"
+# As version 0.9.0 wrote it.
+head --bytes "-$(($(tail --lines 1 "$backup" | wc --bytes) + 1))" "$backup" >"$work/old"
+head --bytes -100 "$work/old" >"$work/half"
 export SALTERN_SUPERUSER_DATABASE_URL=$superuser_url
 refused "end of file" elsewhere restore "$work/half"
-[[ $(psql "$owner_url" --no-psqlrc -Atc "SELECT count(*) FROM pg_namespace WHERE nspname = 'saltern'") == 0 ]] ||
-    fail "no schema after half a backup"
+SALTERN_SUPERUSER_DATABASE_URL=${superuser_url/postgres@/nobody@} \
+    refused 'SALTERN_SUPERUSER_DATABASE_URL: psql: error: .*nobody' elsewhere restore "$backup"
+[[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_roles WHERE rolname ~ '^saltern_'") == 0 ]] ||
+    fail "not even roles after half a backup"
 
 scenario "the new cluster has no roles: restore makes them, with the passwords of the URLs, which no log learns"
-psql_as_superuser --command 'DROP DATABASE saltern; ' --command 'DROP ROLE saltern_app, saltern_owner' --command 'DROP ROLE saltern_server'
 refused 'migration 99 (later) is unknown' elsewhere restore "$work/newer"
 [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_roles WHERE rolname ~ '^saltern_'") == 0 ]] ||
     fail "not even roles after a backup of a newer version"
-said=$(elsewhere restore "$backup" 2>"$work/progress")
+
+scenario "a backup of which one bit is another is refused before anything is made"
+for number in {0..40}; do
+    cp -- "$backup" "$work/flipped"
+    perl -e 'open my $file, "+<", $ARGV[0] or die; seek $file, $ARGV[1], 0; read $file, my $byte, 1;
+        seek $file, $ARGV[1], 0; print $file chr(ord($byte) ^ 1 << $ARGV[1] % 8)' \
+        "$work/flipped" $(($(stat --format %s "$backup") * number / 41 + number))
+    ! cmp --quiet "$backup" "$work/flipped" || fail "a damaged backup"
+    refused 'nothing was restored: .*/flipped is damaged' elsewhere restore "$work/flipped"
+done
+[[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_roles WHERE rolname ~ '^saltern_'") == 0 ]] || fail "no roles"
+
+scenario "the whole one is restored under another name, in a database that is made for it"
+cp -- "$backup" "$work/another name"
+said=$(elsewhere restore "$work/another name" 2>"$work/progress")
 unset SALTERN_SUPERUSER_DATABASE_URL
+! grep --quiet SHA-256 "$work/progress" || fail "no warning: $(<"$work/progress")"
 [[ $said == *'nothing to do'*'revisions go on above '*'restored '*' tables; next: saltern doctor'* ]] || fail "all its steps: $said"
 [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_authid WHERE rolname ~ '^saltern_' AND rolpassword LIKE 'SCRAM-SHA-256%'") == 2 ]] ||
     fail "two roles with passwords"
@@ -229,17 +259,19 @@ refused 'restore again' elsewhere doctor
 begin_waiting_server
 end_waiting_server
 
-scenario "a damaged backup that ends within a string is refused"
-perl -0777 -pe 's/    streak integer/   "streak integer/' "$backup" >"$work/torn"
-! cmp --quiet "$backup" "$work/torn" || fail "a damaged backup"
+scenario "a backup without a digest, as version 0.9.0 wrote it, is restored with a warning; one that ends within a string is not"
+perl -0777 -pe 's/    streak integer/   "streak integer/' "$work/old" >"$work/torn"
+! cmp --quiet "$work/old" "$work/torn" || fail "a damaged backup"
 refused 'ERROR' elsewhere restore "$work/torn"
-elsewhere restore "$backup" >/dev/null 2>&1 || fail "the whole one to be restored"
+elsewhere restore "$work/old" >"$work/said" 2>&1 || fail "the whole one to be restored: $(<"$work/said")"
+grep --quiet 'old has no SHA-256 in its last line' "$work/said" || fail "a warning: $(<"$work/said")"
 
-scenario "a backup of a database that no server has used comes back"
+scenario "a backup of a database that no server has used comes back, with as few connections as the handbook says"
 psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
 elsewhere migrate up >/dev/null
 elsewhere backup "$work/unused" >/dev/null 2>&1
 psql "$owner_url" --no-psqlrc --quiet --command 'DROP SCHEMA saltern CASCADE' 2>/dev/null
+psql_as_superuser --quiet --command 'ALTER ROLE saltern_owner CONNECTION LIMIT 6'
 elsewhere restore "$work/unused" --end-sessions >"$work/said" 2>/dev/null || fail "it to be restored: $(<"$work/said")"
 grep --quiet 'no server has used this database yet' "$work/said" || fail "it to say so: $(<"$work/said")"
 elsewhere migrate up >/dev/null || fail "no mark to be left"

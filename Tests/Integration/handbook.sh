@@ -93,6 +93,7 @@ is_typed() {
 
 # What has a space, or is an option, and is no command; commands with the script that has them, and its words.
 declare -A spoken=(
+    ['CONNECTION LIMIT']='Tests/Integration/backup.sh CONNECTION LIMIT 6'
     ['"allowed": 10']='' ['"limit": "items"']='' ['head SEQUENCE:HASH']='' ['package=SHA-256 of the signing certificate']=''
     ['--reuse-key']='' ['--executable']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
     ['libevent-core-2.1-7 libpq5 libssl3 libstdc++6']=''

@@ -32,6 +32,12 @@ import Testing
         ("connection to server failed: session is read-only", .otherKindOfServer),
         ("connection to server failed: Connection timed out", .system(ETIMEDOUT)),
         ("connection to server on socket failed: No such file or directory", .system(ENOENT)),
+        (#"invalid sslmode value: "certificate SSL""# + "\n", .option("sslmode")),
+        (#"invalid port number: "99999""#, .option("port")),
+        (#"invalid integer value "db" for connection option "keepalives_idle""#, .option("keepalives_idle")),
+        ("could not match 2 port numbers to 3 hosts", .option("host")),
+        ("could not match 2 host names to 3 hostaddr values", .option("host")),
+        (#"definition of service "db" not found"#, .option("service")),
         ("something that nobody has thought of", .other),
     ])
     func `libpq's reports become codes`(message: String, failure: ConnectionFailure) {

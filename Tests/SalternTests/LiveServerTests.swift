@@ -76,6 +76,19 @@ import TransportSecurity
         }
     }
 
+    @Test func `a role that cannot write by its settings is told so, and not to wait for a primary`() async throws {
+        let refusal = await #expect(throws: UnsafeDatabase.self) {
+            try await withServer(
+                ["SALTERN_ALLOW_UNSAFE_DATABASE": "off"],
+                prepare: { database in
+                    try await database.administer(
+                        "ALTER DATABASE \(database.name) SET default_transaction_read_only = on")
+                }
+            ) { _ in }
+        }
+        #expect("\(try #require(refusal))".contains("default_transaction_read_only is on: nothing can be written"))
+    }
+
     @Test func `a failover that is to lose nothing needs commits that wait for a standby`() async throws {
         let local = { (database: TemporaryDatabase) in
             let loop = try EventLoop(name: "administrator")

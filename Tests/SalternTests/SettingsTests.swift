@@ -23,10 +23,61 @@ import Testing
         #expect(settings.problems == ["SALTERN_X and SALTERN_X_FILE are both set; use one"])
     }
 
-    @Test func `a file that cannot be read is told by its name`() {
-        var settings = Settings(["SALTERN_X_FILE": "/nonexistent"])
+    @Test func `a file that cannot be read is told by its name, with the reason`() throws {
+        let directory = try TemporaryDirectory()
+        let place = directory.path
+        #expect(mkfifo(place + "/pipe", 0o600) == 0)
+        try Data([0xFF, 0xFE]).write(to: URL(filePath: place + "/binary"))
+        try Data(count: 65_537).write(to: URL(filePath: place + "/long"))
+        try Data("\n".utf8).write(to: URL(filePath: place + "/nothing"))
+        for (path, reason) in [
+            ("/nonexistent", "cannot read the file /nonexistent: No such file or directory"),
+            ("/proc/1/mem/x", "cannot read the file /proc/1/mem/x: Not a directory"),
+            (place, "cannot read the file \(place): it is a directory"),
+            (place + "/pipe", "cannot read the file \(place)/pipe: it is no regular file"),
+            (place + "/binary", "cannot read the file \(place)/binary: it is not UTF-8"),
+            (place + "/long", "cannot read the file \(place)/long: it is longer than 65536 bytes"),
+            (place + "/nothing", "the file \(place)/nothing is empty"),
+        ] {
+            var settings = Settings(["SALTERN_X_FILE": path])
+            #expect(settings.text("SALTERN_X") == nil)
+            #expect(settings.problems == ["SALTERN_X_FILE: \(reason)"])
+        }
+        var settings = Settings(["SALTERN_X_FILE": ""])
+        #expect(settings.requiredText("SALTERN_X", "what is missing") == "")
+        #expect(settings.problems == ["SALTERN_X_FILE is empty: leave it out, or name a file"])
+    }
+
+    @Test(arguments: [" ", " x", "x\t", "\u{A0}x", "x \n"])
+    func `white space at either end, which nobody sees, is refused without being quoted`(text: String) {
+        var settings = Settings(["SALTERN_X": text])
         #expect(settings.text("SALTERN_X") == nil)
-        #expect(settings.problems == ["SALTERN_X_FILE: cannot read the file /nonexistent"])
+        #expect(settings.problems == ["SALTERN_X begins or ends with white space"])
+    }
+
+    @Test(arguments: ["", " ", "\n"])
+    func `a connection string that is blank is missing`(text: String) {
+        var settings = Settings(["SALTERN_DATABASE_URL": text])
+        #expect(settings.serverDatabase() == nil)
+        #expect(
+            settings.problems == ["SALTERN_DATABASE_URL is missing: where PostgreSQL is, as a URL or in keyword form"])
+    }
+
+    @Test func `a word that says that there is nothing is written as the handbook has it`() {
+        var settings = Settings(["SALTERN_HANDOVER_SOCKET": "OFF", "SALTERN_LOG_LEVEL": "INFO"])
+        #expect(settings.text("SALTERN_HANDOVER_SOCKET", orNothing: "off") == nil)
+        _ = settings.choice("SALTERN_LOG_LEVEL", ["info": true], default: true)
+        #expect(
+            settings.problems == [
+                "SALTERN_HANDOVER_SOCKET is \"OFF\", which has to be written off",
+                "SALTERN_LOG_LEVEL must be one of info, not \"INFO\"",
+            ])
+    }
+
+    @Test(arguments: ["127.0.0.1:+8443", "127.0.0.1:08443", "127.0.0.1: 8443", "local host:8443"])
+    func `a port has digits alone, and a host no white space`(text: String) {
+        var settings = Settings(["SALTERN_LISTEN": text])
+        #expect(settings.address("SALTERN_LISTEN") == nil && settings.problems.count == 1)
     }
 
     @Test(arguments: [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("0s", 0)])
@@ -38,7 +89,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "30", "d", "-1d", "1.5h", "1w", "30 d", "99999999999999999999s", "9223372036854775807d", "9999d",
+        "30", "d", "-1d", "+90s", "090s", "90S", " 90s", "1.5h", "1w", "30 d", "99999999999999999999s",
+        "9223372036854775807d", "9999d",
     ])
     func `anything else is no time, and is not replaced by the default in silence`(text: String) {
         var settings = Settings(["SALTERN_T": text])
@@ -49,7 +101,7 @@ import Testing
                 == "SALTERN_T must be a time such as 90s, 15m, 12h or 30d, from 0s to 1h, not \"\(text)\"")
     }
 
-    @Test(arguments: ["x", "0", "65", "1.0", " 1"])
+    @Test(arguments: ["x", "0", "65", "1.0", " 1", "1 ", "+4", "04"])
     func `a number outside of its range is refused`(text: String) {
         var settings = Settings(["SALTERN_N": text])
         _ = settings.integer("SALTERN_N", in: 1...64, default: 4)
@@ -64,7 +116,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", ",", "127.0.0.1,", "127.0.0.1;10.0.0.1", "proxy", "10.0.0.1/8", "0.0.0.0/0", "127.0.0.1 10.0.0.1",
+        "", ",", "127.0.0.1,", "127.0.0.1;10.0.0.1", "proxy", "10.0.0.1/8", "10.0.0.0/08", "0.0.0.0/0",
+        "127.0.0.1 10.0.0.1",
     ])
     func `a slip among them trusts nobody`(text: String) {
         var settings = Settings(["SALTERN_TRUSTED_PROXIES": text])
@@ -77,6 +130,11 @@ import Testing
         #expect(settings.rateLimits().limits[.login]?.burst == 1)
         settings = Settings([:])
         #expect(settings.rateLimits() == .standard)
+        for text in ["+1/1", "01/1", "1/01", "1/.5", "1/1.", "1/1e3"] {
+            settings = Settings(["SALTERN_RATE_LIMITS": "login=" + text])
+            _ = settings.rateLimits()
+            #expect(settings.problems.count == 1, "\(text)")
+        }
         settings = Settings(["SALTERN_RATE_LIMITS": "none"])
         _ = settings.rateLimits()
         #expect(settings.problems.first?.hasPrefix("SALTERN_RATE_LIMITS must be on, off, or figures") == true)
@@ -107,6 +165,31 @@ import Testing
             #expect(messages.contains { $0.hasPrefix(name) }, "\(name) in \(messages)")
         }
         #expect(messages.count == 8)
+    }
+
+    @Test(arguments: [
+        ("?port=99999", "the port in the database URL is no number from 1 to 65535"),
+        ("?port=0", "the port in the database URL is no number from 1 to 65535"),
+        ("?port=hunter2", "the port in the database URL is no number from 1 to 65535"),
+        ("?sslmode=nonsense", "libpq does not know the value of sslmode in the database URL"),
+        ("?target_session_attrs=hunter2", "libpq does not know the value of target_session_attrs in the database URL"),
+        ("?host=a,b,c&port=1,2", "the database URL has lists of hosts, addresses and ports of different lengths"),
+        ("?host=a,b&hostaddr=::1", "the database URL has lists of hosts, addresses and ports of different lengths"),
+    ])
+    func `what libpq would never connect with is refused at once`(words: String, problem: String) {
+        var settings = Settings(["SALTERN_DATABASE_URL": "postgresql:///saltern" + words])
+        #expect(settings.serverDatabase() == nil)
+        #expect(settings.problems == ["SALTERN_DATABASE_URL: \(problem)"])
+    }
+
+    @Test(arguments: [
+        "postgresql://ada@a.example,b.example:1,[::1]:2/x?sslmode=verify-full", "host=/run/postgresql", "dbname=x",
+        "host=a,b port=5433 sslmode=require", "hostaddr=10.0.0.1,10.0.0.2 port=1,2 gssencmode=disable",
+    ])
+    func `nobody is asked whether a connection string may be used`(text: String) {
+        var settings = Settings(["SALTERN_DATABASE_URL": text])
+        #expect(settings.serverDatabase() != nil)
+        #expect(settings.problems == [])
     }
 
     @Test func `a connection string that is none is refused without being quoted`() throws {

@@ -13,8 +13,8 @@ public struct AddressBlock: Hashable, Sendable {
         if parts.count == 2 {
             let digits = parts[1].utf8
             let bits = first.isIPv4 && !parts[0].contains(":") ? 32 : 128
-            guard (1...3).contains(digits.count), digits.allSatisfy(ASCII.isDigit), let number = Int(parts[1]),
-                (1...bits).contains(number)
+            guard digits.allSatisfy(ASCII.isDigit), let number = Int(parts[1]), (1...bits).contains(number),
+                String(number) == parts[1]
             else { return nil }
             length = 128 - bits + number
         }

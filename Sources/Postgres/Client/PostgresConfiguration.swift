@@ -54,7 +54,8 @@ public struct PostgresConfiguration: Sendable {
     public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(2))
 
     /// Reads a URL or keyword string (`SALTERN_DATABASE_URL`); everything that libpq knows passes through.
-    /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it.
+    /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it, also when libpq does not know one of
+    ///   the values.
     public init(_ connectionString: String) throws(PostgresError) {
         var message: UnsafeMutablePointer<CChar>?
         guard let parsed = PQconninfoParse(connectionString, &message) else {
@@ -78,6 +79,7 @@ public struct PostgresConfiguration: Sendable {
             }
             if seconds > 0 { connectTimeout = .seconds(seconds) }
         }
+        try Self.check(options)
     }
 }
 

@@ -8,6 +8,7 @@ public struct UnsafeSetting: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         switch name {
         case "default_transaction_isolation": "\(name) is '\(value)' and has to be 'read committed'"
+        case "default_transaction_read_only": "\(name) is \(value): nothing can be written"
         case "synchronous_commit" where value != "off":
             "\(name) is \(value): what was committed is lost with the primary"
         case "client_min_messages": "\(name) is \(value): a commit that no standby has is not noticed"
@@ -34,6 +35,7 @@ private struct FindUnsafeSettings: Statement {
         WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND setting = 'off'
             OR name = 'synchronous_commit' AND setting IN ('local', 'remote_write') AND \(\.isOutlivingPrimary)
             OR name = 'default_transaction_isolation' AND setting <> 'read committed'
+            OR name = 'default_transaction_read_only' AND setting = 'on'
             OR name = 'client_min_messages' AND setting IN ('error', 'fatal', 'panic')
         ORDER BY name
         """

@@ -101,6 +101,9 @@ struct StatementCatalog {
         Int(truncatingIfNeeded: UInt(bitPattern: identifier) >> 3 &* 0x9E37_79B9_7F4A_7C15 >> 24)
     }
 
-    /// The name that errors show, for example `SalternServer.FindItem`.
-    static func name(of type: any Statement.Type) -> String { String(reflecting: type) }
+    /// The name that errors show, for example `SalternServer.FindItem`. Of a private type Swift also tells where in this process
+    /// its file is described, which is nobody's business and another place each time.
+    static func name(of type: any Statement.Type) -> String {
+        String(reflecting: type).replacing(/\(unknown context at \$[0-9a-f]+\)\./, with: "")
+    }
 }

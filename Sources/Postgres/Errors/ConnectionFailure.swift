@@ -14,6 +14,8 @@ public enum ConnectionFailure: Error, Sendable, Hashable {
     case timedOut
     /// The server wants a password and none is configured.
     case passwordMissing
+    /// libpq does not know the value of this keyword.
+    case option(String)
     /// None of the servers is of the kind that `target_session_attrs` asks for.
     case otherKindOfServer
     /// It was opened, but what comes first on every connection has failed: what that error says of itself.
@@ -32,8 +34,8 @@ extension ConnectionFailure {
     /// servers it is about all of them: what a server itself has said counts most.
     init(message: String) {
         self =
-            Self.serverState(in: message).map { .server($0) } ?? Self.tlsReason(in: message).map { .tls($0) }
-            ?? Self.clientReason(in: message)
+            Self.serverState(in: message).map { .server($0) } ?? Self.unknownOption(in: message).map { .option($0) }
+            ?? Self.tlsReason(in: message).map { .tls($0) } ?? Self.clientReason(in: message)
     }
 
     /// With `PQERRORS_SQLSTATE` the server's part of a line is its severity, a colon, two blanks and the code.
@@ -46,6 +48,16 @@ extension ConnectionFailure {
             }
         }
         return nil
+    }
+
+    /// The keyword whose value libpq does not know. The value is not told: a slip in a URL makes one of the password.
+    static func unknownOption(in message: String) -> String? {
+        let reports = [
+            #/invalid (\w+) value: "/#, #/for connection option "(\w+)"/#, #/(?:^|\n)(\w+) value "[^"]*" invalid when/#,
+            #/^(?:weak )?(\w+) "[^"]*" may not be used with/#, #/invalid (port) number: "/#,
+            #/could not match \d+ \w+ \w+ to \d+ (host)/#, #/definition of (service) "/#, #/(service) file "/#,
+        ]
+        return reports.lazy.compactMap { message.firstMatch(of: $0).map { String($0.1) } }.first
     }
 
     private static func tlsReason(in message: String) -> TLSReason? {
@@ -77,9 +89,9 @@ extension ConnectionFailure {
 extension ConnectionFailure: CustomStringConvertible {
     public var description: String {
         switch self {
-        case .server(let state) where state.code == "53300":
-            "the server refused: SQLSTATE 53300, it has no connection left: raise max_connections, or lower what each node "
-                + "takes"
+        case .server(.tooManyConnections):
+            "the server refused: SQLSTATE 53300, it has no connection left: raise max_connections or the CONNECTION LIMIT of "
+                + "the role or the database, or lower what each node takes"
         case .server(.invalidPassword): "the server refused: SQLSTATE 28P01, the password is not this role's"
         case .server(.invalidAuthorization):
             "the server refused: SQLSTATE 28000, it does not let this role in from here: look at the role and at pg_hba.conf"
@@ -95,6 +107,10 @@ extension ConnectionFailure: CustomStringConvertible {
         case .tls(.other): "TLS could not be agreed on"
         case .timedOut: "no answer in time"
         case .passwordMissing: "the server wants a password, and none is configured"
+        case .option("host"): "the database URL has lists of hosts, addresses and ports of different lengths"
+        case .option("port"): "the port in the database URL is no number from 1 to 65535"
+        case .option("service"): "the service in the database URL is not there"
+        case .option(let keyword): "libpq does not know the value of \(keyword) in the database URL"
         case .otherKindOfServer: "no server is of the kind that target_session_attrs asks for"
         case .unsuitable(let reason): "the server was reached, but \(reason)"
         case .other: "libpq gave no reason that has a code"

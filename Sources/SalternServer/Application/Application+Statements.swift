@@ -42,7 +42,7 @@ extension Application {
             statement(Owned<ExportRotations>.self), statement(Owned<ExportStagedItems>.self),
             statement(Owned<ExportShareIDs>.self), statement(Owned<ExportShare>.self),
             // History
-            statement(ReadDatabase.self), statement(KeepChangesOut.self),
+            statement(ReadDatabase.self), statement(FindRestoreMark.self), statement(KeepChangesOut.self),
             statement(MoveRevisionBase.self), statement(NoteFingerprint.self),
             statement(FindAccountsWithSessions.self),
             // Invites

@@ -11,8 +11,9 @@ struct BackUpDatabase: Command {
 
         FILE must not be there yet; in a folder DIR the file is called saltern-DATE-TIME.backup. It is one moment of the
         database, taken with pg_dump while the servers go on, readable by its owner alone, and has its name only when it
-        was read back whole. A database on a cluster is refused: no file has one moment of it. It is as sensitive as the database. The keys are not in it: keep certificate, keys and master
-        key apart.
+        was read back whole. Its last line is the SHA-256 of all before it, which `saltern restore` checks, and which
+        pg_restore does not mind. A database on a cluster is refused: no file has one moment of it. It is as sensitive as
+        the database. The keys are not in it: keep certificate, keys and master key apart.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -74,6 +75,7 @@ struct BackUpDatabase: Command {
         ) { bar.follow($0, &done, of: tables) }
         bar.show(tables, of: tables, note: "reading it back")
         bar.end()
+        try BackupDigest.append(to: unfinished.content, console)
         try BackupFile(content: unfinished.content, console: console).check(tables: tables)
         try unfinished.keep()
     }

@@ -14,13 +14,41 @@ struct BackupFile {
         return list.split(separator: "\n").filter { $0.contains(" TABLE DATA saltern ") }.map(String.init)
     }
 
-    /// Reads every byte of it.
+    /// Reads back what was just written.
     func check(tables expected: Int) throws {
         let found = try tables().count
         guard found == expected else {
             throw CommandFailure("the backup has \(found) tables, and the database \(expected)")
         }
+        try readWhole()
+        guard try BackupDigest.check(content, console) == .matches else {
+            throw CommandFailure("nothing was kept: the backup is not read back as it was written")
+        }
+    }
+
+    /// Has `pg_restore` read all of it, which notices some damage.
+    private func readWhole() throws {
         try DatabaseProgram("pg_restore", console).run(["--file", "/dev/null"], input: content)
+    }
+
+    /// Refuses one that is not as it was written, before anything is changed.
+    /// - Parameter name: What people know it by.
+    /// - Returns: How many tables it has.
+    func requireWhole(_ name: String) throws -> Int {
+        let digest = try BackupDigest.check(content, console)
+        guard digest != .differs else {
+            throw CommandFailure(
+                "nothing was restored: \(name) is damaged: its SHA-256 is not the one that its last line says")
+        }
+        let tables = try tables().count
+        guard tables > 0 else { throw CommandFailure("\(name) is no backup of saltern") }
+        if digest == .missing {
+            console.notice(
+                "\(name) has no SHA-256 in its last line (version 0.9.0 wrote none, and pg_dump writes none): not all damage "
+                    + "to it would be noticed", code: "backup_without_digest")
+            try readWhole()
+        }
+        return tables
     }
 
     /// Refuses one whose schema this program could not bring up to date.

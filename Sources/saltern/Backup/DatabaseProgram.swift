@@ -76,7 +76,13 @@ struct DatabaseProgram {
     /// - Parameter last: Its last words.
     func failure(_ status: Int32, _ last: [String]) -> CommandFailure {
         if status == 127 {
-            return CommandFailure("\(name) is not there; in Debian it is in the package postgresql-client")
+            return CommandFailure(
+                "\(name) is not there; in Debian it is in the package postgresql-client", status: 1,
+                code: "program_missing")
+        }
+        // What a program said before somebody else ended it is not why.
+        if let signal = ChildProcess.signal(of: status) {
+            return CommandFailure("\(name) was ended by signal \(signal) (\(String(cString: strsignal(signal))))")
         }
         return CommandFailure(last.isEmpty ? ["\(name) ended with \(status)"] : last.suffix(Self.rememberedLines))
     }

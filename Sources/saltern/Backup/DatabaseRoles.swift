@@ -18,9 +18,13 @@ struct DatabaseRoles {
             "SALTERN_ROLE_DATABASE": database,
         ]
         let program = DatabaseProgram("psql", console, password: superuser.password, environment: names)
-        try program.run(
-            ["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1", "--dbname", superuser.string],
-            input: Self.script)
+        do {
+            try program.run(
+                ["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1", "--dbname", superuser.string],
+                input: Self.script)
+        } catch let failure as CommandFailure where failure.code == "failed" {
+            throw CommandFailure(failure.messages.map { "SALTERN_SUPERUSER_DATABASE_URL: \($0)" })
+        }
     }
 
     /// The server's log must not learn the passwords. `\gexec` carries out each row, so there is one only for what is missing.

@@ -24,18 +24,56 @@ final class OpenFile {
 
     init(takingOwnershipOf descriptor: Int32) { self.descriptor = descriptor }
 
-    /// A file that is there, to be read.
+    /// A file that is there, to be read. A pipe is refused: it can be read once only.
     init(reading path: String) throws(CommandFailure) {
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        // Without waiting for somebody who writes into a pipe.
+        descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw CommandFailure("\(path): \(String(cString: strerror(errno)))") }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw CommandFailure("\(path) is no regular file")
+        }
     }
 
     deinit { close(descriptor) }
 
     /// Whoever is given it next begins at its beginning.
     func rewind() throws(CommandFailure) {
-        guard lseek(descriptor, 0, SEEK_SET) == 0 else {
-            throw CommandFailure("a file cannot be read: \(String(cString: strerror(errno)))")
+        guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.failure("a file cannot be read") }
+    }
+
+    func size() throws(CommandFailure) -> Int {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure("a file cannot be read") }
+        return Int(status.st_size)
+    }
+
+    /// Some of its bytes, fewer where it ends before. Nobody's place in it moves.
+    func bytes(at start: Int, count: Int) throws(CommandFailure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var done = 0
+        while done < count {
+            let read = bytes.withUnsafeMutableBytes { buffer in
+                let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+                return pread(descriptor, rest.baseAddress, rest.count, off_t(start + done))
+            }
+            if read < 0, errno == EINTR { continue }
+            guard read >= 0 else { throw Self.failure("a file cannot be read") }
+            guard read > 0 else { return Array(bytes[..<done]) }
+            done += read
+        }
+        return bytes
+    }
+
+    /// Writes at its end.
+    func append(_ bytes: ArraySlice<UInt8>) throws(CommandFailure) {
+        guard lseek(descriptor, 0, SEEK_END) >= 0 else { throw Self.failure("a file cannot be written") }
+        var rest = bytes
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { throw Self.failure("a file cannot be written") }
+            rest = rest.dropFirst(written)
         }
     }
 
@@ -43,5 +81,9 @@ final class OpenFile {
         try rewind()
         let bytes = try FileHandle(fileDescriptor: descriptor).readToEnd()
         return String(decoding: bytes ?? Data(), as: UTF8.self)
+    }
+
+    private static func failure(_ what: String) -> CommandFailure {
+        CommandFailure("\(what): \(String(cString: strerror(errno)))")
     }
 }

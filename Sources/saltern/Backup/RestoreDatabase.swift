@@ -19,7 +19,9 @@ struct RestoreDatabase: Command {
         for sessions of the server's role this waits up to 20 s, and then restores nothing and says which they are. Until
         all is done no server uses the database: when this was ended too early, `saltern migrate up` and `saltern restored
         --end-sessions` do the rest; without --end-sessions all sessions of the backup live on. A FILE of a newer version is
-        refused, and so is a second restore at the same time.
+        refused, and so is a second restore at the same time, and a FILE of which a bit is another than when it was written:
+        its last line is the SHA-256 of all before it. For one without that line (version 0.9.0 wrote none) there is a
+        warning.
 
         Connects with SALTERN_SUPERUSER_DATABASE_URL for the roles, to any database of the cluster that is there, such as
         postgres. It may be left out when roles and an empty database are there. Then connects with
@@ -47,8 +49,7 @@ struct RestoreDatabase: Command {
         try settings.finish()
         guard let owner else { throw CommandFailure("no database is configured") }
         let backup = BackupFile(content: try OpenFile(reading: file), console: console)
-        let tables = try backup.tables().count
-        guard tables > 0 else { throw CommandFailure("\(file) is no backup of saltern") }
+        let tables = try backup.requireWhole(file)
         try backup.requireKnownSchema()
         if let superuser {
             try DatabaseRoles(owner: owner, server: server).make(as: superuser.programConnection, console)

@@ -14,7 +14,13 @@ enum RestoreMark {
                 throw CommandFailure(
                     "the database has a schema saltern already: nothing was changed; rename or drop it")
             }
-            try await database.withTransaction { _ = try await $0.execute(MakeMark()) }
+            do {
+                try await database.withTransaction { _ = try await $0.execute(MakeMark()) }
+            } catch let error as PostgresError where error.sqlState == .insufficientPrivilege {
+                throw CommandFailure(
+                    "\(DatabaseCommand.ownerVariable(console)): its role may not make schemas in the database, so nothing was "
+                        + "changed: ALTER DATABASE … OWNER TO that role, or GRANT CREATE ON DATABASE … to it")
+            }
         }
     }
 

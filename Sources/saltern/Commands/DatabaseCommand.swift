@@ -1,5 +1,6 @@
 import CommandLineKit
 import EventLoop
+import Glibc
 import Postgres
 import SalternServer
 
@@ -23,7 +24,11 @@ enum DatabaseCommand {
         let loop = try EventLoop(name: "command")
         try loop.start()
         defer { loop.stop() }
-        return try await loop.run {
+        var database = database
+        // It asks one thing after the other, and its role may be allowed a few connections only.
+        database.readConnections = 1
+        database.commitConnections = 1
+        return try await loop.run { [database] in
             let client = PostgresClient(configuration: database, loop: loop)
             do {
                 if needsSchema, let problem = try await SchemaProblem.find(in: client) { throw problem }
@@ -31,8 +36,9 @@ enum DatabaseCommand {
                 await client.shutdown()
                 return result
             } catch {
+                let isStandby = isAboutWriting(error) ? try? await client.execute(FindRecovery()).first : nil
                 await client.shutdown()
-                throw failure(error, variable)
+                throw failure(error, variable, isStandby: isStandby)
             }
         }
     }
@@ -68,20 +74,72 @@ enum DatabaseCommand {
         return [name, name + "_FILE"].contains { console.environment[$0] != nil } ? name : "SALTERN_DATABASE_URL"
     }
 
+    /// What an operator is told of an error of the migrator's, which has connections of its own.
+    static func failure(_ error: MigrationError, _ console: Console) async -> CommandFailure {
+        var isStandby: Bool?
+        if case .database(let error) = error, isAboutWriting(error) {
+            isStandby = try? await asOwner(console, needsSchema: false) { try await $0.execute(FindRecovery()).first }
+        }
+        return failure(error, ownerVariable(console), isStandby: isStandby)
+    }
+
+    private static func isAboutWriting(_ error: any Error) -> Bool {
+        (error as? PostgresError)?.sqlState == .readOnlyTransaction
+    }
+
     /// What an operator is told of an error: what it is, and what to do about it.
-    /// - Parameter variable: The setting that says where the database is.
-    static func failure(_ error: any Error, _ variable: String) -> CommandFailure {
+    /// - Parameters:
+    ///   - variable: The setting that says where the database is.
+    ///   - isStandby: What the server has said of itself, when nothing can be written.
+    static func failure(_ error: any Error, _ variable: String, isStandby: Bool? = nil) -> CommandFailure {
         switch error {
         case let failure as CommandFailure: failure
-        case MigrationError.database(let error): failure(error, variable)
-        case PostgresError.unavailable, PostgresError.timedOut, PostgresError.connectionLost:
-            CommandFailure("\(error): look whether PostgreSQL runs, and whether \(variable) leads there")
+        case MigrationError.database(let error): failure(error, variable, isStandby: isStandby)
+        case PostgresError.unavailable(_, nil):
+            CommandFailure(
+                "\(error): look whether PostgreSQL runs where \(variable) leads, and has connections left for that role "
+                    + "(max_connections, CONNECTION LIMIT)")
+        case PostgresError.unavailable(_, let reason): CommandFailure("\(error): \(hint(reason, variable))")
+        case PostgresError.timedOut: CommandFailure("\(error): \(hint(.timedOut, variable))")
+        case PostgresError.connectionLost: CommandFailure("\(error): \(hint(nil, variable))")
         case let error as PostgresError where error.sqlState == .insufficientPrivilege:
             CommandFailure("\(error): the role of \(variable) may not do that, the schema's owner may")
         case let error as PostgresError where error.sqlState == .readOnlyTransaction:
-            CommandFailure("\(error): \(variable) leads to a standby, and has to lead to the primary")
+            CommandFailure("nothing can be written there: \(readOnlyHint(variable, isStandby))")
         case InstallationError.missing: CommandFailure("\(error): a server makes it when it starts for the first time")
         default: CommandFailure("\(error)")
         }
     }
+
+    private static func readOnlyHint(_ variable: String, _ isStandby: Bool?) -> String {
+        let standby = "\(variable) leads to a standby, and has to lead to the primary"
+        let setting =
+            "default_transaction_read_only is on for the role or the database of \(variable), or for the whole server"
+        return switch isStandby {
+        case true?: standby
+        case false?: setting
+        case nil: "\(standby); or \(setting)"
+        }
+    }
+
+    /// What to look at when there is no connection.
+    private static func hint(_ reason: ConnectionFailure?, _ variable: String) -> String {
+        switch reason {
+        case .server(.tooManyConnections)?: "PostgreSQL runs where \(variable) leads, and has to let one more in"
+        case .server?, .passwordMissing?, .tls?, .otherKindOfServer?, .option?, .resolver?, .unsuitable?:
+            "look at \(variable)"
+        case .timedOut?, .system(ETIMEDOUT)?, .system(EHOSTUNREACH)?, .system(ENETUNREACH)?:
+            "look whether something on the way to where \(variable) leads swallows what is sent, such as a firewall, and "
+                + "whether the machine is up"
+        case .system?, .other?, nil: "look whether PostgreSQL runs, and whether \(variable) leads there"
+        }
+    }
+}
+
+/// Whether the server is a standby.
+private struct FindRecovery: Statement {
+    typealias Row = Bool
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT pg_catalog.pg_is_in_recovery()"
 }

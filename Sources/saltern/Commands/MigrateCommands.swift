@@ -25,7 +25,7 @@ private func withMigrator<Result: Sendable>(
                     configuration: database, migrations: Schema.migrations, placements: Schema.placements, loop: loop))
         }
     } catch let error as MigrationError {
-        throw DatabaseCommand.failure(error, DatabaseCommand.ownerVariable(console))
+        throw await DatabaseCommand.failure(error, console)
     }
 }
 

@@ -1,7 +1,8 @@
 import CommandLineKit
-import Glibc
 
 /// Reads settings from variables, and gathers every problem so that the operator sees all of them at once.
+///
+/// Values are exact: what is not written as the handbook says is refused, and nothing is trimmed or guessed.
 struct Settings {
     private let variables: [String: String]
     /// One message for each thing that is wrong.
@@ -19,18 +20,42 @@ struct Settings {
     }
 
     /// The text of `name`, or of the file that `name_FILE` names, without trailing line ends. An empty one is refused: whoever
-    /// wants the default says it, or leaves the variable out.
+    /// wants the default says it, or leaves the variable out. So is white space at either end, which nobody sees.
     mutating func text(_ name: String) -> String? {
+        guard let value = word(name) else { return nil }
+        return isExact(value, name) ? value : nil
+    }
+
+    /// Likewise, where `word` says that there is nothing.
+    mutating func text(_ name: String, orNothing word: String) -> String? {
+        guard let value = text(name), value != word else { return nil }
+        guard value.lowercased() == word else { return value }
+        note("\(name) is \(value.debugDescription), which has to be written \(word)")
+        return nil
+    }
+
+    /// The text of `name`, which has to be there.
+    mutating func requiredText(_ name: String, _ meaning: String) -> String {
+        let before = problems.count
+        let value = possiblyEmptyText(name) ?? ""
+        if value.contains(where: { !$0.isWhitespace }) { return isExact(value, name) ? value : "" }
+        if problems.count == before { problems.append("\(name) is missing: \(meaning)") }
+        return ""
+    }
+
+    /// The text of `name` with white space where somebody wrote some, for who refuses that and says what it must be.
+    private mutating func word(_ name: String) -> String? {
         guard let value = possiblyEmptyText(name) else { return nil }
         guard value.isEmpty else { return value }
         note("\(name) is empty: leave it out, or give it a value")
         return nil
     }
 
-    /// Likewise, where `word` says that there is nothing.
-    mutating func text(_ name: String, orNothing word: String) -> String? {
-        guard let value = text(name), value != word else { return nil }
-        return value
+    private mutating func isExact(_ value: String, _ name: String) -> Bool {
+        guard value.first?.isWhitespace ?? false || value.last?.isWhitespace ?? false else { return true }
+        // It may be a secret.
+        note("\(name) begins or ends with white space")
+        return false
     }
 
     private mutating func possiblyEmptyText(_ name: String) -> String? {
@@ -38,30 +63,33 @@ struct Settings {
         switch (variables[name], variables[fileVariable]) {
         case (nil, nil): return nil
         case (let value?, nil): return value
-        case (nil, let path?):
-            guard let contents = TextFile.contents(atPath: path, limit: 64 * 1_024) else {
-                problems.append("\(fileVariable): cannot read the file \(path)")
-                return nil
-            }
-            return contents
+        case (nil, let path?): return contents(of: path, fileVariable)
         case (_?, _?):
             problems.append("\(name) and \(fileVariable) are both set; use one")
             return nil
         }
     }
 
-    /// The text of `name`, which has to be there.
-    mutating func requiredText(_ name: String, _ meaning: String) -> String {
-        let before = problems.count
-        if let value = possiblyEmptyText(name), !value.isEmpty { return value }
-        if problems.count == before { problems.append("\(name) is missing: \(meaning)") }
-        return ""
+    private mutating func contents(of path: String, _ variable: String) -> String? {
+        guard !path.isEmpty else {
+            note("\(variable) is empty: leave it out, or name a file")
+            return nil
+        }
+        do throws(TextFile.Failure) {
+            let contents = try TextFile.contents(atPath: path, limit: 64 * 1_024)
+            if !contents.isEmpty { return contents }
+            note("\(variable): the file \(path) is empty")
+        } catch {
+            note("\(variable): cannot read the file \(path): \(error)")
+        }
+        return nil
     }
 
     /// A whole number in `range`.
     mutating func integer(_ name: String, in range: ClosedRange<Int>, default fallback: Int) -> Int {
-        guard let value = text(name) else { return fallback }
-        guard let number = Int(value), range.contains(number) else {
+        guard let value = word(name) else { return fallback }
+        // `Int` reads signs and zeros in front as well.
+        guard let number = Int(value), String(number) == value, range.contains(number) else {
             refuse(name, value, mustBe: "a whole number from \(range.lowerBound) to \(range.upperBound)")
             return fallback
         }
@@ -70,7 +98,7 @@ struct Settings {
 
     /// A time such as `90s`, `15m`, `12h` or `30d`.
     mutating func duration(_ name: String, in range: ClosedRange<Duration>, default fallback: Duration) -> Duration {
-        guard let value = text(name) else { return fallback }
+        guard let value = word(name) else { return fallback }
         guard let duration = OperatorTime.duration(value), range.contains(duration) else {
             refuse(
                 name, value, mustBe: "a time such as 90s, 15m, 12h or 30d, from \(OperatorTime.text(range))")
@@ -83,7 +111,7 @@ struct Settings {
     mutating func choice<Value>(_ name: String, _ choices: KeyValuePairs<String, Value>, default fallback: Value)
         -> Value
     {
-        guard let word = text(name) else { return fallback }
+        guard let word = word(name) else { return fallback }
         if let match = choices.first(where: { $0.key == word }) { return match.value }
         refuse(name, word, mustBe: "one of \(choices.map(\.key).joined(separator: ", "))")
         return fallback
@@ -101,20 +129,5 @@ struct Settings {
     /// - Throws: ``CommandFailure`` with every problem.
     func finish() throws(CommandFailure) {
         if !problems.isEmpty { throw CommandFailure(problems) }
-    }
-}
-
-/// Small text files: secrets that are handed over as files.
-enum TextFile {
-    /// The contents without trailing line ends; nil when the file cannot be read, is longer than `limit` or not UTF-8.
-    static func contents(atPath path: String, limit: Int) -> String? {
-        guard let file = fopen(path, "r") else { return nil }
-        defer { fclose(file) }
-        var bytes = [UInt8](repeating: 0, count: limit + 1)
-        let count = fread(&bytes, 1, bytes.count, file)
-        guard ferror(file) == 0, count <= limit else { return nil }
-        return String(validating: bytes[..<count], as: UTF8.self).map { text in
-            String(text.reversed().drop { $0.isNewline }.reversed())
-        }
     }
 }

@@ -27,7 +27,9 @@ struct DatabasePatience {
     static func passing(_ error: any Error) -> PostgresError? {
         switch error {
         case MigrationError.database(let error): passing(error)
-        case PostgresError.unavailable(_, .passwordMissing?), PostgresError.unavailable(_, .tls?): nil
+        case PostgresError.unavailable(_, .passwordMissing?), PostgresError.unavailable(_, .tls?),
+            PostgresError.unavailable(_, .option?):
+            nil
         // 28: who asks is not let in. 3D000: there is no such database.
         case PostgresError.unavailable(_, .server(let state)?)
         where state.code.hasPrefix("28") || state.code == "3D000":

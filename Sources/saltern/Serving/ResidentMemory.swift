@@ -5,7 +5,7 @@ import Foundation
 enum ResidentMemory {
     /// The second number of `/proc/self/statm`, in pages.
     static var bytes: Int? {
-        guard let text = TextFile.contents(atPath: "/proc/self/statm", limit: 4_096) else { return nil }
+        guard let text = try? TextFile.contents(atPath: "/proc/self/statm", limit: 4_096) else { return nil }
         let numbers = text.split(separator: " ")
         guard numbers.count > 1, let pages = Int(numbers[1]) else { return nil }
         return pages * sysconf(CInt(_SC_PAGESIZE))

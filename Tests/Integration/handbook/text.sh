@@ -32,6 +32,7 @@ saltern account delete --never-used --older-than 30d --yes
 saltern invite create --json
 saltern invite revoke "$(sed -n 's/.*"invites":\[{"id":"\([^"]*\)".*/\1/p' "$work/said" | tail -n 1)"
 saltern audit verify --expect "$(saltern audit verify && sed -n 's/^head //p' "$work/said" | tail -n 1)"
+[[ $(tail -n 1 /var/backups/saltern/*.backup) == *" $(head -n -1 /var/backups/saltern/*.backup | sha256sum | cut -d ' ' -f 1)" ]]
 saltern restored --end-sessions
 psql_as_superuser --dbname saltern --command 'BEGIN; ALTER SCHEMA saltern RENAME TO saltern_before; ROLLBACK'
 psql_as_superuser --dbname saltern --command 'ALTER TABLE saltern.items SET (autovacuum_vacuum_scale_factor = 0.01)'

@@ -55,9 +55,9 @@ public struct RateLimits: Sendable, Equatable {
 extension RateLimit {
     fileprivate init?(_ text: Substring) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        // Plain decimal numbers: `Int` and `Double` also read signs, exponents and "nan".
-        guard parts.count == 2, parts[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let burst = Int(parts[0]),
-            parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x2E }), let rate = Double(parts[1])
+        // Plain decimal numbers: `Int` and `Double` also read signs, exponents, zeros in front and "nan".
+        guard parts.count == 2, let burst = Int(parts[0]), String(burst) == parts[0],
+            parts[1].wholeMatch(of: /(0|[1-9][0-9]*)(\.[0-9]+)?/) != nil, let rate = Double(parts[1])
         else { return nil }
         self.init(burst: burst, perSecond: rate)
         if !isInRange { return nil }

@@ -30,7 +30,7 @@ struct DatabaseKnowledge: Sendable {
     }
 
     /// What follows from an error of the question itself.
-    func judge(_ error: PostgresError) -> Verdict {
+    static func judge(_ error: PostgresError) -> Verdict {
         switch error.sqlState?.errorClass {
         // What is asked for is not there, or not for this role: the schema is being exchanged.
         case "42", "3F": .isBad(error)

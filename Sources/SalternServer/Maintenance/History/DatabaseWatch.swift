@@ -56,6 +56,8 @@ public final class DatabaseWatch: Sendable {
         let present = epoch.current
         let finding = try await ask(in: present) { () async throws(PostgresError) in
             try await database.execute(ReadDatabase()).first
+        } isMarked: { () async throws(PostgresError) in
+            try await database.execute(FindRestoreMark()).first ?? false
         }
         switch finding {
         case .overtaken: return
@@ -82,18 +84,21 @@ public final class DatabaseWatch: Sendable {
     /// - Parameters:
     ///   - present: The epoch in which it is asked.
     ///   - connection: A new one, which is asked.
+    ///   - isMarked: Asks for the mark of a restore, where what is asked for is not there.
     private func ask(
         in present: Int, at connection: PostgresLease? = nil,
-        _ body: () async throws(PostgresError) -> ReadDatabase.Row?
+        _ body: () async throws(PostgresError) -> ReadDatabase.Row?,
+        isMarked: () async throws(PostgresError) -> Bool
     ) async throws -> Finding {
         let found: ReadDatabase.Row?
-        var failure: PostgresError?
+        var failed: DatabaseKnowledge.Verdict?
         do throws(PostgresError) { found = try await body() } catch {
             found = nil
-            failure = error
+            failed = DatabaseKnowledge.judge(error)
+            if case .isBad? = failed, (try? await isMarked()) ?? false { failed = .isBad(UnfinishedRestore()) }
         }
         return told.withLock { told in
-            let verdict = failure.map { told.knowledge.judge($0) } ?? found.map { told.knowledge.judge($0) }
+            let verdict = failed ?? found.map { told.knowledge.judge($0) }
             switch (verdict, found) {
             case (.isNew, let found?): return .settled(found, in: epoch.begin(at: connection))
             case (.isGood, let found?): return epoch.current == present ? .settled(found, in: present) : .overtaken
@@ -109,6 +114,8 @@ public final class DatabaseWatch: Sendable {
         let asked = clock?.reading
         let finding = try await ask(in: epoch.current, at: connection) { () async throws(PostgresError) in
             try await connection.execute(ReadDatabase()).first
+        } isMarked: { () async throws(PostgresError) in
+            try await connection.execute(FindRestoreMark()).first ?? false
         }
         guard case .settled(let found, let present) = finding else {
             if case .refused(let error, _) = finding { throw error }

@@ -27,6 +27,14 @@ struct ReadDatabase: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
+/// Whether a restore is about to bring back what is not there yet (``UnfinishedRestore``).
+struct FindRestoreMark: Statement {
+    typealias Row = Bool
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL"
+}
+
 /// Keeps changes of accounts out until the transaction ends, after those under way: so none counts on from a base that is
 /// being moved, and becomes visible below numbers that clients have seen.
 struct KeepChangesOut: Statement {

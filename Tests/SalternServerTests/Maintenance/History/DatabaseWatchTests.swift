@@ -252,6 +252,23 @@ import Testing
         }
     }
 
+    @Test func `where a restore has brought nothing back yet, that is what is said`() async throws {
+        try await TestApplication.with { app in
+            let watch = DatabaseWatch(clock: nil, failover: .asynchronous, log: .captured(by: CapturedLog()))
+            try await SeparateClient.with(app.database.serverURL) { client in
+                try await app.administer(
+                    "CREATE SCHEMA saltern_restoring; ALTER SCHEMA saltern RENAME TO saltern_before")
+                await #expect(throws: UnfinishedRestore.self) {
+                    try await client.run { try await $0.withConnection { try await watch.welcome($0) } }
+                }
+                await #expect(throws: UnfinishedRestore.self) { try await client.run { try await watch.look($0) } }
+                try await app.administer("DROP SCHEMA saltern_restoring")
+                await #expect(throws: PostgresError.self) { try await client.run { try await watch.look($0) } }
+                try await app.administer("ALTER SCHEMA saltern_before RENAME TO saltern")
+            }
+        }
+    }
+
     @Test func `a new connection that is not welcome says nothing of others; one in use does`() async throws {
         try await TestApplication.with { app in
             let epoch = DatabaseEpoch()

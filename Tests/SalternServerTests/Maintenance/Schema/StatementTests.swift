@@ -57,8 +57,8 @@ import Testing
         // Readiness: whether every node answers.
         // Readiness: whether every node answers.
         "AskEveryNode",
-        // What PostgreSQL says of its own log is in no table.
-        "ReadReplicationState",
+        // What PostgreSQL says of its own log is in no table, and neither is a mark of a restore.
+        "ReadReplicationState", "FindRestoreMark",
         // The quantiles of all accounts, once a day.
         "SampleIterations",
         // An operator's questions, asked by hand.

@@ -1,0 +1,28 @@
+internal import CLibPQ
+internal import Glibc
+
+extension PostgresConfiguration {
+    /// Has libpq look at the values, which it does only where it connects: here, to sockets in a folder that cannot be.
+    /// - Throws: ``PostgresError/configuration(_:)`` when no server could be connected to with them.
+    static func check(_ options: [(keyword: String, value: String)]) throws(PostgresError) {
+        func count(_ keyword: String) -> Int {
+            let value = options.last { $0.keyword == keyword }?.value ?? ""
+            return value.isEmpty ? 0 : value.count { $0 == "," } + 1
+        }
+        let (hosts, addresses) = (count("host"), count("hostaddr"))
+        guard hosts == 0 || addresses == 0 || hosts == addresses else {
+            throw .configuration(ConnectionFailure.option("host").description)
+        }
+        let isElsewhere =
+            options.contains { $0.keyword == "service" }
+            || ["PGHOST", "PGHOSTADDR", "PGSERVICE"].contains { (name: String) in getenv(name) != nil }
+        // Whoever connects will say the same of what is not in the string.
+        if isElsewhere, hosts == 0 || getenv("PGHOSTADDR") != nil { return }
+        let places = Array(repeating: "/dev/null", count: max(hosts, addresses, 1)).joined(separator: ",")
+        let others = options.filter { $0.keyword != "host" && $0.keyword != "hostaddr" }
+        guard let handle = ConnectionHandle(starting: others + [("host", places)]) else { return }
+        let message = String(cString: PQerrorMessage(handle.pointer))
+        guard let keyword = ConnectionFailure.unknownOption(in: message) else { return }
+        throw .configuration(ConnectionFailure.option(keyword).description)
+    }
+}

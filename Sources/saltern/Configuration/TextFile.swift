@@ -1,0 +1,43 @@
+import Glibc
+
+/// Small text files: secrets that are handed over as files.
+enum TextFile {
+    /// Why one cannot be used; quotes nothing of it.
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+
+        fileprivate static var system: Failure { Failure(description: String(cString: strerror(errno))) }
+    }
+
+    /// The contents without trailing line ends.
+    static func contents(atPath path: String, limit: Int) throws(Failure) -> String {
+        // Without O_NONBLOCK a named pipe would stop the program here until somebody writes to it.
+        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            let isDirectory = status.st_mode & S_IFMT == S_IFDIR
+            throw Failure(description: isDirectory ? "it is a directory" : "it is no regular file")
+        }
+        let bytes = try bytes(of: descriptor, limit: limit)
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw Failure(description: "it is not UTF-8") }
+        return String(text.reversed().drop { $0.isNewline }.reversed())
+    }
+
+    private static func bytes(of descriptor: CInt, limit: Int) throws(Failure) -> ArraySlice<UInt8> {
+        var bytes = [UInt8](repeating: 0, count: limit + 1)
+        var count = 0
+        while count < bytes.count {
+            let more = bytes.withUnsafeMutableBytes { buffer in
+                read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
+            }
+            if more < 0, errno == EINTR { continue }
+            guard more >= 0 else { throw .system }
+            if more == 0 { return bytes[..<count] }
+            count += more
+        }
+        throw Failure(description: "it is longer than \(limit) bytes")
+    }
+}

@@ -1,0 +1,64 @@
+import CommandLineKit
+import Foundation
+import Glibc
+import Postgres
+import SalternServer
+import SalternTesting
+import Testing
+
+@testable import saltern
+
+/// What an operator is told to look at.
+@Suite struct DatabaseHintTests {
+    private static let way = "swallows what is sent"
+    private static let absence = "look whether PostgreSQL runs, and whether X leads there"
+
+    @Test(arguments: [
+        (ConnectionFailure.server(.tooManyConnections), "PostgreSQL runs where X leads, and has to let one more in"),
+        (.server(.invalidPassword), "look at X"), (.timedOut, way), (.system(ETIMEDOUT), way),
+        (.system(ECONNREFUSED), absence), (.option("sslmode"), "look at X"),
+    ])
+    func `the hint is about the reason`(reason: ConnectionFailure, hint: String) throws {
+        let error = PostgresError.unavailable(retryAfter: .seconds(1), because: reason)
+        let message = try #require(DatabaseCommand.failure(error, "X").messages.first)
+        #expect(message.contains(hint))
+        #expect(hint == Self.absence || !message.contains("look whether PostgreSQL runs"))
+    }
+
+    @Test func `a host that is silent in the middle of a statement is not said to be stopped`() {
+        #expect(DatabaseCommand.failure(PostgresError.timedOut, "X").messages[0].contains(Self.way))
+    }
+
+    @Test func `what is read-only by a setting is not called a standby`() async throws {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            try await database.administer(
+                "ALTER DATABASE \(database.name) SET default_transaction_read_only = on; DROP SCHEMA saltern CASCADE")
+            let variables = ["SALTERN_OWNER_DATABASE_URL": database.ownerURL]
+            let directory = try TemporaryDirectory()
+            let errors = directory.path + "/errors"
+            try #require(FileManager.default.createFile(atPath: errors, contents: nil))
+            let handle = try #require(FileHandle(forWritingAtPath: errors))
+            let console = Console(environment: variables, output: .nullDevice, error: handle)
+            let failure = await #expect(throws: CommandFailure.self) { try await RestoreMark.make(console) }
+            var messages = try #require(failure?.messages)
+            #expect(await CommandLineTool.saltern.run(["migrate", "up"], console: console) == 1)
+            messages.append(try String(contentsOfFile: errors, encoding: .utf8))
+            for message in messages {
+                #expect(
+                    message.contains("default_transaction_read_only is on for the role or the database of SALTERN_OWN"))
+                #expect(!message.contains("standby") && !message.contains("SQLSTATE"), "\(message)")
+            }
+        }
+    }
+
+    @Test func `a role that may not make the mark of a restore is told what it needs`() async throws {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            try await database.administer("DROP SCHEMA saltern CASCADE")
+            let console = Console(environment: ["SALTERN_OWNER_DATABASE_URL": database.serverURL])
+            let failure = await #expect(throws: CommandFailure.self) { try await RestoreMark.make(console) }
+            let message = failure?.messages.first ?? ""
+            #expect(message.hasPrefix("SALTERN_OWNER_DATABASE_URL: its role may not make schemas"), "\(message)")
+            #expect(!message.contains("SQLSTATE"))
+        }
+    }
+}
