@@ -269,7 +269,8 @@ extension Vault {
         sqlite3_trace_v2(
             store.database.handle, UInt32(SQLITE_TRACE_STMT),
             { _, context, _, _ in
-                context.map { Unmanaged<StatementCount>.fromOpaque($0).takeUnretainedValue().value.withLock { $0 += 1 } }
+                let count = context.map { Unmanaged<StatementCount>.fromOpaque($0).takeUnretainedValue() }
+                count?.value.withLock { $0 += 1 }
                 return 0
             }, Unmanaged.passUnretained(count).toOpaque())
         defer { sqlite3_trace_v2(store.database.handle, 0, nil, nil) }
