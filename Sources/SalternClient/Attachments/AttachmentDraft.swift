@@ -3,8 +3,8 @@ struct AttachmentDraft: Sendable {
     let id: ItemID
     /// Whether somebody can go on with it: not when the id was drawn for this one call.
     let isResumable: Bool
-    /// What the server has of it already, in an item; nil as long as nobody has looked.
-    var before: Before?
+    /// What the server has of it already, in an item; nil for who does not know.
+    let before: Before?
 
     /// What an attachment takes the place of.
     struct Before: Sendable {
@@ -22,9 +22,18 @@ struct AttachmentDraft: Sendable {
     }
 
     init(_ id: ItemID, before: Before) {
-        self.init(id)
+        self.id = id
+        isResumable = true
         self.before = before
     }
+}
+
+/// An attachment while calls send it.
+struct Attaching: Sendable {
+    /// How many.
+    var callCount = 0
+    /// What the items here have of it, once somebody has had to look.
+    var before: AttachmentDraft.Before?
 }
 
 /// A chunk that was sent from here under a draft.

@@ -64,7 +64,7 @@ struct AttachmentSize: Hashable, Sendable {
     private var chunkByteCount: Int64 = 0
     let manifestByteCount: Int64
     /// The sealed bytes of the manifest that it takes the place of; nil for none.
-    private let replaced: Int64?
+    private var replaced: Int64?
 
     /// Its chunks, and the item that has the manifest where there is none yet.
     var itemCount: Int64 { chunkCount + (replaced == nil ? 1 : 0) }
@@ -76,21 +76,19 @@ struct AttachmentSize: Hashable, Sendable {
 
     /// With a manifest, and no chunk yet.
     /// - Parameter chunkCount: How many the manifest names.
-    init(chunkCount: Int64, properties: [String: String], replacing replaced: Int64? = nil) {
+    init(chunkCount: Int64, properties: [String: String]) {
         // As JSON, and escaped as far as it can be.
         let names = properties.reduce(0) { $0 + 6 * ($1.key.utf8.count + $1.value.utf8.count) + 8 }
         let (chunks, isTooMany) = chunkCount.multipliedReportingOverflow(by: Self.nameByteCount)
         let length = isTooMany ? Int64.max / 4 : min(chunks + Self.headByteCount + Int64(names), Int64.max / 4)
         manifestByteCount = Int64(SealedBox.sealedCount(Int(length)))
-        self.replaced = replaced
     }
 
     /// All of some content.
-    init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String], replacing replaced: Int64? = nil) {
+    init(of byteCount: Int64, chunkByteCount: Int, properties: [String: String]) {
         let (whole, rest) = byteCount.quotientAndRemainder(dividingBy: Int64(chunkByteCount))
         self.init(
-            chunkCount: Attachment.chunkCount(of: byteCount, each: chunkByteCount), properties: properties,
-            replacing: replaced)
+            chunkCount: Attachment.chunkCount(of: byteCount, each: chunkByteCount), properties: properties)
         add(chunkByteCount, times: whole)
         if rest > 0 { add(Int(rest)) }
     }
@@ -101,6 +99,13 @@ struct AttachmentSize: Hashable, Sendable {
         let (sum, isMore) = chunkByteCount.addingReportingOverflow(bytes)
         chunkByteCount = isTooMany || isMore ? .max : sum
         chunkCount += times
+    }
+
+    /// In the place of a manifest with so many sealed bytes; nil for none.
+    func replacing(_ manifest: Int64?) -> AttachmentSize {
+        var size = self
+        size.replaced = manifest
+        return size
     }
 
     /// Without as many of the chunks as may be there already.

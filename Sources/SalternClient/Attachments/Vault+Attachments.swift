@@ -32,7 +32,7 @@ extension Vault {
                 id: draft.id, byteCount: source.byteCount, digest: SHA256.hash(content).bytes, properties: properties,
                 chunkByteCount: size, chunks: [], inline: content)
         }
-        let draft = try beginAttaching(draft)
+        try beginAttaching(draft)
         let chunks: [ItemID]
         let digest: [UInt8]
         do throws(AttachmentError) {
@@ -49,21 +49,20 @@ extension Vault {
             chunks: chunks, inline: nil)
     }
 
-    private func beginAttaching(_ draft: AttachmentDraft) throws(AttachmentError) -> AttachmentDraft {
-        var draft = draft
+    private func beginAttaching(_ draft: AttachmentDraft) throws(AttachmentError) {
         do throws(VaultError) {
             if draft.isResumable { try stored { try store.resumeDraft(draft.id) } }
-            if draft.before == nil { draft.before = try before(draft.id) }
         } catch {
             throw AttachmentError(error)
         }
-        attaching[draft.id, default: 0] += 1
-        return draft
+        attaching[draft.id, default: Attaching()].callCount += 1
+        // What another call has seen may be other by now.
+        attaching[draft.id]?.before = nil
     }
 
     private func endAttaching(_ draft: AttachmentDraft) {
-        let count = attaching[draft.id] ?? 1
-        attaching[draft.id] = count > 1 ? count - 1 : nil
+        attaching[draft.id]?.callCount -= 1
+        if attaching[draft.id]?.callCount == 0 { attaching[draft.id] = nil }
     }
 
     private func send(

@@ -58,9 +58,11 @@ extension Vault {
     private func isKept(
         _ chunk: StoredChunk, _ draft: AttachmentDraft?, _ opened: Opened
     ) async throws(VaultError) -> Bool {
-        guard let draft, draft.before?.named.contains(chunk.id) != true else { return true }
-        guard let sent = try stored({ try store.draftChunk(chunk.id) }) else { return false }
-        if let created = sent.revision { return created == chunk.revision }
+        guard let draft else { return true }
+        let sent = try stored { try store.draftChunk(chunk.id) }
+        if sent?.revision == chunk.revision { return true }
+        if try before(draft).named.contains(chunk.id) { return true }
+        guard let sent, sent.revision == nil else { return false }
         guard let state = try await state(ofChunk: chunk.id, opened), let content = state.content,
             sent.hasSent(content)
         else { return false }

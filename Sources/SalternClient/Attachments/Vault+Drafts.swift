@@ -41,17 +41,20 @@ extension Vault {
         }
     }
 
-    /// What items here have of an attachment.
-    func before(_ attachment: ItemID) throws(VaultError) -> AttachmentDraft.Before {
+    /// What items here have of an attachment. Everything here is opened for that, once: by who meets a chunk that the server
+    /// has, or wants room.
+    func before(_ draft: AttachmentDraft) throws(VaultError) -> AttachmentDraft.Before {
+        if let known = draft.before ?? attaching[draft.id]?.before { return known }
         var before = AttachmentDraft.Before()
         if try stored({ try !store.hasChunks() }) { return before }
         _ = try forEachManifest(open.engine.sealer) { id, content, known in
-            guard known.id == attachment else { return }
+            guard known.id == draft.id else { return }
             before.named.formUnion(known.chunks)
             if let item = try store.item(id), item.content == content {
                 before.manifestByteCount = Int64(content.body.bytes.count)
             }
         }
+        attaching[draft.id]?.before = before
         return before
     }
 

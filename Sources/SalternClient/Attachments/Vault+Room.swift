@@ -50,12 +50,12 @@ extension Vault {
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ room: PlanRoom,
         _ properties: [String: String]
     ) async throws(AttachmentError) {
-        let whole = AttachmentSize(
-            of: source.byteCount, chunkByteCount: size, properties: properties,
-            replacing: draft.before?.manifestByteCount)
-        guard let shortage = room.shortage(whole) else { return }
+        let new = AttachmentSize(of: source.byteCount, chunkByteCount: size, properties: properties)
+        if room.shortage(new) == nil { return }
         var left = room
         do throws(VaultError) {
+            let whole = new.replacing(try before(draft).manifestByteCount)
+            guard let shortage = room.shortage(whole) else { return }
             if try !stored({ try store.abandonedDrafts() }).isEmpty {
                 try await takeBackAbandoned()
                 left = try await self.room()
@@ -87,8 +87,12 @@ extension Vault {
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, _ properties: [String: String]
     ) async throws(AttachmentError) -> AttachmentSize {
         let count = Attachment.chunkCount(of: source.byteCount, each: size)
-        var missing = AttachmentSize(
-            chunkCount: count, properties: properties, replacing: draft.before?.manifestByteCount)
+        var missing = AttachmentSize(chunkCount: count, properties: properties)
+        do throws(VaultError) {
+            missing = missing.replacing(try before(draft).manifestByteCount)
+        } catch {
+            throw AttachmentError(error)
+        }
         for index in 0..<Int(count) {
             if Task.isCancelled { throw .cancelled }
             let offset = Int64(index) * Int64(size)

@@ -119,9 +119,9 @@ extension FolderTree {
     func endMove(_ id: String, _ places: [FolderPath]) -> FolderPath? {
         let name = Self.movePrefix + id
         for path in places {
-            guard let (folder, newName) = place(path, isMade: true),
-                system.rename(name, in: parts, to: newName, in: folder)
-            else { continue }
+            guard let (folder, newName) = place(path, isMade: true) else { continue }
+            if system.status(newName, in: folder)?.isFolder == true { removeEmptyFolders(in: path) }
+            guard system.rename(name, in: parts, to: newName, in: folder) else { continue }
             _ = system.sync(folder)
             return path
         }

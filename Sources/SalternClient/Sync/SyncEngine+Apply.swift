@@ -65,7 +65,7 @@ extension SyncEngine {
         }
         change.base = nil
         change.baseContent = nil
-        change.sent = nil
+        change.forgetWhatWasReplaced()
         try store.write(change)
     }
 
@@ -213,7 +213,7 @@ extension SyncEngine {
         try store.put(taken, listing: listing)
         change.base = taken.revision
         change.baseContent = (taken.content.title?.bytes, taken.content.body.bytes)
-        change.sent = nil
+        change.forgetWhatWasReplaced()
         try store.write(change)
     }
 
@@ -312,8 +312,8 @@ extension SyncEngine {
         return copy.id
     }
 
-    /// What was sent from here, and lost when the database went back, others may have kept beside what the server has now:
-    /// a version that they have kept is not sent once more.
+    /// What was sent from here, and lost when the database went back, others may have kept beside what the server has now,
+    /// also after it was compared here: a version that they have kept is not sent once more.
     func forgetKeptElsewhere(into report: inout SyncReport) throws {
         var last: Int64 = 0
         while true {
@@ -335,6 +335,9 @@ extension SyncEngine {
 extension LocalChange {
     /// Whether it creates an item with its first edit.
     fileprivate var isFirstEdit: Bool { base == nil && content != nil && edit == 1 }
+
+    /// It goes on from another revision. What others may have seen of it they may have seen still, unless it is sealed anew.
+    fileprivate mutating func forgetWhatWasReplaced() { if !wasSent { sent = nil } }
 }
 
 extension ItemContent {

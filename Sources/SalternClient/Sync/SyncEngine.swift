@@ -157,7 +157,7 @@ final class SyncEngine {
             }
         }
         try store.forgetUnlistedChunks(listing)
-        if isComparing { try forgetKeptElsewhere(into: &report) }
+        try forgetKeptElsewhere(into: &report)
         try store.set(.comparing, nil)
     }
 

@@ -11,8 +11,7 @@ public struct ItemSummary: Hashable, Sendable {
     /// Whether the server has not confirmed what is here.
     public let isUnsent: Bool
     /// Why that cannot be sent, when it is longer than the plan allows in an item, as far as that is known here: make it
-    /// shorter, or give it up with ``Vault/discardChange(_:)``. In ``Vault/unsentItems(limit:)`` and
-    /// ``Vault/summary(of:)``; a list of everything does not say it.
+    /// shorter, or give it up with ``Vault/discardChange(_:)``.
     public let shortage: PlanShortage?
     /// For what was deleted: since when.
     public let removedAt: Date?
@@ -38,8 +37,9 @@ extension Vault {
         let sealer = try open.engine.sealer
         var items: [ItemSummary] = []
         try stored {
+            let allowed = try store.number(.itemBytes)
             try store.forEachCurrent(in: collection) { id, content, isUnsent in
-                items.append(summary(id, content, sealer, isUnsent: isUnsent))
+                items.append(summary(id, content, sealer, isUnsent: isUnsent, allowed: allowed))
             }
         }
         return items

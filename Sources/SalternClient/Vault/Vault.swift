@@ -26,8 +26,8 @@ public actor Vault {
     var mayAskForLimits = true
     /// Whether something was refused by what the server said of the plan some time ago.
     var isLimitInDoubt = false
-    /// Attachments that are being sent, and by how many.
-    var attaching: [ItemID: Int] = [:]
+    /// Attachments that are being sent.
+    var attaching: [ItemID: Attaching] = [:]
     var waiting: [CheckedContinuation<Void, Never>] = []
     /// How often somebody has locked the vault: what was begun before that does not open it.
     var lockCount = 0

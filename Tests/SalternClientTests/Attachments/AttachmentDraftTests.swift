@@ -1,6 +1,8 @@
+import CSQLite
 import Cryptography
 import Foundation
 import SalternTesting
+import Synchronization
 import Testing
 
 @testable import SalternClient
@@ -154,6 +156,34 @@ import Testing
         }
     }
 
+    @Test func `what another device has put is not taken back`() async throws {
+        try await withPhone { server, _, vault in
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            let made = try await vault.attach(AttachmentSource(content(pieces: 2)), id: .random())
+            _ = try await put(made, other)
+            for vault in [other, vault] { try await vault.sync() }
+            try await vault.abandonAttachment(made.id)
+            #expect(try await other.content(of: made) == content(pieces: 2))
+        }
+    }
+
+    @Test func `what was in an item once is not taken back, for others may have it in theirs`() async throws {
+        try await withPhone { server, _, vault in
+            let laptop = try Device("laptop", server)
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
+            let made = try await vault.attach(AttachmentSource(content(pieces: 2)), id: .random())
+            let id = try await put(made, vault)
+            for vault in [vault, other] { try await vault.sync() }
+            let copy = try await put(try await attachment(other, id), other)
+            try await vault.put(PlainItem(body: SecureBytes(copying: "short".utf8)), id, in: "photos")
+            try await vault.sync()
+            try await vault.abandonAttachment(made.id)
+            try await other.sync()
+            #expect(try await other.content(of: attachment(other, copy)) == content(pieces: 2))
+        }
+    }
+
     @Test func `who goes on with what was abandoned keeps it`() async throws {
         try await withPhone { _, phone, vault in
             let id = ItemID.random()
@@ -174,6 +204,25 @@ import Testing
             #expect(try await vault.account().usage.items == 3)
             try await vault.sync()
             #expect(try await vault.account().usage.items == 0)
+        }
+    }
+
+    @Test func `what is new, and what goes on after that, takes the same work however much is here`() async throws {
+        try await withPhone { _, _, vault in
+            _ = try await put(try await vault.attach(AttachmentSource(content(pieces: 2))), vault)
+            var counts: [Int] = []
+            for _ in 0..<2 {
+                let id = ItemID.random()
+                counts.append(
+                    try await vault.statementCount {
+                        await interrupt(vault, id)
+                        _ = try await vault.attach(AttachmentSource(content(pieces: 4)), id: id)
+                    })
+                for _ in 0..<100 {
+                    try await vault.put(PlainItem(body: SecureBytes(copying: "note".utf8)), .random(), in: "notes")
+                }
+            }
+            #expect(counts[0] == counts[1])
         }
     }
 
@@ -213,4 +262,23 @@ import Testing
 extension Vault {
     /// Whether something is to be taken back.
     fileprivate func hasGivenUp() throws -> Bool { try !store.abandonedDrafts().isEmpty }
+
+    /// How many statements the store carries out meanwhile.
+    fileprivate func statementCount(_ body: () async throws -> Void) async rethrows -> Int {
+        let count = StatementCount()
+        sqlite3_trace_v2(
+            store.database.handle, UInt32(SQLITE_TRACE_STMT),
+            { _, context, _, _ in
+                let count = context.map { Unmanaged<StatementCount>.fromOpaque($0).takeUnretainedValue() }
+                count?.value.withLock { $0 += 1 }
+                return 0
+            }, Unmanaged.passUnretained(count).toOpaque())
+        defer { sqlite3_trace_v2(store.database.handle, 0, nil, nil) }
+        try await body()
+        return count.value.withLock { $0 }
+    }
+}
+
+private final class StatementCount: Sendable {
+    let value = Mutex(0)
 }

@@ -308,6 +308,28 @@ import Testing
         #expect(try trash.map { try read(".saltern/trash/" + $0) } == ["of a person"])
     }
 
+    /// - Parameter isKilled: Whether the process ended while the file was on its way.
+    @Test(arguments: [false, true])
+    func `a file takes the place of its folder, though empty folders are left in that`(isKilled: Bool) throws {
+        let folder = try TemporaryDirectory()
+        let files = FileManager.default
+        try files.createDirectory(atPath: folder.path + "/a/b/c", withIntermediateDirectories: true)
+        var tree = try FolderTree(folder.path)
+        let write = { (text: String, path: String) in
+            try Data(text.utf8).write(to: URL(filePath: folder.path + "/" + path))
+        }
+        if isKilled {
+            try write("text", ".saltern/parts/move-1")
+            try write("a\0a/file", ".saltern/parts/places-1")
+            tree = try FolderTree(folder.path)
+        } else {
+            try write("text", "a/file")
+            #expect(tree.move(try FolderPath("a/file"), to: try FolderPath("a")))
+        }
+        #expect(tree.scan().files.keys.map(\.text) == ["a"])
+        #expect(try files.contentsOfDirectory(atPath: folder.path + "/.saltern/parts") == [])
+    }
+
     @Test func `what is written while a file is exchanged is kept`() throws {
         let folder = try TemporaryDirectory()
         let tree = try FolderTree(folder.path)

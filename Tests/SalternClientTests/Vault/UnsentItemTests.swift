@@ -89,7 +89,16 @@ import Testing
             let shortage = try #require(item.shortage)
             #expect((shortage.limit, shortage.free) == (.itemBytes, 1_048_576))
             #expect(try await vault.summary(of: long)?.shortage == item.shortage)
-            for await ids in changes where ids == [long] { break }
+            let listed = try await vault.items(in: "notes").filter { $0.shortage != nil }
+            #expect(listed == [item])
+            // Whoever was not told waits for what comes last.
+            let last = try await vault.put(PlainItem(body: bytes(10)), .random(), in: "notes")
+            var told: [Set<ItemID>] = []
+            for await ids in changes {
+                if ids == [last] { break }
+                told.append(ids)
+            }
+            #expect(told.contains([long]))
             // With another plan it is another question.
             try await server.database.administer("UPDATE saltern.plans SET max_item_bytes = 3000000")
             #expect(try await vault.sync().unsent == 0)
