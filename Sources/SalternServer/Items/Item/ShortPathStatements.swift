@@ -48,7 +48,7 @@ extension ShortPath {
 /// ``Precondition/absent``, unless what is short replaces what is long, which takes as long to remove. Replacing by
 /// something as large or smaller is always within the plan.
 ///
-/// PostgreSQL executes 488 thousand instructions for it, of which 180 make it ready: each operator of each condition costs
+/// PostgreSQL executes 488 thousand instructions for it, of which 170 make it ready: each operator of each condition costs
 /// about two thousand, executed or not. So what the item is changed by is reckoned once, in a part that `OFFSET 0` keeps
 /// the planner from dissolving. It is fewer than for ``AuthenticateForWrite`` and the same behind it, and fewer than for
 /// ``WriteItem``: no row is made of what is only shown when the change is refused, and an UPDATE by key needs no ON
