@@ -43,18 +43,19 @@ PARAMETERS = {
     "TakeView": [NOW, ":share_id::bytea"],
     "ReplaceItem": [
         "1024::bigint",
+        TOUCH_DUE,
         ACCOUNT,
         TOKEN_HASH,
         NOW,
         IDLE_SINCE,
         ITEM,
-        "(-1)::bigint",
+        "NULL::bigint",
         BODY,
         "NULL::bytea",
         "'aes-256-gcm'::text",
         "'default'::text",
         "NULL::integer",
-        TOUCH_DUE,
+        "(1024 - 262144)::bigint",
     ],
 }
 

@@ -46,18 +46,20 @@ struct OpenSession: Statement {
 
     static let sql: SQL<Self> = """
         SELECT a.keyring, a.keyring_revision, f.sealed_secret, f.created_at, f.last_step
-        \(permittedAccount)
+        FROM saltern.accounts a LEFT JOIN saltern.second_factors f ON \(isItsSecondFactor)
+        WHERE \(isPermittedAccount)
         FOR KEY SHARE OF a
         """
 
-    /// The account `a`, with its second factor `f` if there is one that counts.
-    fileprivate static let permittedAccount: SQL<Self> = """
-        FROM saltern.accounts a
-        LEFT JOIN saltern.second_factors f
-            ON f.account_id = a.account_id AND f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL
-        WHERE a.account_id = \(\.accountID) AND \(\.isPermitted)
+    /// The condition that the account `a` is the one that may be logged in to.
+    fileprivate static let isPermittedAccount: SQL<Self> = """
+        a.account_id = \(\.accountID) AND \(\.isPermitted)
             AND a.credential_revision = \(\.credentialRevision) AND a.locked_at IS NULL
         """
+
+    /// The condition that the second factor `f` is the account's, and counts.
+    fileprivate static let isItsSecondFactor: SQL<Self> =
+        "f.account_id = \(\.accountID) AND f.confirmed_at IS NOT NULL"
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
         Row(
@@ -79,7 +81,9 @@ struct StoreSession: Statement {
 
     static let sql: SQL<Self> = """
         MERGE INTO saltern.sessions n USING (
-            SELECT a.account_id \(OpenSession.permittedAccount, of: \.opening) AND f.account_id IS NULL
+            SELECT a.account_id FROM saltern.accounts a
+            WHERE \(OpenSession.isPermittedAccount, of: \.opening) AND NOT EXISTS (
+                SELECT FROM saltern.second_factors f WHERE \(OpenSession.isItsSecondFactor, of: \.opening))
         ) s ON n.account_id = s.account_id AND n.token_hash = \(\.opening.tokenHash)
         WHEN NOT MATCHED THEN INSERT
             (account_id, token_hash, session_id, device_name, created_at, last_used_at, expires_at)
