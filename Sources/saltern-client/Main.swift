@@ -7,8 +7,9 @@ struct Main {
     /// Not `async`: the main thread has nothing to do but to be there.
     static func main() {
         let words = Array(CommandLine.arguments.dropFirst())
-        // Passwords and keys are in this memory: no copy of it on a disk.
-        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        // Passwords and keys are in this memory: no copy of it on a disk. With a limit of 0 Linux would still hand it to a
+        // program that takes dumps (core(5), `core_pattern`); with 1, too little for any file, it does neither.
+        var none = rlimit(rlim_cur: 1, rlim_max: 1)
         #if canImport(Glibc)
             setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         #else

@@ -211,6 +211,8 @@ getting=$!
 # Nobody reads: it waits as soon as the pipe is full.
 is_writing() { [[ $(<"/proc/$getting/comm") == saltern-client ]] && grep --quiet pipe "/proc/$getting"/task/*/wchan; }
 wait_until 180 is_writing || fail "the command to wait for a reader"
+# 1 and not 0, with which the kernel still hands the memory to a program that takes dumps.
+grep --quiet --extended-regexp '^Max core file size +1 +1 ' "/proc/$getting/limits" || fail "no dumps of its memory"
 kill -INT "$getting"
 sleep 1
 is_running "$getting" || fail "it to wait still"

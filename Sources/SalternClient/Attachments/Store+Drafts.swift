@@ -35,11 +35,13 @@ extension Store {
         try draftChunks("attachment = ? AND resumable = 0", .blob(attachment.bytes))
     }
 
-    /// Nobody goes on with it any more, but for `kept`.
+    /// Nobody goes on with it any more, but for `kept`, of which it does not matter who has given them up before.
     func abandonDraft(_ attachment: ItemID, except kept: [ItemID] = []) throws {
         let kept = Set(kept)
-        for chunk in try draftChunks(of: attachment) where !kept.contains(chunk.id) {
-            try database.execute("UPDATE draft_chunks SET resumable = 0 WHERE chunk = ?", .blob(chunk.id.bytes))
+        for chunk in try draftChunks(of: attachment) {
+            try database.execute(
+                "UPDATE draft_chunks SET resumable = ? WHERE chunk = ?", .integer(kept.contains(chunk.id) ? 1 : 0),
+                .blob(chunk.id.bytes))
         }
     }
 

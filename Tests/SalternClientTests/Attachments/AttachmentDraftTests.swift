@@ -197,6 +197,23 @@ import Testing
         }
     }
 
+    @Test func `what is given up while another call sends it is kept for that one`() async throws {
+        try await withPhone { _, phone, vault in
+            let id = ItemID.random()
+            // Before the third piece: plan and two pieces come first.
+            phone.link.interrupt(
+                LossyTransport.Interruption(exchange: 3, moment: .beforeRequest) {
+                    await #expect(throws: Never.self) { try await vault.abandonAttachment(id) }
+                })
+            let made = try await vault.attach(AttachmentSource(content(pieces: 4)), id: id)
+            #expect(phone.link.endInterruption() == nil)
+            try await vault.sync()
+            let item = try await put(made, vault)
+            try await vault.sync()
+            #expect(try await vault.content(of: attachment(vault, item)) == content(pieces: 4))
+        }
+    }
+
     @Test func `what could not be taken back is taken back by the next sync`() async throws {
         try await withPhone { _, phone, vault in
             let id = ItemID.random()
