@@ -13,6 +13,7 @@ extension CertificateDirectory {
     /// - Returns: The new pins; the active one is the backup pin of before.
     @discardableResult
     public func rotate() throws(CertificateError) -> Pins {
+        for file in [certificateFile, keyFile, backupKeyFile] { try ProtectedFile.requireReplaceable(file) }
         let current = try certificate()
         let active = try PrivateKey(contentsOf: keyFile)
         guard let backup = try backupKey() else {

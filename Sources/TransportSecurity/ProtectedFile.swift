@@ -55,6 +55,7 @@ public enum ProtectedFile {
     public static func write(
         _ contents: some ByteSource, to path: String, access: Access, existing: ExistingFile
     ) throws(CertificateError) {
+        if existing == .replace { try requireReplaceable(path) }
         let temporary = "\(path).\(Hex.encode(SecureRandom.bytes(8))).tmp"
         do throws(CertificateError) {
             try writeNew(contents, to: temporary, access: access, ownedLike: existing == .replace ? path : nil)
@@ -76,6 +77,14 @@ public enum ProtectedFile {
             throw error
         }
         try synchronizeDirectory(of: path)
+    }
+
+    /// Refuses a link: in its place there would be a file, and what it leads to would stay as it is. Root is not to follow one
+    /// either, which may be of somebody with fewer rights.
+    public static func requireReplaceable(_ path: String) throws(CertificateError) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFLNK else { return }
+        throw .cannotWrite(path: path, reason: "it is a link, and only files are replaced")
     }
 
     /// True when the path names anything at all, be it a link that leads nowhere.

@@ -259,10 +259,23 @@ refused 'restore again' elsewhere doctor
 begin_waiting_server
 end_waiting_server
 
-scenario "a backup without a digest, as version 0.9.0 wrote it, is restored with a warning; one that ends within a string is not"
+scenario "a backup without a digest, as version 0.9.0 wrote it, is restored with a warning; not so what ends within a string or changes meanwhile"
 perl -0777 -pe 's/    streak integer/   "streak integer/' "$work/old" >"$work/torn"
 ! cmp --quiet "$work/old" "$work/torn" || fail "a damaged backup"
 refused 'ERROR' elsewhere restore "$work/torn"
+cp -- "$backup" "$work/rewritten"
+cat >"$work/programs/pg_restore" <<PROGRAM
+#!/bin/sh
+case "\$*" in *--exit-on-error*) cat "$work/old" >"$work/rewritten" ;; esac
+PATH=\${PATH#*:} exec pg_restore "\$@"
+PROGRAM
+chmod 0755 "$work/programs/pg_restore"
+rewriting() (
+    PATH=$work/programs:$PATH
+    elsewhere "$@"
+)
+refused 'somebody has written to the backup' rewriting restore "$work/rewritten"
+cmp --quiet "$work/old" "$work/rewritten" || fail "the backup to be written to"
 elsewhere restore "$work/old" >"$work/said" 2>&1 || fail "the whole one to be restored: $(<"$work/said")"
 grep --quiet 'old has no SHA-256 in its last line' "$work/said" || fail "a warning: $(<"$work/said")"
 

@@ -30,6 +30,8 @@ import Testing
         try Data([0xFF, 0xFE]).write(to: URL(filePath: place + "/binary"))
         try Data(count: 65_537).write(to: URL(filePath: place + "/long"))
         try Data("\n".utf8).write(to: URL(filePath: place + "/nothing"))
+        try Data("one\0two".utf8).write(to: URL(filePath: place + "/zero"))
+        try Data("\u{FEFF}one".utf8).write(to: URL(filePath: place + "/mark"))
         for (path, reason) in [
             ("/nonexistent", "cannot read the file /nonexistent: No such file or directory"),
             ("/proc/1/mem/x", "cannot read the file /proc/1/mem/x: Not a directory"),
@@ -37,6 +39,8 @@ import Testing
             (place + "/pipe", "cannot read the file \(place)/pipe: it is no regular file"),
             (place + "/binary", "cannot read the file \(place)/binary: it is not UTF-8"),
             (place + "/long", "cannot read the file \(place)/long: it is longer than 65536 bytes"),
+            (place + "/zero", "cannot read the file \(place)/zero: it has a byte that is 0"),
+            (place + "/mark", "cannot read the file \(place)/mark: it begins with a byte order mark"),
             (place + "/nothing", "the file \(place)/nothing is empty"),
         ] {
             var settings = Settings(["SALTERN_X_FILE": path])

@@ -159,6 +159,18 @@ struct CertificateDirectoryTests {
         }
     }
 
+    @Test(arguments: 0..<3)
+    func `a link in the place of a file is refused before anything is changed`(_ index: Int) throws {
+        let before = try directory.create(hosts: [Host("localhost")])
+        let file = files[index]
+        try FileManager.default.moveItem(atPath: file, toPath: file + ".elsewhere")
+        try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: file + ".elsewhere")
+        let error = failure { () throws(CertificateError) in try directory.rotate() }
+        #expect(error?.description.contains("it is a link") == true)
+        #expect(try directory.pins() == before)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == file + ".elsewhere")
+    }
+
     @Test func `without a backup key there is nothing to rotate to`() throws {
         let before = try directory.create(hosts: [Host("localhost")])
         try FileManager.default.removeItem(atPath: directory.backupKeyFile)

@@ -18,7 +18,7 @@ enum BackupDigest {
     private static let introduction = Array("\nsaltern backup, SHA-256 of all before this line: ".utf8)
     private static let length = introduction.count - 1 + 2 * SHA256Digest.byteCount + 1
     /// How far before the end it is looked for: what was appended by accident is not to hide it.
-    private static let reach = 1_024
+    private static let reach = 65_536
 
     /// Appends it.
     static func append(to file: OpenFile, _ console: Console) throws(CommandFailure) {

@@ -3,6 +3,13 @@ import Foundation
 
 /// A file that programs are given by its descriptor.
 final class OpenFile {
+    /// The size of a file, and when it was written to last.
+    struct Version: Equatable {
+        let size: Int
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
     let descriptor: Int32
 
     /// A file without a name: as long as it has to be, which a pipe that nobody reads is not.
@@ -46,6 +53,14 @@ final class OpenFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw Self.failure("a file cannot be read") }
         return Int(status.st_size)
+    }
+
+    /// Another one when somebody has written to it, or cut it, in the meantime.
+    func version() throws(CommandFailure) -> Version {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure("a file cannot be read") }
+        return Version(
+            size: Int(status.st_size), seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
     }
 
     /// Some of its bytes, fewer where it ends before. Nobody's place in it moves.

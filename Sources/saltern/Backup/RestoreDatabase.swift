@@ -49,6 +49,7 @@ struct RestoreDatabase: Command {
         try settings.finish()
         guard let owner else { throw CommandFailure("no database is configured") }
         let backup = BackupFile(content: try OpenFile(reading: file), console: console)
+        let version = try backup.content.version()
         let tables = try backup.requireWhole(file)
         try backup.requireKnownSchema()
         if let superuser {
@@ -58,7 +59,9 @@ struct RestoreDatabase: Command {
             try await RestoreMark.make(console)
             do {
                 try await ServerSessions.waitUntilGone(console)
-                try RestoreTransaction(backup: backup, tables: tables, connection: owner.programConnection).commit()
+                try RestoreTransaction(
+                    backup: backup, version: version, tables: tables, connection: owner.programConnection
+                ).commit()
             } catch {
                 guard await !RestoreMark.removeIfUnused(console) else { throw error }
                 throw Self.failure(

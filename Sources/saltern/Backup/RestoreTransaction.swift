@@ -11,6 +11,8 @@ import SalternServer
 /// and `psql` would take what follows for a part of that.
 struct RestoreTransaction {
     let backup: BackupFile
+    /// What it was before its digest was looked at.
+    let version: OpenFile.Version
     let tables: Int
     let connection: PostgresConfiguration.ProgramConnection
 
@@ -78,6 +80,9 @@ struct RestoreTransaction {
         try orders.write(contentsOf: Data("\\echo \(Self.completion)\n".utf8))
         guard DatabaseProgram.Lines(of: answers).contains(Self.completion) else {
             throw CommandFailure("psql has ended before everything was back")
+        }
+        guard try backup.content.version() == version else {
+            throw CommandFailure("nothing was restored: somebody has written to the backup while it was read")
         }
         try orders.write(contentsOf: Data("COMMIT;\n".utf8))
     }

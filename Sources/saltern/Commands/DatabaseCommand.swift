@@ -97,8 +97,9 @@ enum DatabaseCommand {
         case MigrationError.database(let error): failure(error, variable, isStandby: isStandby)
         case PostgresError.unavailable(_, nil):
             CommandFailure(
-                "\(error): look whether PostgreSQL runs where \(variable) leads, and has connections left for that role "
-                    + "(max_connections, CONNECTION LIMIT)")
+                "\(error): look whether PostgreSQL runs where \(variable) leads, whether something on the way swallows what "
+                    + "is sent, such as a firewall, and whether connections are left for that role (max_connections, "
+                    + "CONNECTION LIMIT)")
         case PostgresError.unavailable(_, let reason): CommandFailure("\(error): \(hint(reason, variable))")
         case PostgresError.timedOut: CommandFailure("\(error): \(hint(.timedOut, variable))")
         case PostgresError.connectionLost: CommandFailure("\(error): \(hint(nil, variable))")

@@ -76,11 +76,7 @@ struct SetPlanLimits: Command {
     private static func number(
         _ option: String, from least: Int64, to most: Int64 = 1 << 50, _ arguments: inout Arguments
     ) throws(UsageError) -> Int64? {
-        guard let text = try arguments.option(option) else { return nil }
-        guard let number = Int64(text), (least...most).contains(number) else {
-            throw UsageError(message: "\(option) must be a whole number from \(least) to \(most)")
-        }
-        return number
+        try arguments.integer(option, in: Int(least)...Int(most)).map(Int64.init)
     }
 
     func run(_ console: Console) async throws {

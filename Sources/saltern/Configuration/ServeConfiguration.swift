@@ -97,6 +97,9 @@ struct ServeConfiguration {
         database?.commitConnections = committers
         listen = settings.listenAddress()
         metricsListen = settings.address("SALTERN_METRICS_LISTEN", orNothing: "off")
+        if metricsListen == listen, listen.port != 0 {
+            settings.note("SALTERN_METRICS_LISTEN is the address of SALTERN_LISTEN, and needs another port")
+        }
         allowsUnsafeDatabase = settings.choice(
             "SALTERN_ALLOW_UNSAFE_DATABASE", ["on": true, "off": false], default: false)
         loopCount = settings.integer("SALTERN_LOOPS", in: 1...256, default: coreCount)

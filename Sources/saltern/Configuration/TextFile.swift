@@ -23,6 +23,9 @@ enum TextFile {
         }
         let bytes = try bytes(of: descriptor, limit: limit)
         guard let text = String(validating: bytes, as: UTF8.self) else { throw Failure(description: "it is not UTF-8") }
+        // Whatever reads it as C does would stop there.
+        guard !bytes.contains(0) else { throw Failure(description: "it has a byte that is 0") }
+        guard !text.hasPrefix("\u{FEFF}") else { throw Failure(description: "it begins with a byte order mark") }
         return String(text.reversed().drop { $0.isNewline }.reversed())
     }
 

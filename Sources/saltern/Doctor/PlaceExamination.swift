@@ -25,11 +25,12 @@ struct PlaceExamination {
     }
 
     private func examineHandover(_ path: String) -> Finding {
-        let subject = "handover", setting = "SALTERN_HANDOVER_SOCKET"
+        let subject = "handover"
+        let setting = "SALTERN_HANDOVER_SOCKET"
         do {
             try HandoverPlace.requireRoom(at: path)
         } catch {
-            return Finding(subject, .problem, "\(setting): \(error)")
+            return Finding(subject, .problem, "\(error)")
         }
         let folder = URL(filePath: path).deletingLastPathComponent().path(percentEncoded: false)
         // With systemd's RuntimeDirectory= it is made when the server starts.

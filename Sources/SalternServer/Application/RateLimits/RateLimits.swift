@@ -33,7 +33,7 @@ public struct RateLimits: Sendable, Equatable {
             self = .standard
             var named: Set<RateClass> = []
             for entry in text.split(separator: ",", omittingEmptySubsequences: false) {
-                let parts = entry.split(separator: "=", omittingEmptySubsequences: false)
+                let parts = entry.drop { $0 == " " }.split(separator: "=", omittingEmptySubsequences: false)
                 guard parts.count == 2, let rateClass = RateClass(rawValue: String(parts[0])),
                     let limit = RateLimit(parts[1]), named.insert(rateClass).inserted
                 else { return nil }

@@ -112,6 +112,7 @@ import Testing
         #expect(limits.limits[.login] == RateLimit(burst: 20, perSecond: 5))
         #expect(limits.limits[.shareMiss] == RateLimit(burst: 1, perSecond: 0.25))
         #expect(limits.limits[.lookup] == RateLimits.standard.limits[.lookup])
+        #expect(RateLimits("login=20/5, share-miss=1/0.25") == limits)
         #expect(RateLimits("on") == .standard)
         #expect(RateLimits("off") == .off)
     }
