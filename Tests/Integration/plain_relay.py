@@ -1,46 +1,42 @@
 """Takes connections without TLS and brings them to a server with it: plain_relay.py PORT CERTIFICATE.
 
 Prints the port that it listens at, once it does, and ends with its standard input.
+
+One thread: OpenSSL does not let one thread read from a connection while another writes to it.
 """
 
-import socket
+import asyncio
 import ssl
 import sys
-import threading
 
 
-def pump(source, target):
+async def pump(source, target):
     try:
-        while data := source.recv(65536):
-            target.sendall(data)
+        while data := await source.read(65536):
+            target.write(data)
+            await target.drain()
     except OSError:
         pass
-    for end in (source, target):
-        try:
-            end.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+    target.close()
 
 
-def carry(client, port, context):
-    server = context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")
-    threading.Thread(target=pump, args=(client, server), daemon=True).start()
-    pump(server, client)
-
-
-def accept(listener, port, context):
-    while True:
-        client, _ = listener.accept()
-        threading.Thread(target=carry, args=(client, port, context), daemon=True).start()
-
-
-def main():
+async def main():
     port, certificate = int(sys.argv[1]), sys.argv[2]
     context = ssl.create_default_context(cafile=certificate)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, args=(listener, port, context), daemon=True).start()
-        print(listener.getsockname()[1], flush=True)
-        sys.stdin.read()
+
+    async def carry(reader, writer):
+        try:
+            server_reader, server_writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=context, server_hostname="localhost")
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(pump(reader, server_writer), pump(server_reader, writer))
+
+    server = await asyncio.start_server(carry, "127.0.0.1", 0)
+    async with server:
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await asyncio.to_thread(sys.stdin.read)
 
 
-main()
+asyncio.run(main())

@@ -1,7 +1,7 @@
 extension FolderSync {
     /// Keeps both sides the same until the task is cancelled: a round at once, and one whenever something changes in the
     /// folder, in the vault or on the server. Many deletions are held back, those from elsewhere with what comes after them,
-    /// and everything else goes on. ``FolderSettings/allowsDeletions`` is about the first round that has a server.
+    /// and everything else goes on. ``FolderSettings/allowsDeletions`` is about the first round, with or without the server.
     ///
     /// Where the kernel has no room to watch every folder, all of them are looked through each minute, and the first report
     /// of that says so (``FolderWarning/Kind/unwatched``).
@@ -37,7 +37,7 @@ extension FolderSync {
             let isWhole = watcher.watchAll()
             var done = try await run()
             // Nobody has seen what comes later.
-            if !done.isOffline { allowsDeletions = false }
+            allowsDeletions = false
             if isWhole {
                 looking?.cancel()
                 looking = nil

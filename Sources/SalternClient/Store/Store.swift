@@ -274,6 +274,8 @@ enum StoreFact: String {
     case cursor, revisionBase, listing, lastEventID
     /// Set while everything is listed because the database's history is another one.
     case comparing
+    /// Set while deletions wait for somebody to agree.
+    case held
     /// The names of the keyring's data keys, 4 bytes each: they are in what is sealed, too.
     case keyIDs
     /// Set while something is here under a key that the keyring does not have.

@@ -13,15 +13,20 @@ struct DeletionGuard {
         self.isAgreed = isAgreed
     }
 
-    /// Whether the page's deletions, with those before it in the same round, are few enough.
+    /// Whether the page's deletions, with those before it in the same round, are few enough. While some wait for somebody, none
+    /// are: what is changed here meanwhile must not make them few.
     mutating func permits(_ changes: [ItemState]) throws -> Bool {
         if isAgreed { return true }
+        let isComparing = try store.number(.comparing) != nil
         var next = removed
         for change in changes where change.deleted {
-            guard let item = try store.item(change.id), try store.change(change.id) == nil else { continue }
+            guard let item = try store.item(change.id), try store.change(change.id) == nil,
+                !isComparing || !item.isLater(than: change)
+            else { continue }
             // That of the item, which is sealed with it: nothing vouches for the one that a tombstone names.
             next[item.content.collection, default: 0] += 1
         }
+        if next != removed, try store.number(.held) != nil { return false }
         for (collection, count) in next where count > 0 {
             let all: Int
             if let known = total[collection] {

@@ -16,7 +16,11 @@ extension SyncEngine {
             }
         case .take:
             try take(server, over: item, listing, into: &report)
-        case .remove, .keepAgainstDeletion, .bothDeleted:
+        case .remove:
+            // What was created again after that, and lost when time went back, is not in the listing: it is sent again.
+            if let item, item.isLater(than: server), try store.number(.comparing) != nil { return }
+            try bury(server.id, server.revision, into: &report)
+        case .keepAgainstDeletion, .bothDeleted:
             try bury(server.id, server.revision, into: &report)
         case .confirmed(let isDone):
             try confirm(server, isDone: isDone, change, listing)

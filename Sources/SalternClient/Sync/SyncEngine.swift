@@ -102,14 +102,26 @@ final class SyncEngine {
                 return true
             }
             guard isApplied else {
-                try store.note(.massDeletion)
+                try store.transaction {
+                    try store.set(.held, 1)
+                    try store.note(.massDeletion)
+                }
                 report.isHeld = true
                 return
             }
             report.fetched += page.changes.count
             onProgress(report)
-            if !page.more { return }
+            if !page.more { return try endHold() }
             try Task.checkCancellation()
+        }
+    }
+
+    /// Nothing waits for anybody any more.
+    private func endHold() throws {
+        if try store.number(.held) == nil { return }
+        try store.transaction {
+            try store.set(.held, nil)
+            try store.forgetNotices(.massDeletion)
         }
     }
 

@@ -10,7 +10,7 @@ struct SyncAccount: Command {
           --collection NAME     the collection of the folder's files (files)
           --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere
           --allow-deletions     also when many items were deleted elsewhere, or many files here, at once; with --watch
-                                those by then
+                                those of its first round
           --json                one object, for scripts
 
         What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of

@@ -78,6 +78,23 @@ import Testing
         }
     }
 
+    @Test func `what was created again after a deletion, and lost, is sent again`() async throws {
+        let person = try await RestoredPerson()
+        let vaults = try (0..<3).map { try person.vault($0) }
+        let id = try await notes(vaults[0]).put(Note(text: "first"))
+        for vault in vaults { try await vault.sync() }
+        try await notes(vaults[0]).delete(id)
+        try await vaults[0].sync()
+        let backup = person.server.backUp()
+        try await notes(vaults[1]).put(Note(text: "kept"), id)
+        for vault in [vaults[1], vaults[0], vaults[2]] { try await vault.sync() }
+        for vault in vaults { #expect(try await texts(vault) == ["kept"]) }
+        person.server.restore(backup)
+        try await person.converge()
+        try await expectEqual(vaults, ["kept"])
+        #expect(try await vaults[0].notices().map(\.kind) == [.timeWentBack, .keptUnlisted])
+    }
+
     @Test func `what a person has put back is not copied beside it`() async throws {
         try await withLostEdit { person, vaults, id in
             try await vaults[0].sync()

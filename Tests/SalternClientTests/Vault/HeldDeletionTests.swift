@@ -101,6 +101,40 @@ import Testing
         }
     }
 
+    @Test func `an edit that makes them fewer does not let them happen`() async throws {
+        try await withItems(["notes": 90]) { vault, laptop, ids in
+            let deleted = ids["notes"]?.prefix(26) ?? []
+            for id in deleted { try await vault.delete(id) }
+            try await vault.sync()
+            let other = try await resume(laptop)
+            #expect(try await other.sync().isHeld)
+            try await other.collection("notes", of: Note.self).put(Note(text: "edited"), #require(deleted.first))
+            for _ in 0..<2 { #expect(try await other.sync().isHeld) }
+            #expect(try await other.ids("notes").count == 90)
+            #expect(try await other.agreeToDeletions().removed.count == 25)
+            // Few are carried out again.
+            try await vault.sync()
+            try await vault.delete(#require(ids["notes"]?.last))
+            try await vault.sync()
+            #expect(try await other.sync().removed.count == 1)
+        }
+    }
+
+    @Test func `nothing is said to wait when others have put back what was deleted`() async throws {
+        try await withItems(["notes": 40]) { vault, laptop, ids in
+            let deleted = ids["notes"]?.prefix(30) ?? []
+            for id in deleted { try await vault.delete(id) }
+            try await vault.sync()
+            let other = try await resume(laptop)
+            #expect(try await other.sync().isHeld)
+            for id in deleted { try await vault.restore(id) }
+            try await vault.sync()
+            #expect(try await !other.sync().isHeld)
+            #expect(try await other.notices() == [])
+            #expect(try await other.ids("notes").count == 40)
+        }
+    }
+
     @Test func `a consent ends with the process that it was given to`() async throws {
         try await withItems(["notes": 40]) { vault, laptop, ids in
             for id in ids["notes"]?.prefix(30) ?? [] { try await vault.delete(id) }
