@@ -91,10 +91,7 @@ printf 'precious' >"$work/backups/slow"
 PATH=\${PATH#*:} exec pg_dump "\$@"
 PROGRAM
 chmod 0755 "$work/programs/pg_dump"
-with_slow_dump() (
-    PATH=$work/programs:$PATH
-    saltern "$@"
-)
+with_slow_dump() { PATH=$work/programs:$PATH saltern "$@"; }
 refused 'slow is there already' with_slow_dump backup "$work/backups/slow"
 [[ $(<"$work/backups/slow") == precious ]] || fail "the other file, not $(head --bytes 20 "$work/backups/slow")"
 rm -- "$work/backups/slow"
@@ -270,10 +267,7 @@ case "\$*" in *--exit-on-error*) cat "$work/old" >"$work/rewritten" ;; esac
 PATH=\${PATH#*:} exec pg_restore "\$@"
 PROGRAM
 chmod 0755 "$work/programs/pg_restore"
-rewriting() (
-    PATH=$work/programs:$PATH
-    elsewhere "$@"
-)
+rewriting() { PATH=$work/programs:$PATH elsewhere "$@"; }
 refused 'somebody has written to the backup' rewriting restore "$work/rewritten"
 cmp --quiet "$work/old" "$work/rewritten" || fail "the backup to be written to"
 elsewhere restore "$work/old" >"$work/said" 2>&1 || fail "the whole one to be restored: $(<"$work/said")"
