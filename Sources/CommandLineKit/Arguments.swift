@@ -57,7 +57,7 @@ extension Arguments {
     /// Takes `--name NUMBER`; nil when it is absent.
     package mutating func integer(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
         guard let text = try option(name) else { return nil }
-        guard let number = Int(text), String(number) == text, range.contains(number) else {
+        guard let number = OperatorNumber.integer(text), range.contains(number) else {
             let most = range.upperBound == .max ? "" : " to \(range.upperBound)"
             throw UsageError(message: "\(name) must be a whole number from \(range.lowerBound)\(most)")
         }

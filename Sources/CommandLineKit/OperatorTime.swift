@@ -3,9 +3,8 @@ package enum OperatorTime {
     /// Reads one; nil when the text is none.
     package static func duration(_ text: String) -> Duration? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
-        guard let unit = text.last.flatMap({ units[$0] }), let number = Int(text.dropLast()), number >= 0,
-            // `Int` reads signs and zeros in front as well.
-            String(number) == text.dropLast(),
+        guard let unit = text.last.flatMap({ units[$0] }), let number = OperatorNumber.integer(text.dropLast()),
+            number >= 0,
             case let (seconds, overflow) = number.multipliedReportingOverflow(by: unit), !overflow
         else { return nil }
         return .seconds(seconds)

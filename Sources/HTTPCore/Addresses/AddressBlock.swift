@@ -11,11 +11,8 @@ public struct AddressBlock: Hashable, Sendable {
         guard let first = IPAddress(String(parts[0])) else { return nil }
         var length = 128
         if parts.count == 2 {
-            let digits = parts[1].utf8
             let bits = first.isIPv4 && !parts[0].contains(":") ? 32 : 128
-            guard digits.allSatisfy(ASCII.isDigit), let number = Int(parts[1]), (1...bits).contains(number),
-                String(number) == parts[1]
-            else { return nil }
+            guard let number: Int = ASCII.wholeNumber(parts[1]), (1...bits).contains(number) else { return nil }
             length = 128 - bits + number
         }
         guard length == 128 || first.bits << length == 0 else { return nil }

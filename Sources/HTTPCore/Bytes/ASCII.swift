@@ -34,6 +34,12 @@ package enum ASCII {
         byte &- 0x30 < 10
     }
 
+    /// A whole number as it is written in one way only: digits, with no plus and no zero in front, which `Int` reads as well.
+    package static func wholeNumber<Number: FixedWidthInteger>(_ text: some StringProtocol) -> Number? {
+        guard let number = Number(text), String(number) == text else { return nil }
+        return number
+    }
+
     @inline(__always)
     package static func isLetter(_ byte: UInt8) -> Bool {
         (byte | 0x20) &- 0x61 < 26

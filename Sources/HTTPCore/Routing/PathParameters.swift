@@ -13,7 +13,7 @@ extension String: PathParameterConvertible {
 extension Int: PathParameterConvertible {
     /// Reads decimal digits, without sign for zero and above, without leading zeros.
     public init?(pathParameter text: String) {
-        guard let value = Int(text), String(value) == text else { return nil }
+        guard let value: Int = ASCII.wholeNumber(text) else { return nil }
         self = value
     }
 }

@@ -15,9 +15,9 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses `host:port`; an IPv6 address stands in brackets. Nil when either part is missing or wrong.
     public init?(_ text: String) {
-        guard let colon = text.lastIndex(of: ":") else { return nil }
-        let digits = text[text.index(after: colon)...]
-        guard let port = UInt16(digits), String(port) == digits else { return nil }
+        guard let colon = text.lastIndex(of: ":"),
+            let port: UInt16 = ASCII.wholeNumber(text[text.index(after: colon)...])
+        else { return nil }
         var host = text[..<colon]
         if host.hasPrefix("[") {
             guard host.hasSuffix("]") else { return nil }

@@ -8,9 +8,6 @@ struct StoredItem: Hashable, Sendable {
 
     /// Whether it has never been opened here.
     var isSealed: Bool { edit == 0 }
-
-    /// Whether it was created again after a deletion that the server tells of: where time went back it may have lost that.
-    func isLater(than deletion: ItemState) -> Bool { deletion.deleted && revision > deletion.revision }
 }
 
 /// What is known of an item that the server has a tombstone of.

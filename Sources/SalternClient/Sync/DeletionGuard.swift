@@ -20,8 +20,9 @@ struct DeletionGuard {
         let isComparing = try store.number(.comparing) != nil
         var next = removed
         for change in changes where change.deleted {
-            guard let item = try store.item(change.id), try store.change(change.id) == nil,
-                !isComparing || !item.isLater(than: change)
+            guard let item = try store.item(change.id),
+                case .remove = Reconciliation.decide(
+                    item: item, change: try store.change(change.id), server: change, isComparing: isComparing)
             else { continue }
             // That of the item, which is sealed with it: nothing vouches for the one that a tombstone names.
             next[item.content.collection, default: 0] += 1

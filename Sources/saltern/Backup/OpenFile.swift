@@ -49,11 +49,7 @@ final class OpenFile {
         guard lseek(descriptor, 0, SEEK_SET) == 0 else { throw Self.failure("a file cannot be read") }
     }
 
-    func size() throws(CommandFailure) -> Int {
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw Self.failure("a file cannot be read") }
-        return Int(status.st_size)
-    }
+    func size() throws(CommandFailure) -> Int { try version().size }
 
     /// Another one when somebody has written to it, or cut it, in the meantime.
     func version() throws(CommandFailure) -> Version {

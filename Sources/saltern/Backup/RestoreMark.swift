@@ -86,7 +86,7 @@ private struct FindSchemas: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT pg_catalog.to_regnamespace('saltern') IS NOT NULL, pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL
+        SELECT pg_catalog.to_regnamespace('saltern') IS NOT NULL, \(UnfinishedRestore.isMarked)
         """
 }
 

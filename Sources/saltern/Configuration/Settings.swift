@@ -88,8 +88,7 @@ struct Settings {
     /// A whole number in `range`.
     mutating func integer(_ name: String, in range: ClosedRange<Int>, default fallback: Int) -> Int {
         guard let value = word(name) else { return fallback }
-        // `Int` reads signs and zeros in front as well.
-        guard let number = Int(value), String(number) == value, range.contains(number) else {
+        guard let number = OperatorNumber.integer(value), range.contains(number) else {
             refuse(name, value, mustBe: "a whole number from \(range.lowerBound) to \(range.upperBound)")
             return fallback
         }

@@ -1,4 +1,5 @@
 import Postgres
+import SalternServer
 
 /// What PostgreSQL says about itself and about the role that asks.
 struct DatabaseFacts: DecodableRow {
@@ -50,7 +51,7 @@ struct ReadDatabaseFacts: Statement {
             coalesce((
                 SELECT has_table_privilege(c.oid, 'SELECT') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'saltern' AND c.relname = 'accounts'), false),
-            to_regnamespace('saltern_restoring') IS NOT NULL,
+            \(UnfinishedRestore.isMarked),
             \(connectionLimit), \(waitsForStandbys),
             (SELECT s.setting FROM pg_settings s WHERE s.name = 'data_directory')
         """

@@ -37,6 +37,15 @@ struct ReconciliationTests {
         #expect(Reconciliation.decide(item: nil, change: nil, server: try server(2, nil)) == .nothing)
     }
 
+    @Test func `created again after a deletion, and lost when time went back`() throws {
+        func decided(_ deletion: Int64, isComparing: Bool) throws -> Reconciliation {
+            .decide(item: stored(2, 1), change: nil, server: try server(deletion, nil), isComparing: isComparing)
+        }
+        #expect(try decided(1, isComparing: true) == .sendAgain)
+        #expect(try decided(3, isComparing: true) == .remove)
+        #expect(try decided(1, isComparing: false) == .remove)
+    }
+
     @Test func `what was never opened is looked at again`() throws {
         var item = stored(1, 1)
         item.edit = 0

@@ -33,6 +33,21 @@ import Testing
         }
     }
 
+    /// The phone has deleted the first of so many notes, and they wait at the laptop.
+    private func withHeld(
+        _ deletions: Int, of count: Int,
+        _ body: (_ vault: Vault, _ other: Vault, _ deleted: [ItemID], _ last: ItemID) async throws -> Void
+    ) async throws {
+        try await withItems(["notes": count]) { vault, laptop, ids in
+            let notes = try #require(ids["notes"])
+            for id in notes.prefix(deletions) { try await vault.delete(id) }
+            try await vault.sync()
+            let other = try await resume(laptop)
+            #expect(try await other.sync().isHeld)
+            try await body(vault, other, Array(notes.prefix(deletions)), notes[count - 1])
+        }
+    }
+
     private func resume(_ device: Device) async throws -> Vault {
         try #require(try await Vault.resume(device.settings))
     }
@@ -102,31 +117,21 @@ import Testing
     }
 
     @Test func `an edit that makes them fewer does not let them happen`() async throws {
-        try await withItems(["notes": 90]) { vault, laptop, ids in
-            let deleted = ids["notes"]?.prefix(26) ?? []
-            for id in deleted { try await vault.delete(id) }
-            try await vault.sync()
-            let other = try await resume(laptop)
-            #expect(try await other.sync().isHeld)
-            try await other.collection("notes", of: Note.self).put(Note(text: "edited"), #require(deleted.first))
+        try await withHeld(26, of: 90) { vault, other, deleted, last in
+            try await other.collection("notes", of: Note.self).put(Note(text: "edited"), deleted[0])
             for _ in 0..<2 { #expect(try await other.sync().isHeld) }
             #expect(try await other.ids("notes").count == 90)
             #expect(try await other.agreeToDeletions().removed.count == 25)
             // Few are carried out again.
             try await vault.sync()
-            try await vault.delete(#require(ids["notes"]?.last))
+            try await vault.delete(last)
             try await vault.sync()
             #expect(try await other.sync().removed.count == 1)
         }
     }
 
     @Test func `nothing is said to wait when others have put back what was deleted`() async throws {
-        try await withItems(["notes": 40]) { vault, laptop, ids in
-            let deleted = ids["notes"]?.prefix(30) ?? []
-            for id in deleted { try await vault.delete(id) }
-            try await vault.sync()
-            let other = try await resume(laptop)
-            #expect(try await other.sync().isHeld)
+        try await withHeld(30, of: 40) { vault, other, deleted, _ in
             for id in deleted { try await vault.restore(id) }
             try await vault.sync()
             #expect(try await !other.sync().isHeld)

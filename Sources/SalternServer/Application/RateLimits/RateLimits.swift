@@ -1,3 +1,5 @@
+internal import HTTPCore
+
 /// How often one client address may do what. A class without a limit is not limited.
 public struct RateLimits: Sendable, Equatable {
     public var limits: [RateClass: RateLimit]
@@ -55,8 +57,8 @@ public struct RateLimits: Sendable, Equatable {
 extension RateLimit {
     fileprivate init?(_ text: Substring) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        // Plain decimal numbers: `Int` and `Double` also read signs, exponents, zeros in front and "nan".
-        guard parts.count == 2, let burst = Int(parts[0]), String(burst) == parts[0],
+        // Plain decimal numbers: `Double` also reads signs, exponents, zeros in front and "nan".
+        guard parts.count == 2, let burst: Int = ASCII.wholeNumber(parts[0]),
             parts[1].wholeMatch(of: /(0|[1-9][0-9]*)(\.[0-9]+)?/) != nil, let rate = Double(parts[1])
         else { return nil }
         self.init(burst: burst, perSecond: rate)

@@ -19,7 +19,7 @@ struct ReadDatabase: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT saltern.database_fingerprint(), i.fingerprint, pg_catalog.clock_timestamp(),
-            pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL
+            \(UnfinishedRestore.isMarked)
         FROM saltern.schema_migrations h LEFT JOIN saltern.installation i ON i.singleton
         WHERE h.version = 1
         """
@@ -32,7 +32,7 @@ struct FindRestoreMark: Statement {
     typealias Row = Bool
 
     static let isReadOnly = true
-    static let sql: SQL<Self> = "SELECT pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL"
+    static let sql: SQL<Self> = "SELECT \(UnfinishedRestore.isMarked)"
 }
 
 /// Keeps changes of accounts out until the transaction ends, after those under way: so none counts on from a base that is

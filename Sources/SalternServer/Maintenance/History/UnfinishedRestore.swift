@@ -1,7 +1,12 @@
+public import Postgres
+
 /// The database is being restored, or somebody ended that before everything was done that belongs to it: sessions may be live
 /// that are to end. Told by a mark in the database, the schema `saltern_restoring`, which `saltern restore` makes first and
 /// removes last.
 public struct UnfinishedRestore: Error, CustomStringConvertible {
+    /// Whether there is a restore's mark, which begins each and is removed by what ends it.
+    public static let isMarked: SQLFragment = "pg_catalog.to_regnamespace('saltern_restoring') IS NOT NULL"
+
     public init() {}
 
     public var description: String {
