@@ -160,19 +160,23 @@ class Bench:
             result |= plain_medians(plainly)
             result["plainRatio"] = round(rate / statistics.median(s.outcome.per_second for s in plainly), 3)
         if row in LOW_RATE_ROWS:
-            # Sixty-four connections that wait make a tenth of the rate.
-            quiet = self.sample_server(row, seconds, delay=round(64 / (rate / 10) * 1000)).outcome
-            result["atATenth"] = {
-                "requestsPerSecond": round(quiet.per_second, 1),
-                "p50Milliseconds": round(quiet.p50, 3),
-                "p99Milliseconds": round(quiet.p99, 3),
-            }
+            result["atATenth"] = self.measure_at(row, rate / 10)
             result["alone"] = self.measure_alone(row)
         if row == "resumed":
             result["resumedShare"] = round(
                 sum(s.outcome.resumed for s in server) / sum(s.outcome.done for s in server), 3
             )
         return result
+
+    def measure_at(self, row, rate):
+        """Sixty-four connections that wait before each request, so that as many come a second."""
+        delay = round(64 / rate * 1000)
+        quiet = []
+        for _ in range(self.options.rounds):
+            self.owner.settle()
+            quiet.append(self.sample_server(row, self.options.seconds, delay=delay))
+        medians = server_medians(quiet)
+        return {figure: medians[figure] for figure in ("requestsPerSecond", "p50Milliseconds", "p99Milliseconds")}
 
     def measure_alone(self, row):
         """One connection, so that nothing is shared: neither a commit nor a flush."""

@@ -57,6 +57,19 @@ PARAMETERS = {
         "NULL::integer",
         "(1024 - 262144)::bigint",
     ],
+    "CreateItem": [
+        "1024::bigint", "5::bigint", ACCOUNT, TOKEN_HASH, NOW, IDLE_SINCE, "0::bigint", "gen_random_uuid()", TOUCH_DUE],
+    "StoreNewItem": [
+        ACCOUNT, "5::bigint", "gen_random_uuid()", "'default'::text", "'aes-256-gcm'::text", "NULL::integer",
+        "NULL::bytea", BODY, NOW],
+    "BuryOneItem": [
+        "4096::bigint", ACCOUNT, TOKEN_HASH, NOW, IDLE_SINCE, ITEM, "(-1)::bigint", TOUCH_DUE],
+    "KeepContent": [NOW, "4096::bigint", ACCOUNT, ITEM, "8191::bigint"],
+    "LeaveTombstone": [NOW, ACCOUNT, "4096::bigint", "8191::bigint", ITEM],
+    "AuthenticateForWrite": [TOUCH_DUE, *CALLER, ACCOUNT],
+    "TouchSession": [NOW, ACCOUNT, TOKEN_HASH, IDLE_SINCE, "(now() + interval '1 minute')"],
+    "FindChanges": [
+        "100::bigint", ACCOUNT, "0::bigint", "0::bigint", "true", "NULL::text", "1048576::bigint"],
 }
 
 # Row of the table -> what the server executes for one request, in order.

@@ -33,7 +33,7 @@ class Sync:
         last = f"/v1/changes?limit={PAGE}&since={self.cursor_before_the_end(walker)}"
         results = {
             "batchOf100": self.batches(accounts[1:65]),
-            "hotAccountWith16Writers": self.load("write", self.one_account(accounts[65]), 16),
+            "hotAccountWith16Writers": self.hot_account(accounts[65]),
             "pageOf100": self.load("get", [replace(walker, item_id=last)]),
             "pageMillisecondsByItemsOfOthers": {},
         }
@@ -68,13 +68,17 @@ class Sync:
             ours.append(self.load("batch", accounts))
             plainly.append(self.bench.sample_plain("batch", self.options.seconds, len(accounts)))
             self.owner.settle()
-        result = {key: statistics.median(one[key] for one in ours[1:]) for key in ours[0]}
+        result = medians(ours[1:])
         plain_rate = statistics.median(one.outcome.per_second for one in plainly[1:])
         result["plainRequestsPerSecond"] = round(plain_rate, 1)
         result["plainPostgresCpuSecondsPer1000"] = round(
             statistics.median(one.postgres_per_1000 for one in plainly[1:]), 4)
         result["plainRatio"] = round(result["requestsPerSecond"] / plain_rate, 3)
         return result
+
+    def hot_account(self, account):
+        items = self.one_account(account)
+        return medians([self.load("write", items, 16) for _ in range(self.options.rounds)])
 
     def one_account(self, account):
         """The account with each of its hundred items, which a batch has made."""
@@ -130,3 +134,7 @@ class Sync:
             page = json.loads(content)
             cursor, seen = page["cursor"], seen + len(page["changes"])
         return cursor
+
+
+def medians(samples):
+    return {key: statistics.median(sample[key] for sample in samples) for key in samples[0]}

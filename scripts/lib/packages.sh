@@ -6,7 +6,7 @@ run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl c
 browser_packages=(chromium fonts-liberation)
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" postgresql-contrib shellcheck docker-compose python3
     python3-venv jq faketime nodejs iproute2 iptables prometheus pgbouncer nginx-light haproxy systemd)
-bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 jq)
+bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 python3-asyncpg valgrind jq)
 suite_packages=("${run_packages[@]}" python3 faketime iproute2 iptables)
 package_packages=("${build_packages[@]}" dpkg-dev lintian man-db binutils systemd python3)
 package_test_packages=(mmdebstrap)

@@ -2,6 +2,9 @@
 ///
 /// The type's properties are the parameters. A statement is prepared once a connection, under a name made from the type,
 /// on its way to its first execution.
+///
+/// The comments of hot statements say what they cost: the instructions that PostgreSQL executes for one beyond a SELECT of
+/// nothing, as `scripts/bench --only statements` counts them.
 public protocol Statement: Sendable {
     /// What one row of the result means; `Void` for a statement that returns none.
     associatedtype Row: Sendable

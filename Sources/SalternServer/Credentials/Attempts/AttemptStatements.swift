@@ -37,6 +37,9 @@ struct FailedAttempts: DecodableRow {
 }
 
 /// Two counters of a userid, which are read whether they count or not; a row for each that has failures.
+///
+/// Costs 26 thousand instructions, sent with ``FindLogin``. Two keys in one statement, for a second one would cost as much
+/// again.
 struct FindFailedAttempts: Statement {
     typealias Row = FailedAttempts
 
@@ -160,6 +163,8 @@ struct RecordFailedAttempt: Statement {
 
 /// Fails where a failure could not be counted, and changes nothing: sent with a right secret in the place of
 /// ``RecordFailedAttempt``, so that whoever keeps the counter from being written learns nothing about secrets.
+///
+/// Costs 20 thousand instructions where nothing has failed: a look into an index.
 struct HoldFailedAttempts: Statement {
     let counter: AttemptCounter
 

@@ -5,6 +5,8 @@ internal import Postgres
 ///
 /// Whoever changes a credential locks the account's row `FOR UPDATE` before ending its sessions. That waits for the lock
 /// taken here, and this lock waits for that one: no session of an old key comes after the change.
+///
+/// Costs 75 thousand instructions: the lock, the keyring and the second factor, which the reply and the decision need.
 struct OpenSession: Statement {
     let accountID: AccountID
     let tokenHash: TokenHash
@@ -69,9 +71,9 @@ struct OpenSession: Statement {
 
 /// Opens the session where ``OpenSession`` has found the account without a second factor; none when it has one by now.
 ///
-/// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster. The two take as
-/// much of PostgreSQL's CPU as one statement with a part that inserts: 0.09 s for 1,000 log-ins. Counting the account's
-/// sessions would be 0.04 more, which is why nobody does (``SessionTally``).
+/// Costs 85 thousand instructions; a plain INSERT of a session 54. `MERGE`, because an INSERT that selects from another
+/// table is planned for every shard of a cluster; the two cost as much as one statement with a part that inserts. To count
+/// the account's sessions would be half as much again, which is why nobody does (``SessionTally``).
 struct StoreSession: Statement {
     typealias Row = ChangedRows
 

@@ -1,6 +1,9 @@
 internal import Postgres
 
 /// One live item, of what is long the first part.
+///
+/// Costs 53 thousand instructions for an item of 1 KiB: one row by its key. The beginnings are cut here, so that no reply
+/// holds more than a part of what is long.
 struct FindItem: AccountRead {
     typealias Row = ItemInParts
 

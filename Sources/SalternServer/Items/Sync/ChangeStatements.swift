@@ -85,6 +85,9 @@ struct ChangeRow<Change: Sendable>: Sendable {
 }
 
 /// Changes as many as the range and `byteLimit` allow, but at least one.
+///
+/// Costs 359 thousand instructions for a page of one change. It is one statement, because head, base and changes have to be
+/// of one moment.
 struct FindChanges: AccountRead {
     let range: ChangeRange
     /// Sealed bytes in all.

@@ -11,6 +11,8 @@ private func isOpen<Root>(at moment: SQL<Root>) -> SQL<Root> {
 /// Counts a view and returns what is viewed; no row when there is no such share, or not any more.
 ///
 /// The last view ends the share. Nobody can bring back one that has ended, so what follows from that may come later.
+///
+/// Costs 111 thousand instructions for 1 KiB: it counts and reads in one, so that no view is had without being counted.
 struct TakeView: Statement {
     let id: ShareID
     let now: Timestamp
