@@ -13,6 +13,13 @@ release_options=(--configuration release -Xswiftc -cross-module-optimization --s
 # "${release_build[@]}" PRODUCT: an array, because whoever begins it in the background wants its process and no shell's.
 release_build=(swift build --package-path "$repository" "${release_options[@]}" --product)
 
+# Everything, for tests. In a folder of its own, because other options than those of who edits would make both build anew:
+# module by module and without what debuggers need, it is less work.
+test_folder=$repository/.build/tests
+test_build=(swift build --package-path "$repository" --scratch-path "$test_folder" --build-tests -debug-info-format none
+    -Xswiftc -warnings-as-errors -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc "$(nproc)")
+test_program=$test_folder/debug/salternPackageTests.xctest
+
 require_swift() {
     command -v swift >/dev/null ||
         die "no 'swift' on the PATH. Saltern needs Swift $minimum_swift or newer: https://www.swift.org/install/linux/"
