@@ -50,6 +50,7 @@ declare -A elsewhere=(
     ['On a cluster sql 1']=scripts/lib/cluster.sh
     ['On a cluster 1']=scripts/citus
     ['Backups of a cluster sql 1']=scripts/citus
+    ['Backups of a cluster 1']=scripts/citus
 )
 
 handbook_blocks "$work"
