@@ -56,7 +56,7 @@ says 'SALTERN_DATABASE_URL is missing'
 scenario "the doctor looks whether this process may listen, and write, where the settings say"
 powerless=()
 if ((EUID == 0)); then
-    powerless=(setpriv --bounding-set -net_bind_service,-dac_override,-dac_read_search)
+    powerless=(setpriv --bounding-set '-net_bind_service,-dac_override,-dac_read_search')
 fi
 mkdir --mode 0500 "$work/sealed"
 # The installation's own settings but for these.

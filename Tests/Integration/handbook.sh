@@ -108,7 +108,6 @@ declare -A spoken=(
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
     ['man saltern']='scripts/package man --warnings' ['man saltern-admin']='scripts/package saltern-admin.8'
     ['systemctl show --property LimitNOFILE saltern']=''
-    ['--type=name --target=saltern-20261123T0700 --target-action=promote']=''
     ['systemd-analyze security saltern']='scripts/package systemd-analyze security'
 )
 handbook_commands | sort --unique >"$work/commands"
