@@ -4,12 +4,18 @@ extension CertificateDirectory {
     /// Clients whose anchor is the certificate itself need the new one before the old one expires.
     /// - Returns: The pins, as they were.
     @discardableResult
-    public func renew() throws(CertificateError) -> Pins {
-        let current = try certificate()
+    public func renew() throws(CertificateError) -> Pins { try Self.renew(in: ProtectedFolder(path)) }
+
+    static func renew(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
+        let current = try certificate(in: folder)
         guard current.isSelfIssued else { throw .issuedByAuthority }
-        let identity = try identity()
+        var key = try PrivateKey(pem: folder.read(Name.key, access: .owner))
+        let backup = try backupKey(in: folder)
+        // In the middle of a rotation.
+        if !current.matches(key), let backup, current.matches(backup) { key = backup }
+        let identity = try TLSIdentity(chain: [current], key: key)
         let renewed = try SelfSignedCertificate.make(hosts: current.hosts, key: identity.key)
-        try ProtectedFile.write(renewed.pem, to: certificateFile, access: .everyone, existing: .replace)
-        return try pins()
+        try folder.write(renewed.pem, to: Name.certificate, access: .everyone, existing: .replace)
+        return Pins(active: try key.pin(), backup: try backup?.pin())
     }
 }

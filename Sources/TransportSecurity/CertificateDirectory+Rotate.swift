@@ -12,22 +12,26 @@ extension CertificateDirectory {
     /// After an interruption, rotating again finishes what was begun and does not rotate twice.
     /// - Returns: The new pins; the active one is the backup pin of before.
     @discardableResult
-    public func rotate() throws(CertificateError) -> Pins {
-        for file in [certificateFile, keyFile, backupKeyFile] { try ProtectedFile.requireReplaceable(file) }
-        let current = try certificate()
-        let active = try PrivateKey(contentsOf: keyFile)
-        guard let backup = try backupKey() else {
-            throw .cannotRead(path: backupKeyFile, reason: "there is no backup key to rotate to")
+    public func rotate() throws(CertificateError) -> Pins { try Self.rotate(in: ProtectedFolder(path)) }
+
+    static func rotate(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
+        for name in Name.all { try folder.requireReplaceable(name) }
+        let current = try certificate(in: folder)
+        let active = try PrivateKey(pem: folder.read(Name.key, access: .owner))
+        guard let backup = try backupKey(in: folder) else {
+            throw .cannotRead(
+                path: "\(folder.path)/\(Name.backupKey)", reason: "there is no backup key to rotate to")
         }
         if !current.matches(backup) {
             guard current.isSelfIssued else { throw .issuedByAuthority }
             let renewed = try SelfSignedCertificate.make(hosts: current.hosts, key: backup)
-            try ProtectedFile.write(renewed.pem, to: certificateFile, access: .everyone, existing: .replace)
+            try folder.write(renewed.pem, to: Name.certificate, access: .everyone, existing: .replace)
         }
         if try active.pin() != backup.pin() {
-            try backup.write(to: keyFile, existing: .replace)
+            try backup.write(to: Name.key, in: folder, existing: .replace)
         }
-        try PrivateKey.generate().write(to: backupKeyFile, existing: .replace)
-        return try pins()
+        let next = try PrivateKey.generate()
+        try next.write(to: Name.backupKey, in: folder, existing: .replace)
+        return Pins(active: try backup.pin(), backup: try next.pin())
     }
 }

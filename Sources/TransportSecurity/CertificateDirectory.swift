@@ -7,11 +7,19 @@ public struct CertificateDirectory: Sendable {
     public let path: String
 
     /// The chain that is served, in PEM.
-    public var certificateFile: String { "\(path)/certificate.pem" }
+    public var certificateFile: String { "\(path)/\(Name.certificate)" }
     /// The key of the certificate, in PEM, readable by its owner only.
-    public var keyFile: String { "\(path)/key.pem" }
+    public var keyFile: String { "\(path)/\(Name.key)" }
     /// The key that the next rotation activates.
-    public var backupKeyFile: String { "\(path)/backup-key.pem" }
+    public var backupKeyFile: String { "\(path)/\(Name.backupKey)" }
+
+    /// The names of the files in the directory.
+    enum Name {
+        static let certificate = "certificate.pem"
+        static let key = "key.pem"
+        static let backupKey = "backup-key.pem"
+        static let all = [certificate, key, backupKey]
+    }
 
     /// Names a directory; nothing is read yet.
     public init(path: String) {
@@ -29,18 +37,17 @@ public struct CertificateDirectory: Sendable {
     /// Makes keys and a self-signed certificate. Overwrites nothing; makes the directory when it is missing.
     @discardableResult
     public func create(hosts: [Host]) throws(CertificateError) -> Pins {
-        for file in [certificateFile, keyFile, backupKeyFile] where ProtectedFile.exists(file) {
-            throw .alreadyExists(path: file)
-        }
         let key = try PrivateKey.generate()
         let backup = try PrivateKey.generate()
         let certificate = try SelfSignedCertificate.make(hosts: hosts, key: key)
         try ProtectedFile.makeDirectory(path)
-        try key.write(to: keyFile, existing: .refuse)
-        try backup.write(to: backupKeyFile, existing: .refuse)
+        let folder = try ProtectedFolder(path)
+        for name in Name.all where try folder.exists(name) { throw .alreadyExists(path: "\(path)/\(name)") }
+        try key.write(to: Name.key, in: folder, existing: .refuse)
+        try backup.write(to: Name.backupKey, in: folder, existing: .refuse)
         // The certificate comes last: when it is there, everything is.
-        try ProtectedFile.write(certificate.pem, to: certificateFile, access: .everyone, existing: .refuse)
-        return try pins()
+        try folder.write(certificate.pem, to: Name.certificate, access: .everyone, existing: .refuse)
+        return Pins(active: try key.pin(), backup: try backup.pin())
     }
 
     /// The chain and the key that belongs to it.
@@ -70,6 +77,19 @@ public struct CertificateDirectory: Sendable {
     /// The served certificate in DER, for apps that ship it.
     public func exportDER() throws(CertificateError) -> [UInt8] {
         try certificate().der
+    }
+
+    /// The certificate in the folder that the directory was when it was opened.
+    static func certificate(in folder: ProtectedFolder) throws(CertificateError) -> Certificate {
+        let chain = try Certificate.chain(pem: folder.read(Name.certificate, access: .everyone))
+        guard let certificate = chain.first else { throw .noCertificate }
+        return certificate
+    }
+
+    /// The backup key in that folder; nil when there is none.
+    static func backupKey(in folder: ProtectedFolder) throws(CertificateError) -> PrivateKey? {
+        guard try folder.exists(Name.backupKey) else { return nil }
+        return try PrivateKey(pem: folder.read(Name.backupKey, access: .owner))
     }
 
     func certificate() throws(CertificateError) -> Certificate {

@@ -58,8 +58,10 @@ public struct PrivateKey: Sendable {
     }
 
     /// Writes the key to a new file that only its owner can read.
-    func write(to path: String, existing: ProtectedFile.ExistingFile) throws(CertificateError) {
-        try ProtectedFile.write(pem(), to: path, access: .owner, existing: existing)
+    func write(
+        to name: String, in folder: ProtectedFolder, existing: ProtectedFile.ExistingFile
+    ) throws(CertificateError) {
+        try folder.write(pem(), to: name, access: .owner, existing: existing)
     }
 }
 

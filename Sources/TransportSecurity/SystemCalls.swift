@@ -9,6 +9,22 @@ enum SystemError {
     }
 }
 
+/// Owns a descriptor, or the -1 of a call that failed. Closing leaves `errno` as it was.
+final class HeldDescriptor: Sendable {
+    let number: Int32
+
+    init(_ number: Int32) { self.number = number }
+
+    deinit {
+        guard isOpen else { return }
+        let error = errno
+        close(number)
+        errno = error
+    }
+
+    var isOpen: Bool { number >= 0 }
+}
+
 /// `read(2)`, again when a signal interrupted it.
 func readRetrying(_ descriptor: Int32, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
     while true {

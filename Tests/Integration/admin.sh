@@ -53,6 +53,25 @@ if said=$(bare SALTERN_TLS_DIRECTORY="$work/nowhere" "$executable" doctor 2>&1);
 says "$work/nowhere"
 says 'SALTERN_DATABASE_URL is missing'
 
+scenario "the doctor looks whether this process may listen, and write, where the settings say"
+powerless=()
+if ((EUID == 0)); then
+    powerless=(setpriv --bounding-set '-net_bind_service,-dac_override,-dac_read_search')
+fi
+mkdir --mode 0500 "$work/sealed"
+# The installation's own settings but for these.
+powerless_doctor() (
+    # shellcheck source=/dev/null
+    source "$SALTERN_TEST_HOME/run.env"
+    unset "${!SALTERN_TEST_@}"
+    SALTERN_LISTEN=127.0.0.1:443 SALTERN_HANDOVER_SOCKET=$work/sealed/handover "${powerless[@]}" "$executable" doctor 2>&1
+)
+if said=$(powerless_doctor); then
+    fail "the doctor to end with 1: $said"
+fi
+says "problem: SALTERN_HANDOVER_SOCKET: nothing can be written in $work/sealed"
+(($(</proc/sys/net/ipv4/ip_unprivileged_port_start) <= 443)) || says 'warning: SALTERN_LISTEN: this process may not listen on port 443'
+
 scenario "a certificate is renewed for the same key"
 saltern certificate create --host localhost --directory "$work/renewed" >"$work/pins"
 cp "$work/renewed/certificate.pem" "$work/old.pem"

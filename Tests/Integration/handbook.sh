@@ -43,13 +43,14 @@ declare -A elsewhere=(
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
     ['To any moment 1']=scripts/pitr
-    ['To any moment ini 1']=scripts/pitr
+    ['To any moment ini 1']=scripts/lib/handbook.sh
     ['To any moment text 1']=scripts/pitr
     ['To any moment 2']=scripts/pitr
     ['To any moment 3']=scripts/pitr
     ['On a cluster sql 1']=scripts/lib/cluster.sh
     ['On a cluster 1']=scripts/citus
     ['Backups of a cluster sql 1']=scripts/citus
+    ['Backups of a cluster 1']=scripts/citus
 )
 
 handbook_blocks "$work"
@@ -107,7 +108,6 @@ declare -A spoken=(
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
     ['man saltern']='scripts/package man --warnings' ['man saltern-admin']='scripts/package saltern-admin.8'
     ['systemctl show --property LimitNOFILE saltern']=''
-    ['--type=name --target=saltern-20261123T0700 --target-action=promote']=''
     ['systemd-analyze security saltern']='scripts/package systemd-analyze security'
 )
 handbook_commands | sort --unique >"$work/commands"

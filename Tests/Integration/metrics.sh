@@ -32,6 +32,8 @@ saltern_database_slot_lag_bytes
 saltern_database_standbys
 saltern_database_standby_lag_bytes
 saltern_database_standby_lag_seconds
+saltern_purge_due_rows
+saltern_purge_overdue_seconds
 NAMES
 diff "$work/documented" "$work/all" >"$work/difference" || fail "the same names: $(cat "$work/difference")"
 
@@ -79,6 +81,21 @@ asking = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
 asking.request("GET", "/metrics")
 assert asking.getresponse().status == 200
 PYTHON
+
+scenario "what should have been purged is told of, with its age, before a purge comes"
+query "INSERT INTO saltern.deleted_contents (account_id, item_id, collection, format, body, created_at, expires_at)
+    SELECT account_id, gen_random_uuid(), 'default', 'opaque', '\x00', now(), now() - n * interval '1 hour'
+    FROM saltern.accounts, generate_series(1, 7) n LIMIT 7"
+stop_own_server
+start_own_server "SALTERN_METRICS_LISTEN=$metrics"
+overdue() {
+    scrape "http://$metrics/metrics"
+    awk '$1 == "saltern_purge_overdue_seconds{kind=\"contents\"}" && $2 >= 25200 && $2 < 28800 { age = 1 }
+        $1 == "saltern_purge_due_rows{kind=\"contents\"}" && $2 == 7 { rows = 1 }
+        $1 == "saltern_purge_overdue_seconds{kind=\"shares\"}" && $2 == 0 { none = 1 }
+        END { exit !(age && rows && none) }' "$work/metrics"
+}
+wait_until 180 overdue || fail "seven rows, and seven hours: $(grep saltern_purge "$work/metrics")"
 
 scenario "an address that others can reach is served with TLS"
 stop_own_server

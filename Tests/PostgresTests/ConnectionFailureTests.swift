@@ -48,6 +48,8 @@ import Testing
     @Test(arguments: [
         ("/no_such_database", ConnectionFailure.server(.unknownDatabase)),
         ("?host=/nowhere", .system(ENOENT)),
+        ("-c nosuch=1", .server(.undefinedObject)), ("-c statement_timeout=abc", .server(SQLState("22023"))),
+        ("-c fsync=off", .server(SQLState("55P02"))), ("-q", .server(.syntaxError)),
     ])
     func `why a connection is not opened is said once, and to whoever waits for it`(
         change: String, failure: ConnectionFailure
@@ -57,6 +59,10 @@ import Testing
         let url: String
         if change.hasPrefix("/") {
             url = administrator.replacing(/\/postgres$/, with: change)
+        } else if change.hasPrefix("-") {
+            let options = change.replacing(" ", with: "%20").replacing("=", with: "%3D")
+            url = administrator + (administrator.contains("?") ? "&" : "?") + "options=\(options)"
+            #expect(failure.isForGood && failure.description.contains("`options` of the database URL"))
         } else {
             url = "postgresql:///postgres" + change
         }

@@ -51,6 +51,24 @@ import Testing
         }
     }
 
+    @Test func `a backup of a schema that is not whole says what it is, and what to do`() async throws {
+        try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
+            try await database.administer("DROP TABLE saltern.installation")
+            let directory = try TemporaryDirectory()
+            let errors = directory.path + "/errors"
+            try #require(FileManager.default.createFile(atPath: errors, contents: nil))
+            let console = Console(
+                environment: ["SALTERN_OWNER_DATABASE_URL": database.ownerURL], output: .nullDevice,
+                error: try #require(FileHandle(forWritingAtPath: errors)))
+            let file = directory.path + "/saltern.backup"
+            #expect(await CommandLineTool.saltern.run(["backup", file], console: console) == 1)
+            let said = try String(contentsOfFile: errors, encoding: .utf8)
+            #expect(said.contains("nothing was written") && said.contains("not whole"), "\(said)")
+            #expect(said.contains("saltern migrate verify") && said.contains("42P01"), "\(said)")
+            #expect(!FileManager.default.fileExists(atPath: file))
+        }
+    }
+
     @Test func `a role that may not make the mark of a restore is told what it needs`() async throws {
         try await TemporaryDatabase.with(migrations: Schema.migrations) { database in
             try await database.administer("DROP SCHEMA saltern CASCADE")

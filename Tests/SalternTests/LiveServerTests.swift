@@ -193,7 +193,8 @@ import TransportSecurity
         }
         func isWaitedFor(_ error: any Error) -> Bool { DatabasePatience.passing(error) != nil }
         let hopeless: [PostgresError] = [
-            code("28P01"), code("28000"), code("3D000"), failure(.passwordMissing),
+            code("28P01"), code("28000"), code("3D000"), failure(.passwordMissing), code("42704"), code("22023"),
+            code("55P02"), code("42601"), code("42501"),
             failure(.tls(.untrustedCertificate)),
             PostgresError.configuration("x"),
         ]

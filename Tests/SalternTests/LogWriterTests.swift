@@ -13,6 +13,8 @@ import Testing
         return (ends[0], ends[1])
     }
 
+    @Sendable private static func time() -> UTCTimestamp { UTCTimestamp(microsecondsSinceEpoch: 7_000_000) }
+
     private static func line(_ number: Int) -> [UInt8] {
         Array("\(number) \(String(repeating: "x", count: 60_000))\n".utf8)
     }
@@ -23,7 +25,7 @@ import Testing
     ) async throws {
         let ends = try Self.pipe()
         if isNonBlocking { #expect(fcntl(ends.write, F_SETFL, O_NONBLOCK) == 0) }
-        let writer = LogWriter(descriptor: ends.write)
+        let writer = LogWriter(descriptor: ends.write, now: Self.time)
         let lines = (0..<40).map(Self.line)
         for line in lines { writer.write(WipedBytes(line), level: .info) }
         #expect(!writer.flush(within: .milliseconds(300)))
@@ -45,7 +47,7 @@ import Testing
 
     @Test func `beyond four megabytes lines are dropped and counted`() async throws {
         let ends = try Self.pipe()
-        let writer = LogWriter(descriptor: ends.write)
+        let writer = LogWriter(descriptor: ends.write, now: Self.time)
         for number in 0..<200 { writer.write(WipedBytes(Self.line(number)), level: .info) }
         let reader = Task.detached {
             var text = ""
@@ -61,7 +63,7 @@ import Testing
     }
 
     private static func note(_ count: Int) -> String {
-        #"{"level":"error","event":"log_lines_dropped","count":"# + "\(count)}\n"
+        #"{"time":"1970-01-01T00:00:07.000Z","level":"error","event":"log_lines_dropped","count":"# + "\(count)}\n"
     }
 
     /// Lets a descriptor be that of a new, empty file, and returns what reads it.
@@ -80,7 +82,7 @@ import Testing
     @Test func `what a full disk does not take is counted, and said when there is room again`() throws {
         let descriptor = open("/dev/full", O_WRONLY | O_CLOEXEC)
         try #require(descriptor >= 0)
-        let writer = LogWriter(descriptor: descriptor)
+        let writer = LogWriter(descriptor: descriptor, now: Self.time)
         for number in 0..<3 {
             writer.write(WipedBytes("\(number)\n".utf8), level: .info)
             #expect(writer.flush(within: .seconds(60)))
@@ -94,7 +96,7 @@ import Testing
     @Test func `a line that was written in part is no part of the next one`() async throws {
         signal(SIGPIPE, SIG_IGN)
         let ends = try Self.pipe()
-        let writer = LogWriter(descriptor: ends.write)
+        let writer = LogWriter(descriptor: ends.write, now: Self.time)
         // More than a pipe holds.
         let torn = [UInt8](repeating: 0x78, count: 2 * 1_024 * 1_024) + Array("\n".utf8)
         writer.write(WipedBytes(torn + Array("lost\n".utf8)), level: .info)

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPCore
 import SalternServer
 import SalternTesting
@@ -6,6 +7,24 @@ import Testing
 @testable import saltern
 
 extension CommandLineTests {
+    @Test func `a folder that takes the place of the master key's folder is not written to`() throws {
+        let directory = try TemporaryDirectory()
+        let (folder, moved, other) = (directory.path + "/keys", directory.path + "/moved", directory.path + "/other")
+        let files = FileManager.default
+        for path in [folder, other] { try files.createDirectory(atPath: path, withIntermediateDirectories: false) }
+        let first = try MasterKeyFile(path: folder + "/master.key").create()
+        let precious = try MasterKeyFile(path: other + "/master.key").create()
+        let changed = try MasterKeyFile(path: folder + "/master.key").change { key throws(MasterKeyError) in
+            try? files.moveItem(atPath: folder, toPath: moved)
+            try? files.createSymbolicLink(atPath: folder, withDestinationPath: other)
+            return try key.rotated()
+        }
+        #expect(changed.ids.count == 2)
+        #expect(try MasterKeyFile(path: moved + "/master.key").read().ids == changed.ids)
+        #expect(changed.ids.contains(first.ids[0]))
+        #expect(try MasterKeyFile(path: other + "/master.key").read().ids == precious.ids)
+    }
+
     @Test func `older master keys go when nothing needs them, and the second factor of a person when an admin says so`()
         async throws
     {

@@ -171,6 +171,35 @@ struct CertificateDirectoryTests {
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == file + ".elsewhere")
     }
 
+    @Test func `a folder that takes the place of the opened one is neither read nor written`() throws {
+        let before = try directory.create(hosts: [Host("localhost")])
+        let other = CertificateDirectory(path: "\(temporary.path)/other")
+        let others = try other.create(hosts: [Host("localhost")])
+        let precious = try contents(other.certificateFile)
+
+        let folder = try ProtectedFolder(directory.path)
+        let moved = CertificateDirectory(path: directory.path + ".moved")
+        try FileManager.default.moveItem(atPath: directory.path, toPath: moved.path)
+        try FileManager.default.createSymbolicLink(atPath: directory.path, withDestinationPath: other.path)
+        let after = try CertificateDirectory.rotate(in: folder)
+        #expect(after.active == before.backup)
+        #expect(try CertificateDirectory.renew(in: folder) == after)
+
+        #expect(try moved.pins() == after)
+        #expect(moved.check().allSatisfy { $0.severity == .fine })
+        #expect(try other.pins() == others)
+        #expect(try contents(other.certificateFile) == precious)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: other.path).count == 3)
+    }
+
+    @Test func `what cannot be looked at is not told to be missing`() throws {
+        let unreachable = CertificateDirectory(path: temporary.path + "/" + String(repeating: "x", count: 300))
+        let finding = unreachable.check().first { $0.subject == .backupKeyFile }
+        #expect(finding?.severity == .problem)
+        #expect(finding?.text.contains("cannot read") == true)
+        #expect(failure { () throws(CertificateError) in try unreachable.backupKey() }?.code == "cannot_read")
+    }
+
     @Test func `without a backup key there is nothing to rotate to`() throws {
         let before = try directory.create(hosts: [Host("localhost")])
         try FileManager.default.removeItem(atPath: directory.backupKeyFile)
@@ -243,7 +272,7 @@ struct CertificateDirectoryTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: directory.backupKeyFile)
         #expect(severity(.backupKeyFile) == .problem)
         try FileManager.default.removeItem(atPath: directory.keyFile)
-        try PrivateKey.generate().write(to: directory.keyFile, existing: .refuse)
+        try PrivateKey.generate().write(to: "key.pem", in: ProtectedFolder(directory.path), existing: .refuse)
         #expect(severity(.keyFile) == .fine)
         #expect(severity(.keyMatchesCertificate) == .problem)
         try FileManager.default.removeItem(atPath: directory.certificateFile)

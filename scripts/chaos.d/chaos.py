@@ -15,7 +15,7 @@ import time
 
 from breakages import Breakage, Clock, Crash, FewDescriptors, Freeze, FullDisk, Kill, KillInCommit, World
 from counters import contradictions
-from failover import FreezePrimary, LosePrimary, SwallowPackets
+from failover import FreezePrimary, LosePrimary, SwallowPackets, judge
 from processes import Recipe, Supervised, wait_until
 from writer import TROUBLE, Writer
 
@@ -175,6 +175,9 @@ def run(options: argparse.Namespace) -> int:
                 say(f"again: scripts/chaos --rounds 1 --only {breakage.name} --seed {seed}")
                 if failed == 3:
                     break
+        for complaint in judge(breakages, say):
+            say(f"error: {complaint}")
+            failed += 1
     finally:
         chaos.end()
     return failed

@@ -14,7 +14,8 @@ EVERYWHERE = {
     "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "FindNeverUsedAccounts",
     "FindAccountsWithSessions", "CountSealedSecrets", "FindOutdatedSecrets", "SumUpAccounts", "CountLiveSessions",
     "CountTheRest", "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindExpiredRotations",
-    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "SampleIterations", "AskEveryNode",
+    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "SampleIterations", "AskEveryNode", "FindDueTombstones",
+    "FindDueContents", "FindDueRotations", "FindDueEvents", "FindDueAttempts", "FindDueShares",
 }  # fmt: skip
 # Of many streams or shares at once, wherever these are: one step, one query a shard.
 BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "FindShareHeaders", "SuspendShares"}

@@ -83,12 +83,30 @@ cluster_drop_database() {
     for node in 0 1 2; do cluster_node_psql "$node" postgres "DROP DATABASE IF EXISTS $1 WITH (FORCE)"; done
 }
 
+# cluster_ask NUMBER SQL: what a node answers the superuser.
+cluster_ask() {
+    psql --no-psqlrc --quiet --tuples-only --no-align "$(cluster_url $((cluster_port + $1)) postgres)" --command "$2"
+}
+
+# cluster_as_postgres COMMAND…: as the user whose files those of the nodes are.
+cluster_as_postgres() (
+    cd /
+    if is_root; then exec runuser -u postgres -- "$@"; else exec "$@"; fi
+)
+
+cluster_pg_ctl_program() { printf '%s\n' /usr/lib/postgresql/*/bin/pg_ctl | sort --version-sort | tail -n 1; }
+
+# cluster_pg_ctl NUMBER WORD…
+cluster_pg_ctl() {
+    cluster_as_postgres "$(cluster_pg_ctl_program)" --pgdata "$cluster_directory/$1" --log "$cluster_directory/$1.log" \
+        --wait --silent --timeout 180 "${@:2}"
+}
+
 # cluster_start_words NUMBER: what starts a node that was killed, for a shell to split.
 cluster_start_words() {
     local words=() data=$cluster_directory/$1
     if is_root; then words=(runuser -u postgres --); fi
-    words+=("$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_ctl | sort --version-sort | tail -n 1)"
-        --pgdata "$data" --log "$data.log" --wait --silent start)
+    words+=("$(cluster_pg_ctl_program)" --pgdata "$data" --log "$data.log" --wait --silent start)
     printf '%q ' "${words[@]}"
 }
 

@@ -32,6 +32,13 @@ handbook_block() (
     [[ -n $number ]] || die "there is no block $1 in docs/admins.md"
 )
 
+# handbook_archive REPOSITORY DATA LOCK: the handbook's file for pgBackRest, with these folders and a passphrase.
+handbook_archive() {
+    handbook_block 'To any moment ini 1' | sed "s|/var/lib/pgbackrest|$1|
+        s|…  *# \(openssl .*\)|$(openssl rand -base64 48 | tr -d '\n')|; s|^pg1-path=.*|pg1-path=$2|
+        /^\[saltern\]/i lock-path=$3\nlog-level-file=off\nlog-level-console=warn"
+}
+
 # handbook_spans: what the text has in backticks, a line each.
 handbook_spans() {
     sed '/^```/,/^```$/d' "$repository/docs/admins.md" | tr '\n' ' ' | grep --only-matching '`[^`]*`' | tr -d '`' |

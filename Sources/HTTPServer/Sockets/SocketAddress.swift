@@ -1,3 +1,4 @@
+internal import EventLoop
 internal import Glibc
 internal import HTTPCore
 
@@ -37,6 +38,15 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         } catch {
             throw error.at(self)
         }
+    }
+
+    /// Whether this process may listen on the port, be it free or not: the lower ones are for those who have a right to
+    /// them. True where the address cannot be bound for another reason.
+    public var isPermitted: Bool {
+        guard let resolved = try? ResolvedAddress(resolving: self) else { return true }
+        let raw = socket(resolved.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        guard raw >= 0, let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { return true }
+        return resolved.withPointer { bind(descriptor.rawValue, $0, $1) } == 0 || errno != EACCES
     }
 
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }

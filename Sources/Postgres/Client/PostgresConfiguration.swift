@@ -54,8 +54,8 @@ public struct PostgresConfiguration: Sendable {
     public var backOff: ClosedRange<Duration> = .milliseconds(100)...(.seconds(2))
 
     /// Reads a URL or keyword string (`SALTERN_DATABASE_URL`); everything that libpq knows passes through.
-    /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it, also when libpq does not know one of
-    ///   the values.
+    /// - Throws: ``PostgresError/configuration(_:)`` with a message that quotes nothing of it but the path of a password file that
+    ///   libpq would refuse, also when libpq does not know one of the values.
     public init(_ connectionString: String) throws(PostgresError) {
         var message: UnsafeMutablePointer<CChar>?
         guard let parsed = PQconninfoParse(connectionString, &message) else {
@@ -72,6 +72,7 @@ public struct PostgresConfiguration: Sendable {
             }
             option += 1
         }
+        options = try PasswordFile.settle(options)
         self.options = options
         if let value = options.first(where: { $0.keyword == "connect_timeout" })?.value {
             guard let seconds = Int(value), seconds >= 0 else {

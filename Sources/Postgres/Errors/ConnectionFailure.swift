@@ -30,6 +30,17 @@ public enum ConnectionFailure: Error, Sendable, Hashable {
 }
 
 extension ConnectionFailure {
+    /// Whether only an operator can mend it: who asks is not let in, or asks for what there is not.
+    public var isForGood: Bool {
+        switch self {
+        case .passwordMissing, .tls, .option: true
+        case .server(let state):
+            state.errorClass == "28" || state.isOfSettings
+                || [.unknownDatabase, .insufficientPrivilege].contains(state)
+        default: false
+        }
+    }
+
     /// Reads libpq's report about a connection that was not opened, of which nothing else has a code. With several
     /// servers it is about all of them: what a server itself has said counts most.
     init(message: String) {
@@ -97,6 +108,11 @@ extension ConnectionFailure: CustomStringConvertible {
             "the server refused: SQLSTATE 28000, it does not let this role in from here: look at the role and at pg_hba.conf"
         case .server(.unknownDatabase): "the server refused: SQLSTATE 3D000, there is no such database"
         case .server(.cannotConnectNow): "the server refused: SQLSTATE 57P03, it is starting or stopping"
+        case .server(.insufficientPrivilege):
+            "the server refused: SQLSTATE 42501, this role may not connect to the database, or not set what `options` of "
+                + "the database URL sets"
+        case .server(let state) where state.isOfSettings:
+            "the server refused: SQLSTATE \(state), it does not take what `options` of the database URL (or PGOPTIONS) sets"
         case .server(let state): "the server refused: SQLSTATE \(state)"
         case .resolver(let code): "its name was not found: \(String(cString: gai_strerror(code)))"
         case .system(let code): "\(String(cString: strerror(code))) (errno \(code))"
@@ -106,7 +122,8 @@ extension ConnectionFailure: CustomStringConvertible {
         case .tls(.missingRootCertificate): "TLS: the root certificate is missing"
         case .tls(.other): "TLS could not be agreed on"
         case .timedOut: "no answer in time"
-        case .passwordMissing: "the server wants a password, and none is configured"
+        case .passwordMissing:
+            "the server wants a password, and none is configured (a ~/.pgpass that others can read does not count)"
         case .option("host"): "the database URL has lists of hosts, addresses and ports of different lengths"
         case .option("port"): "the port in the database URL is no number from 1 to 65535"
         case .option("service"): "the service in the database URL is not there"

@@ -42,6 +42,11 @@ public indirect enum PostgresError: Error, Sendable {
         return nil
     }
 
+    /// Whether the schema does not have what the statement names.
+    public var isAboutSchema: Bool {
+        [.undefinedTable, .undefinedColumn, .undefinedFunction, .invalidSchemaName].contains(sqlState)
+    }
+
     /// Whether the same request may succeed when it is sent again a little later.
     public var isTransient: Bool {
         switch self {

@@ -9,6 +9,12 @@ public struct SQLState: Sendable, Hashable {
     /// The first two characters, which name the class of the error.
     public var errorClass: Substring { code.prefix(2) }
 
+    /// Whether a server that refuses a connection with it has met a setting, of `options` in the connection string, that it
+    /// does not know, whose value it does not take, or that cannot be set there.
+    var isOfSettings: Bool {
+        ["42704", "42602", "42601", "22023", "55P02"].contains(code)
+    }
+
     public static let successfulCompletion = SQLState("00000")
     public static let connectionException = SQLState("08000")
     public static let connectionFailure = SQLState("08006")

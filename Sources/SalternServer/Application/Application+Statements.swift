@@ -74,6 +74,8 @@ extension Application {
             statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
+            statement(FindDueTombstones.self), statement(FindDueContents.self), statement(FindDueRotations.self),
+            statement(FindDueEvents.self), statement(FindDueAttempts.self), statement(FindDueShares.self),
             // Receipts
             statement(Guarded<WriteReceipt>.self), statement(StoreReceipt.self),
             // Recovery

@@ -41,7 +41,14 @@ struct BackUpDatabase: Command {
                     "nothing was written: the database is spread over a cluster, of which no file can have one moment; "
                         + "back up every node as \"Backups of a cluster\" in the handbook says")
             }
-            return (tables, try await DatabaseClock.now(of: client))
+            do {
+                return (tables, try await DatabaseClock.now(of: client))
+            } catch let error as PostgresError where error.isAboutSchema {
+                throw CommandFailure(
+                    "nothing was written: the database has \(tables) tables in the schema saltern, which is not whole "
+                        + "(\(error)): `saltern migrate verify` says what is missing. After a restore that has not come to its "
+                        + "end, restore again; what `saltern migrate up` has left makes `saltern migrate up` whole")
+            }
         }
         let file = path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }

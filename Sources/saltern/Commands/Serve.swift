@@ -63,17 +63,20 @@ struct Serve: Command {
     /// How long somebody who does not read the log holds up the end.
     private static let lastWords = Duration.seconds(2)
 
+    /// What lines of the log have: the time of the machine's clock.
+    @Sendable private static func time() -> UTCTimestamp {
+        UTCTimestamp(microsecondsSinceEpoch: SystemWallClock().now.unixMicroseconds)
+    }
+
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor)
+        let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor, now: Self.time)
         let signals = ServerSignals { writer.flush(within: Self.lastWords) }
         var configuration = try ServeConfiguration(
             console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
         defer { writer.flush(within: Self.lastWords) }
-        let log = Log(minimumLevel: configuration.logLevel, sink: writer) {
-            UTCTimestamp(microsecondsSinceEpoch: SystemWallClock().now.unixMicroseconds)
-        }
+        let log = Log(minimumLevel: configuration.logLevel, sink: writer, now: Self.time)
         ProcessLimits.boundAllocator(loopCount: configuration.loopCount)
         let descriptors = ProcessLimits.raiseDescriptors()
         if descriptors < configuration.descriptorCount {
@@ -99,6 +102,8 @@ struct Serve: Command {
         let service = configuration.service
         let purge = Task { await server.purgeRegularly(service) }
         defer { purge.cancel() }
+        let backlog = configuration.metricsListen == nil ? nil : Task { await server.watchBacklog(service.purge) }
+        defer { backlog?.cancel() }
         let memory = Task { await ResidentMemory.keepLow() }
         defer { memory.cancel() }
         for await signal in signals.arriving {

@@ -18,6 +18,13 @@ struct PlaceExamination {
     private func examine(_ subject: String, _ setting: String, _ address: SocketAddress) -> Finding {
         do throws(ListenError) {
             try address.requireOwnHost()
+            // Whether the service's unit gives it what this process does not have, nobody can see from here.
+            guard address.isPermitted else {
+                return Finding(
+                    subject, .warning,
+                    "\(setting): this process may not listen on port \(address.port): take one from 1024 on, or give the unit "
+                        + "AmbientCapabilities= and CapabilityBoundingSet=CAP_NET_BIND_SERVICE")
+            }
             return Finding(subject, .fine, "\(setting): this machine has the address of \(address)")
         } catch {
             return Finding(subject, .problem, "\(setting): \(error)")
@@ -38,6 +45,12 @@ struct PlaceExamination {
             return Finding(
                 subject, .warning,
                 "\(setting): there is no folder \(folder): unless RuntimeDirectory= of the unit makes it, make it")
+        }
+        guard faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0 else {
+            return Finding(
+                subject, .problem,
+                "\(setting): nothing can be written in \(folder): \(String(cString: strerror(errno))); the server needs to "
+                    + "make its socket there")
         }
         return Finding(subject, .fine, "\(setting): there is room at \(path) for the server's socket")
     }

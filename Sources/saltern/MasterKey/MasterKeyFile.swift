@@ -1,5 +1,5 @@
 import CommandLineKit
-import Glibc
+import Cryptography
 import SalternServer
 import TransportSecurity
 
@@ -21,7 +21,12 @@ struct MasterKeyFile: Sendable {
     /// Makes the file with a new key. Overwrites nothing.
     func create() throws(CommandFailure) -> MasterKey {
         let key = MasterKey.random()
-        try write(key, existing: .refuse)
+        do throws(CertificateError) {
+            let (folder, name) = try ProtectedFolder.ofFile(path)
+            try folder.write(key.text, to: name, access: .owner, existing: .refuse)
+        } catch {
+            throw CommandFailure("\(error)")
+        }
         return key
     }
 
@@ -31,29 +36,29 @@ struct MasterKeyFile: Sendable {
     func change(
         _ change: (MasterKey) throws(MasterKeyError) -> MasterKey
     ) throws(CommandFailure) -> MasterKey {
-        // The directory is locked, not the file: the file is another one after the change.
-        let directory = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw CommandFailure("cannot open the directory \(directory)") }
-        defer { close(descriptor) }
-        guard flock(descriptor, LOCK_EX) == 0 else { throw CommandFailure("cannot lock the directory \(directory)") }
-        let key: MasterKey
-        let read = try read()
-        do throws(MasterKeyError) {
-            key = try change(read)
-        } catch {
-            throw CommandFailure("\(path): \(error)")
-        }
-        try write(key, existing: .replace)
-        return key
-    }
-
-    private func write(_ key: MasterKey, existing: ProtectedFile.ExistingFile) throws(CommandFailure) {
+        let folder: ProtectedFolder
+        let name: String
+        let read: SecureBytes
         do throws(CertificateError) {
-            try ProtectedFile.write(key.text, to: path, access: .owner, existing: existing)
+            (folder, name) = try ProtectedFolder.ofFile(path)
+            // The folder is locked, not the file: the file is another one after the change.
+            try folder.lock()
+            read = try folder.read(name, access: .owner)
         } catch {
             throw CommandFailure("\(error)")
         }
+        let key: MasterKey
+        do throws(MasterKeyError) {
+            key = try change(MasterKey(text: read))
+        } catch {
+            throw CommandFailure("\(path): \(error)")
+        }
+        do throws(CertificateError) {
+            try folder.write(key.text, to: name, access: .owner, existing: .replace)
+        } catch {
+            throw CommandFailure("\(error)")
+        }
+        return key
     }
 }
 

@@ -16,6 +16,7 @@ final class MetricsFacts: Sendable {
         var certificateExpiry: Int64
         var hasBackupKey: Bool
         var purge = PurgeFacts()
+        var backlog: PurgeBacklog?
     }
 
     private let state: Mutex<State>
@@ -28,6 +29,8 @@ final class MetricsFacts: Sendable {
     var certificateExpiry: Int64 { state.withLock { $0.certificateExpiry } }
     var hasBackupKey: Bool { state.withLock { $0.hasBackupKey } }
     var purge: PurgeFacts { state.withLock { $0.purge } }
+    /// What is to be purged; nil when the database did not say so when it was asked last.
+    var backlog: PurgeBacklog? { state.withLock { $0.backlog } }
 
     func use(_ tls: TLSFiles) {
         state.withLock { state in
@@ -43,6 +46,8 @@ final class MetricsFacts: Sendable {
             for (index, row) in report.rows.enumerated() { state.purge.rows[index].count += row.count }
         }
     }
+
+    func use(_ backlog: PurgeBacklog?) { state.withLock { $0.backlog = backlog } }
 
     func purgeFailed() { state.withLock { $0.purge.failures += 1 } }
 }

@@ -114,6 +114,14 @@ struct MetricsResponder: Responder {
             purge.skippedAccounts)
         text.metric("saltern_purge_rows_total", .counter, "Rows that were purged.")
         for (kind, count) in purge.rows { text.sample("saltern_purge_rows_total", labels: ["kind": kind], count) }
+        guard let backlog = facts.backlog?.parts else { return }
+        text.metric(
+            "saltern_purge_overdue_seconds", .gauge, "For how long the oldest row that is to be purged has been due.")
+        for part in backlog {
+            text.sample("saltern_purge_overdue_seconds", labels: ["kind": part.kind], part.overdue / .seconds(1))
+        }
+        text.metric("saltern_purge_due_rows", .gauge, "Rows to be purged; 1000 when there are so many or more.")
+        for part in backlog { text.sample("saltern_purge_due_rows", labels: ["kind": part.kind], part.rows) }
     }
 
     private func process(_ text: inout PrometheusText) {

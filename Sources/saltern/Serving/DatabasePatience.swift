@@ -27,13 +27,7 @@ struct DatabasePatience {
     static func passing(_ error: any Error) -> PostgresError? {
         switch error {
         case MigrationError.database(let error): passing(error)
-        case PostgresError.unavailable(_, .passwordMissing?), PostgresError.unavailable(_, .tls?),
-            PostgresError.unavailable(_, .option?):
-            nil
-        // 28: who asks is not let in. 3D000: there is no such database.
-        case PostgresError.unavailable(_, .server(let state)?)
-        where state.code.hasPrefix("28") || state.code == "3D000":
-            nil
+        case PostgresError.unavailable(_, let reason?) where reason.isForGood: nil
         case let error as PostgresError where error.isTransient: error
         default: nil
         }

@@ -27,6 +27,7 @@ final class LogWriter: LogSink {
     private let pending = Mutex(Pending())
     // Safe to share: only the writer's thread touches it.
     private nonisolated(unsafe) var losses = LogLosses()
+    private let now: @Sendable () -> UTCTimestamp
     private let linesWait = DispatchSemaphore(value: 0)
 
     private static let limit = 4 * 1_024 * 1_024
@@ -56,9 +57,12 @@ final class LogWriter: LogSink {
         }
     }
 
-    /// Writes to `descriptor`, which stays open for the life of the process.
-    init(descriptor: CInt) {
+    /// - Parameters:
+    ///   - descriptor: What is written to; stays open for the life of the process.
+    ///   - now: The time of the lines that it adds.
+    init(descriptor: CInt, now: @escaping @Sendable () -> UTCTimestamp) {
         self.descriptor = descriptor
+        self.now = now
         kind = Kind(of: descriptor)
         // Retained by the thread, which runs for the life of the process.
         let thread = Thread { [self] in
@@ -130,7 +134,14 @@ final class LogWriter: LogSink {
         guard losses.count > 0 else { return }
         let count = losses.count
         losses.count = 0
-        writeAll(Array("{\"level\":\"error\",\"event\":\"log_lines_dropped\",\"count\":\(count)}\n".utf8))
+        var writer = JSONWriter(capacity: 128)
+        writer.object { writer in
+            writer.member("time", now())
+            writer.member("level", LogLevel.error.rawValue)
+            writer.member("event", "log_lines_dropped")
+            writer.member("count", count)
+        }
+        writeAll(writer.finishLine().withUnsafeBytes { Array($0) })
         // This line is none of those that are missed.
         if losses.count > 0 { losses.count = count }
     }

@@ -187,6 +187,20 @@ final class RunningServer: Sendable {
         while (try? await Task.sleep(for: .seconds(3_600))) != nil { await share.loop.run { await purge.run() } }
     }
 
+    /// How often it is looked what is to be purged.
+    private static let backlogInterval = Duration.seconds(300)
+
+    /// Looks now and every five minutes what is to be purged, for those who read metrics, until it is cancelled.
+    func watchBacklog(_ policy: PurgePolicy) async {
+        let share = backbone.shares[0]
+        repeat {
+            let backlog = await share.loop.run { [clock = backbone.clock] in
+                try? await PurgeBacklog.read(share.database, policy: policy, now: clock.now)
+            }
+            if !Task.isCancelled { facts.use(backlog) }
+        } while (try? await Task.sleep(for: Self.backlogInterval)) != nil
+    }
+
     /// Lets requests finish within `timeout`, then closes everything.
     func stop(timeout: Duration) async {
         await entrances.close(timeout: timeout)

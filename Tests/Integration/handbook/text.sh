@@ -47,6 +47,11 @@ docker-compose kill -s HUP server
 docker-compose run --rm admin account list
 docker-compose run --rm admin doctor
 docker-compose run --rm admin backup backups
+docker-compose run --rm admin restore backups/… --help
+[[ $(command docker-compose config | sed -n '/^  admin:/,/^  [a-z]/p') == *SALTERN_SUPERUSER_DATABASE_URL_FILE* ]]
+sha256sum secrets/* >"$work/secrets" && rm -f secrets/superuser-*
+scripts/docker/make-secrets && sha256sum --check --quiet "$work/secrets"
+if scripts/docker/make-secrets; then fail "secrets to be left as they are"; fi
 docker-compose run --rm --no-deps admin backup backups
 docker-compose run --rm admin certificate rotate
 docker-compose run --rm admin master-key rotate

@@ -164,6 +164,55 @@ import Testing
             }
         }
     }
+
+    @Test func `an unseen character in the salt prefix is refused, unless the database has it`() async throws {
+        let names: [(String, String)] = [
+            ("\u{200B}", "U+200B (ZERO WIDTH SPACE) as character 12"),
+            ("\u{FEFF}", "U+FEFF (ZERO WIDTH NO-BREAK SPACE) as character 12"), ("\u{AD}", "U+00AD (SOFT HYPHEN)"),
+            ("\u{A0}", "U+00A0 (NO-BREAK SPACE)"), ("\u{202E}", "U+202E (RIGHT-TO-LEFT OVERRIDE)"),
+            ("\u{3164}", "U+3164 (HANGUL FILLER)"), ("\u{E0041}", "U+E0041 (TAG LATIN CAPITAL LETTER A)"),
+            ("\u{2800}", "U+2800 (BRAILLE PATTERN BLANK)"), ("\u{85}", "U+0085"),
+        ]
+        for (character, name) in names {
+            let found = InvisibleCharacter(in: "org.example\(character):")
+            #expect(found?.description.contains(name) == true, "\(String(describing: found))")
+        }
+        for prefix in ["org.example.notes:", "org.exämple.ノート:", "é:", "e\u{301}:"] {
+            #expect(InvisibleCharacter(in: prefix) == nil)
+        }
+        let character = try #require(InvisibleCharacter(in: "com.example.test\u{200B}:"))
+        try await TestApplication.with { app in
+            func load(_ prefix: String) async throws {
+                try await app.run { [postgres = app.postgres, clock = app.clock, known = app.configuration] in
+                    var configuration = known
+                    configuration.saltPrefix = prefix
+                    _ = try await Installation.load(configuration: configuration, database: postgres, clock: clock)
+                    try await Installation.check(saltPrefix: prefix, database: postgres)
+                }
+            }
+            let error = InstallationError.saltPrefixShowsNot(character)
+            await #expect(throws: error) { try await load("com.example.test\u{200B}:") }
+            try await app.administer("DELETE FROM saltern.installation")
+            await #expect(throws: error) { try await load("com.example.test\u{200B}:") }
+            // One that was made by an earlier release.
+            try await load("com.example.test:")
+            try await app.administer("UPDATE saltern.installation SET salt_prefix = U&'com.example.test\\200B:'")
+            try await load("com.example.test\u{200B}:")
+        }
+    }
+
+    @Test func `salt prefixes are compared as they are written`() async throws {
+        var configuration = TestApplication.configuration
+        configuration.saltPrefix = "é:"
+        try await TestApplication.with(configuration) { app in
+            var other = app.configuration
+            other.saltPrefix = "e\u{301}:"
+            #expect(other.saltPrefix == app.configuration.saltPrefix)
+            await #expect(throws: InstallationError.saltPrefixDiffers) {
+                try await TestApplication.with(other, app.database, clock: app.clock) { _ in }
+            }
+        }
+    }
 }
 
 extension TestApplication {

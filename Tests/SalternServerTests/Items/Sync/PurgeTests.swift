@@ -139,6 +139,61 @@ import Testing
         }
     }
 
+    @Test func `what is due and not yet purged is told of each kind, with its age, and nothing is afterwards`()
+        async throws
+    {
+        func backlog(_ app: TestApplication) async throws -> [String: PurgeBacklog.Part] {
+            let backlog = try await app.run { [postgres = app.postgres, now = app.clock.now] in
+                try await PurgeBacklog.read(postgres, policy: PurgePolicy(), now: now)
+            }
+            return Dictionary(uniqueKeysWithValues: backlog.parts.map { ($0.kind, $0) })
+        }
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            for _ in 0..<3 { _ = try await ada.client.delete(try await ada.createItem(), ["If-Match": "*"]) }
+            #expect(try await backlog(app).values.allSatisfy { $0.rows == 0 && $0.overdue == .zero })
+
+            app.clock.advance(by: .seconds(30 * 86_400 + 7_200))
+            var due = try await backlog(app)
+            #expect(due["contents"] == PurgeBacklog.Part(kind: "contents", rows: 3, overdue: .seconds(7_200)))
+            #expect(due["tombstones"]?.rows == 0)
+
+            // A committed rotation has released what nobody knows the age of.
+            try await app.administer(
+                """
+                UPDATE saltern.deleted_contents SET expires_at = 'epoch' WHERE item_id IN (
+                    SELECT item_id FROM saltern.deleted_contents LIMIT 1)
+                """)
+            due = try await backlog(app)
+            #expect(due["contents"] == PurgeBacklog.Part(kind: "contents", rows: 3, overdue: .seconds(7_200)))
+
+            app.clock.advance(by: .seconds(500 * 86_400))
+            let now = app.clock.now.unixMicroseconds / 1_000_000
+            try await app.administer(
+                """
+                INSERT INTO saltern.failed_attempts
+                    (subject, counter, counts, since, latest, streak, first_failed_at, last_failed_at, blocked_until)
+                SELECT sha256(n::text::bytea), sha256(n::text::bytea), '{1,0,0,0,0}', array_fill(now(), '{5}'),
+                    array_fill(now(), '{5}'), 1, to_timestamp(\(now)) - n * interval '31 days',
+                    to_timestamp(\(now)) - CASE WHEN n > 3 THEN interval '1 day' ELSE n * interval '31 days' END,
+                    to_timestamp(\(now))
+                FROM generate_series(1, 5) n;
+                INSERT INTO saltern.security_events (account_id, occurred_at, event_id, kind)
+                SELECT account_id, to_timestamp(\(now)) - n * interval '1 minute' - interval '400 days',
+                    gen_random_uuid(), 'exported'
+                FROM saltern.accounts, generate_series(1, 1200) n
+                """)
+            due = try await backlog(app)
+            #expect(due["attempts"]?.rows == 3)
+            #expect(due["attempts"]?.overdue == .seconds(3 * 31 * 86_400 - 30 * 86_400))
+            #expect(due["events"]?.rows == PurgeBacklog.countLimit)
+            #expect(due["events"]?.overdue == .seconds(1_200 * 60))
+
+            _ = try await purge(app)
+            #expect(try await backlog(app).values.allSatisfy { $0.rows == 0 && $0.overdue == .zero })
+        }
+    }
+
     @Test func `what is due is found by its index`() async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()

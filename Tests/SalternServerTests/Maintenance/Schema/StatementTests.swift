@@ -44,7 +44,8 @@ import Testing
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
-        "FindOldAttempts", "FindExpiredRotations",
+        "FindOldAttempts", "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
+        "FindDueEvents", "FindDueAttempts", "FindDueShares",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
         // An advisory lock belongs to no table, nor does a setting; the base is moved while nobody changes anything.

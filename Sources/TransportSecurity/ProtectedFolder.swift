@@ -1,0 +1,178 @@
+public import Cryptography
+internal import Glibc
+
+/// A folder that is held open: what is read and written in it is read and written there, wherever its path leads meanwhile.
+///
+/// A program that names files by their paths can be led elsewhere between two steps by whoever may replace a folder on the
+/// way, and root everywhere.
+public final class ProtectedFolder: Sendable {
+    /// The path that it was opened by, for messages.
+    public let path: String
+    private let folder: HeldDescriptor
+
+    /// Opens a folder. For root a link on the way to it counts only when root has made it: another's may lead anywhere.
+    public init(_ path: String) throws(CertificateError) {
+        self.path = path
+        folder = try geteuid() == 0 ? Self.walk(path) : Self.open(path)
+    }
+
+    /// The folder of a file, and the file's name in it.
+    public static func ofFile(_ path: String) throws(CertificateError) -> (folder: ProtectedFolder, name: String) {
+        guard let slash = path.lastIndex(of: "/") else { return (try ProtectedFolder("."), path) }
+        let folder = slash == path.startIndex ? "/" : String(path[..<slash])
+        return (try ProtectedFolder(folder), String(path[path.index(after: slash)...]))
+    }
+
+    /// Waits until nobody else has it locked, and keeps them waiting until it is given up.
+    public func lock() throws(CertificateError) {
+        guard flock(folder.number, LOCK_EX) == 0 else {
+            throw .cannotWrite(path: path, reason: SystemError.text(errno))
+        }
+    }
+
+    /// The contents of a file, and not of one that a link leads to; `.owner` refuses one that its group or others can read or
+    /// write.
+    public func read(_ name: String, access: ProtectedFile.Access) throws(CertificateError) -> SecureBytes {
+        let descriptor = HeldDescriptor(
+            openat(folder.number, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC))
+        guard descriptor.isOpen else {
+            throw .cannotRead(path: file(name), reason: Self.reading(errno))
+        }
+        return try ProtectedFile.contents(of: descriptor.number, path: file(name), access: access)
+    }
+
+    /// Writes a file so that, whenever the machine stops, either the old contents are there or all of the new. Whose file is
+    /// replaced, his is the new one, when root does it: the server has to be able to read what an admin has changed.
+    public func write(
+        _ contents: some ByteSource, to name: String, access: ProtectedFile.Access,
+        existing: ProtectedFile.ExistingFile
+    ) throws(CertificateError) {
+        if existing == .replace { try requireReplaceable(name) }
+        let temporary = "\(name).\(Hex.encode(SecureRandom.bytes(8))).tmp"
+        do throws(CertificateError) {
+            try writeNew(contents, to: temporary, access: access, ownedLike: existing == .replace ? name : nil)
+            switch existing {
+            case .replace:
+                guard renameat(folder.number, temporary, folder.number, name) == 0 else { throw cannotWrite(name) }
+            case .refuse:
+                // A link to it fails when the name is taken, which a renaming does not.
+                guard linkat(folder.number, temporary, folder.number, name, 0) == 0 else {
+                    throw errno == EEXIST ? .alreadyExists(path: file(name)) : cannotWrite(name)
+                }
+                unlinkat(folder.number, temporary, 0)
+            }
+        } catch {
+            unlinkat(folder.number, temporary, 0)
+            throw error
+        }
+        guard fsync(folder.number) == 0 else { throw .cannotWrite(path: path, reason: SystemError.text(errno)) }
+    }
+
+    /// Refuses a link: in its place there would be a file, and what it leads to would stay as it is. Root is not to follow one
+    /// either, which may be of somebody with fewer rights.
+    public func requireReplaceable(_ name: String) throws(CertificateError) {
+        guard let status = status(name), status.st_mode & S_IFMT == S_IFLNK else { return }
+        throw .cannotWrite(path: file(name), reason: "it is a link, and only files are replaced")
+    }
+
+    /// True when the name is anything's at all, be it a link's that leads nowhere.
+    /// - Throws: When the system does not say.
+    public func exists(_ name: String) throws(CertificateError) -> Bool {
+        if status(name) != nil { return true }
+        guard errno == ENOENT else { throw .cannotRead(path: file(name), reason: SystemError.text(errno)) }
+        return false
+    }
+
+    private func file(_ name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
+
+    private func cannotWrite(_ name: String) -> CertificateError {
+        .cannotWrite(path: file(name), reason: SystemError.text(errno))
+    }
+
+    private func status(_ name: String) -> stat? {
+        var status = stat()
+        return fstatat(folder.number, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status : nil
+    }
+
+    private func writeNew(
+        _ contents: some ByteSource, to name: String, access: ProtectedFile.Access, ownedLike other: String?
+    ) throws(CertificateError) {
+        // Private from the first moment: the mode is widened only when everything is written.
+        let descriptor = HeldDescriptor(
+            openat(
+                folder.number, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                ProtectedFile.Access.owner.mode))
+        guard descriptor.isOpen else { throw cannotWrite(name) }
+        try contents.withContiguousBytes { bytes throws(CertificateError) in
+            var written = 0
+            while written < bytes.count {
+                let count = writeRetrying(descriptor.number, UnsafeRawBufferPointer(rebasing: bytes[written...]))
+                guard count > 0 else { throw cannotWrite(name) }
+                written += count
+            }
+        }
+        if let other, geteuid() == 0, let replaced = status(other) {
+            guard fchown(descriptor.number, replaced.st_uid, replaced.st_gid) == 0 else { throw cannotWrite(name) }
+        }
+        // The process's umask must not decide who can read a key.
+        guard fchmod(descriptor.number, access.mode) == 0, fsync(descriptor.number) == 0 else {
+            throw cannotWrite(name)
+        }
+    }
+}
+
+// MARK: The way to a folder
+
+extension ProtectedFolder {
+    /// As many as the system follows.
+    private static let linkLimit = 40
+
+    private static func open(_ path: String) throws(CertificateError) -> HeldDescriptor {
+        let folder = HeldDescriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+        guard folder.isOpen else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
+        return folder
+    }
+
+    /// Goes to a folder name by name, so that each link is looked at before it is followed.
+    private static func walk(_ path: String) throws(CertificateError) -> HeldDescriptor {
+        func names(_ path: String) -> [String] { path.split(separator: "/").reversed().map(String.init) }
+        var current = HeldDescriptor(Glibc.open(path.hasPrefix("/") ? "/" : ".", O_DIRECTORY | __O_PATH | O_CLOEXEC))
+        var left = names(path)
+        var links = 0
+        while let name = left.popLast() {
+            let next = HeldDescriptor(openat(current.number, name, O_NOFOLLOW | __O_PATH | O_CLOEXEC))
+            var status = stat()
+            guard next.isOpen, fstat(next.number, &status) == 0 else {
+                throw .cannotRead(path: path, reason: SystemError.text(errno))
+            }
+            guard status.st_mode & S_IFMT == S_IFLNK else {
+                current = next
+                continue
+            }
+            links += 1
+            guard links <= linkLimit else { throw .cannotRead(path: path, reason: SystemError.text(ELOOP)) }
+            guard status.st_uid == 0 else {
+                throw .cannotRead(
+                    path: path,
+                    reason: "\(name) is a link that root has not made: name the folder that it leads to")
+            }
+            let target = try target(of: next, on: path)
+            if target.hasPrefix("/") { current = HeldDescriptor(Glibc.open("/", O_DIRECTORY | __O_PATH | O_CLOEXEC)) }
+            left += names(target)
+        }
+        let folder = HeldDescriptor(openat(current.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+        guard folder.isOpen else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
+        return folder
+    }
+
+    private static func target(of link: HeldDescriptor, on path: String) throws(CertificateError) -> String {
+        var bytes = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlinkat(link.number, "", &bytes, bytes.count)
+        guard count > 0, count < bytes.count else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
+        return String(decoding: bytes.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    private static func reading(_ number: Int32) -> String {
+        number == ELOOP ? "it is a link, and links are not followed here" : SystemError.text(number)
+    }
+}
