@@ -49,7 +49,8 @@ import Testing
         }
     }
 
-    @Test func `a session's name says what it is for, unless sessions are exchanged or somebody has named it`() async throws
+    @Test func `a session's name says what it is for, unless sessions are exchanged or somebody has named it`()
+        async throws
     {
         let one: @Sendable (inout PostgresConfiguration) -> Void = {
             $0.readConnections = 1

@@ -20,7 +20,9 @@ import Testing
     /// Few, so that the same one is changed by many.
     private static let itemsOfAccount = 24
 
-    @Test func `whatever goes wrong, what two nodes have told of changes and log-ins is there, and counted`() async throws {
+    @Test func `whatever goes wrong, what two nodes have told of changes and log-ins is there, and counted`()
+        async throws
+    {
         let seed = UInt64(Self.environment["SALTERN_GROUP_SEED"] ?? "") ?? .random(in: 0...0xFFFF_FFFF)
         var random = SeededGenerator(seed: seed)
         let why: Comment = "SALTERN_GROUP_SEED=\(seed)"
@@ -49,7 +51,10 @@ import Testing
                 var done = 0
                 for ledger in ledgers { done += try await ledger.check(administrator, why) }
                 let (wrong, grouped) = try await administrator.run { postgres in
-                    (try await postgres.execute(FindWrongCounters()), try await postgres.execute(CountGrouped()).first ?? 0)
+                    (
+                        try await postgres.execute(FindWrongCounters()),
+                        try await postgres.execute(CountGrouped()).first ?? 0
+                    )
                 }
                 #expect(wrong == [], why)
                 #expect(done > 200 && grouped > 20, "\(done) were done, \(grouped) rows share transactions: \(why)")
@@ -130,7 +135,8 @@ import Testing
             var random = SeededGenerator(seed: seed)
             var seen: [String: Int64] = [:]
             for _ in 0..<count {
-                let ledger = Int.random(in: 0..<5, using: &random) == 0 ? hot : others.randomElement(using: &random) ?? hot
+                let ledger =
+                    Int.random(in: 0..<5, using: &random) == 0 ? hot : others.randomElement(using: &random) ?? hot
                 let item = ids.randomElement(using: &random) ?? .zero
                 switch Int.random(in: 0..<20, using: &random) {
                 case 0..<3: await logIn(ledger)
@@ -144,7 +150,9 @@ import Testing
         private func logIn(_ ledger: ChangeLedger) async {
             let (userid, key) = (ledger.account.userid, ledger.account.passwordKey)
             let body: JSONValue = ["userid": .string(userid), "passwordKey": .string(key)]
-            guard let reply = try? await node.client.post("/v1/sessions", body) else { return ledger.note(session: nil) }
+            guard let reply = try? await node.client.post("/v1/sessions", body) else {
+                return ledger.note(session: nil)
+            }
             #expect([201, 429, 503].contains(reply.status), "\(reply) \(why)")
             if reply.status == 201 {
                 ledger.note(session: reply.string("session.id").flatMap(UUID.init))

@@ -8,7 +8,8 @@ import Testing
 /// A commit that does not end for a while, on the one connection that an application has for commits.
 struct HeldCommit: Sendable {
     let app: TestApplication
-    private let holder: TestAccount
+    /// Whose commits wait.
+    let holder: TestAccount
     private let path = "/v1/items/\(Fixtures.uuid())"
 
     /// Makes the commits of one account's item wait at a gate, which is open.
