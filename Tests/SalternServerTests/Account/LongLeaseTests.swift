@@ -1,8 +1,8 @@
 import HTTPCore
-import Postgres
 import SalternTesting
 import Testing
 
+@testable import Postgres
 @testable import SalternServer
 
 /// What may take minutes: of one client network one such transaction is under way at a time.
@@ -35,10 +35,10 @@ import Testing
         }
     }
 
-    /// How many proofs of a key have ended: what they permit is next.
-    private static func proofs(_ app: TestApplication) async throws -> Int {
+    /// How many requests wait for the turn of an account, a network or the like.
+    private static func waiting(_ app: TestApplication) async throws -> Int {
         let postgres = app.postgres
-        return try await app.run { postgres.statistics().statements["HoldFailedAttempts"]?.count ?? 0 }
+        return try await app.run { postgres.keys.counts.waiting }
     }
 
     @Test(arguments: Long.allCases)
@@ -52,18 +52,16 @@ import Testing
             let (first, second) = try await HeldRow.account(ada, in: app) { held in
                 let first = Task { try await Self.delete(ada) }
                 try await held.waiters(1)
-                let before = try await Self.proofs(app)
                 let second = Task {
                     defer { isDone.set() }
                     return try await act()
                 }
-                try await TimeThatWentBackTests.eventually { try await Self.proofs(app) > before }
-                // Long enough for the other one, if it did not wait.
-                for _ in 0..<20 {
-                    let batch: JSONValue = ["operations": [BatchTests.put(Fixtures.uuid(), 0, ItemTests.item())]]
-                    #expect(try await eve.client.post("/v1/items/batch", batch).status == 200)
-                    try await Task.sleep(for: .milliseconds(5))
+                try await TimeThatWentBackTests.eventually {
+                    if isDone.isSet { return true }
+                    return try await Self.waiting(app) > 0
                 }
+                let batch: JSONValue = ["operations": [BatchTests.put(Fixtures.uuid(), 0, ItemTests.item())]]
+                #expect(try await eve.client.post("/v1/items/batch", batch).status == 200)
                 #expect(!isDone.isSet)
                 return (first, second)
             }
