@@ -15,6 +15,7 @@ import Testing
     private static let environment = ProcessInfo.processInfo.environment
     private static let duration = Duration.seconds(Double(environment["SALTERN_GROUP_SECONDS"] ?? "") ?? 6)
 
+    private static let leastAccounts = 40
     private static let workers = 20
     private static let changesOfWorker = 12
     /// Few, so that the same one is changed by many.
@@ -38,7 +39,7 @@ import Testing
                         // Each time with other accounts: those that two nodes have met at go elsewhere for a while.
                         repeat {
                             ledgers += try await Self.round([first, second], proxy, why, &random)
-                        } while ContinuousClock.now < end
+                        } while ContinuousClock.now < end || ledgers.count < Self.leastAccounts
                         return ledgers
                     }
                 }
