@@ -37,7 +37,7 @@ import Testing
     private struct CountBackends: Statement {
         typealias Row = Int64
         static let isReadOnly = true
-        static let sql: SQL<Self> = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'under test'"
+        static let sql: SQL<Self> = "SELECT count(*) FROM pg_stat_activity WHERE application_name ~ '^under test'"
     }
 
     /// Runs `body` with a client of a cluster of its own that has the table of notes, and a way to run scripts there.

@@ -125,19 +125,9 @@ import Testing
         }
     }
 
-    private func withProxy(_ body: (TemporaryDatabase, CuttingProxy) async throws -> Void) async throws {
-        struct SocketPath: Statement {
-            typealias Row = String
-            static let sql: SQL<Self> = """
-                SELECT split_part(current_setting('unix_socket_directories'), ',', 1) || '/.s.PGSQL.'
-                    || current_setting('port')
-                """
-        }
-        try await TemporaryDatabase.with(migrations: Self.migrations) { database in
-            let paths = try await withClient(url: database.administratorURL) { try await $0.execute(SocketPath()) }
-            let proxy = try CuttingProxy(to: try #require(paths.first))
-            defer { proxy.stop() }
-            try await body(database, proxy)
-        }
+    private func withProxy(
+        _ body: @Sendable (TemporaryDatabase, CuttingProxy) async throws -> Void
+    ) async throws {
+        try await TemporaryDatabase.with(migrations: Self.migrations) { try await $0.withProxy(body) }
     }
 }

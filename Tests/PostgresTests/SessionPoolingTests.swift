@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import Postgres
@@ -46,6 +47,39 @@ import Testing
             // The same connection, after the transaction.
             #expect(try await client.execute(Shown()) == ["0 on"])
         }
+    }
+
+    @Test func `a session's name says what it is for, unless sessions are exchanged or somebody has named it`()
+        async throws
+    {
+        let one: @Sendable (inout PostgresConfiguration) -> Void = {
+            $0.readConnections = 1
+            $0.commitConnections = 1
+        }
+        func names(
+            _ configure: @escaping @Sendable (inout PostgresConfiguration) -> Void, _ url: String? = nil
+        ) async throws -> [String] {
+            try await withClient(configure, url: url) { client in
+                try await client.execute(Name(), key: GroupTests.key(1))
+                    + client.execute(ReadName()) + client.withConnection { try await $0.execute(Name()) }
+            }
+        }
+        #expect(try await names(one) == ["saltern commits", "saltern reads", "saltern leases"])
+        #expect(try await names(Self.pooled) == ["saltern", "saltern", "saltern"])
+        let url = try TestEnvironment.administratorURL()
+        let named = url + (url.contains("?") ? "&" : "?") + "application_name=ours"
+        #expect(try await names(one, named) == ["ours", "ours", "ours"])
+    }
+
+    private struct Name: Statement {
+        typealias Row = String
+        static let sql: SQL<Self> = "SELECT current_setting('application_name')"
+    }
+
+    private struct ReadName: Statement {
+        typealias Row = String
+        static let isReadOnly = true
+        static let sql: SQL<Self> = "SELECT current_setting('application_name')"
     }
 
     private static let pooled: @Sendable (inout PostgresConfiguration) -> Void = {

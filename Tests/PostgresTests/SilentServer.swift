@@ -1,5 +1,7 @@
 import Foundation
 
+@testable import SalternTesting
+
 /// A socket where PostgreSQL could be and that takes connections and says nothing, as a server does that was stopped.
 struct SilentServer {
     let directory: String

@@ -38,6 +38,8 @@ class Breakage(ABC):
     name: ClassVar[str]
     says: ClassVar[str]
     needs_network: ClassVar[bool] = False
+    #: Whether people put and delete single items meanwhile, and do nothing else.
+    only_items: ClassVar[bool] = False
     #: What it has to tell about the last round.
     note = ""
 
@@ -67,45 +69,69 @@ class Kill(Breakage):
 class KillInCommit(Breakage):
     name = "commit"
     says = "kill -9 of the server between a group's COMMIT and its answer"
+    only_items = True
+
+    # How long requests gather behind a commit that waits: longer than a writer pauses, and much shorter than the second
+    # after which a server takes it for one that does not end.
+    GATHERING = 0.25
+    # Groups are the only transactions of these connections that have a COMMIT: a request that goes alone has none, and
+    # what has a connection for itself has it among the leases.
+    COMMITS = "usename = 'saltern_app' AND application_name = 'saltern commits' AND wait_event = 'SyncRep'"
 
     def prepare(self, world: World) -> None:
         # One connection for all of them: who does not go alone goes in a group.
         world.server.restart({"SALTERN_LOOPS": "1", "SALTERN_COMMIT_CONNECTIONS": "1"})
 
     def happen(self, world: World, dice: random.Random) -> None:
+        sizes = []
         for _ in range(3):
             starts = world.server.starts
-            wait_until(180, lambda: self.kill_in_commit(world), "a group whose commit waits")
+            wait_until(180, lambda: self.kill_in_commit(world, sizes), "a group whose commit waits")
             world.server.wait_for_start(starts)
             time.sleep(dice.uniform(1, 2))
+        self.note = f"killed groups wrote {', '.join(map(str, sizes))} items"
 
     def tidy(self, world: World) -> None:
         world.server.restart({})
 
-    def kill_in_commit(self, world: World) -> bool:
-        """Whether there was a group: when the first that waits is a request that went alone, none is sent behind it."""
+    def kill_in_commit(self, world: World, sizes: list[int]) -> bool:
+        """Whether there was a group."""
         # Commits wait for a standby that there is not: what is on this disk already is told to nobody.
         self.wait_for_standby(world, "nobody")
         try:
             wait_until(60, lambda: self.waiting(world) > 0, "a commit that waits")
-            is_group = self.waiting(world, "query = 'COMMIT'") > 0
-            if is_group:
+            if not self.waiting(world, "query = 'COMMIT'"):
+                # Somebody went alone. The others gather behind him, and go out together when he alone is let go.
+                time.sleep(self.GATHERING)
+                world.superuser.run(f"SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE {self.COMMITS}")
+                with contextlib.suppress(TimeoutError):
+                    wait_until(5, lambda: self.waiting(world, "query = 'COMMIT'") > 0, "a group")
+            group = self.transaction(world)
+            if group:
                 world.server.send(signal.SIGKILL)
         finally:
             self.wait_for_standby(world, "")
-        if not is_group:
-            wait_until(60, lambda: self.waiting(world) == 0, "the commit that waited to end")
-        return is_group
+        wait_until(60, lambda: self.waiting(world) == 0, "the commit that waited to end")
+        if group:
+            # Each request has written one item, and those who write have accounts of their own.
+            sizes.append(world.superuser.number(f"SELECT count(*) FROM saltern.items WHERE xmin = '{group}'::xid"))
+            if sizes[-1] < 2:
+                raise RuntimeError(f"what was killed in its commit wrote {sizes[-1]} items: it was no group")
+        return group > 0
 
     def wait_for_standby(self, world: World, name: str) -> None:
         world.superuser.run(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
         world.superuser.run("SELECT pg_reload_conf()")
 
     def waiting(self, world: World, condition: str = "true") -> int:
-        """Commits that wait; a request that went alone has no COMMIT of its own."""
+        """Connections for commits that wait for one to end."""
+        return world.superuser.number(f"SELECT count(*) FROM pg_stat_activity WHERE {self.COMMITS} AND {condition}")
+
+    def transaction(self, world: World) -> int:
+        """The transaction of the group whose COMMIT waits; 0 when none does."""
         return world.superuser.number(
-            "SELECT count(*) FROM pg_stat_activity"
-            f" WHERE usename = 'saltern_app' AND wait_event = 'SyncRep' AND {condition}"
+            "SELECT coalesce(max(backend_xid::text::bigint), 0) FROM pg_stat_activity"
+            f" WHERE {self.COMMITS} AND query = 'COMMIT'"
         )
 
 

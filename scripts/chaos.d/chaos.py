@@ -76,7 +76,8 @@ class Chaos:
         wait_until(RECOVERY, self.is_serving, "the server to serve")
         over = threading.Event()
         threads = [
-            threading.Thread(target=writer.write_until, args=(over, seed), daemon=True) for writer in self.writers
+            threading.Thread(target=writer.write_until, args=(over, seed, breakage.only_items), daemon=True)
+            for writer in self.writers
         ]
         for thread in threads:
             thread.start()

@@ -34,29 +34,30 @@ class Writer:
 
     # Writing
 
-    def write_until(self, over: threading.Event, seed: int) -> None:
+    def write_until(self, over: threading.Event, seed: int, only_items: bool = False) -> None:
         self.random = random.Random(f"{seed} {self.number}")
         while not over.is_set():
-            self.write()
+            self.write(only_items)
             time.sleep(self.random.uniform(0, 0.03))
 
-    def write(self) -> None:
+    def write(self, only_items: bool) -> None:
         usable = [account for account in self.accounts if account.is_usable]
-        if not usable or (len(self.accounts) < ACCOUNTS and self.random.random() < 0.1):
+        may_register = len(self.accounts) < ACCOUNTS and not only_items
+        if not usable or (may_register and self.random.random() < 0.1):
             # Those that nobody can use before the next look are too few to matter.
             if len(self.accounts) < 10 * ACCOUNTS:
                 self.register()
             return
         account = self.random.choice(usable)
-        acts = [
-            (8, self.put),
-            (2, self.delete),
-            (3, self.batch),
-            (2, self.make_share),
-            (1, self.replace_share),
-            (1, self.delete_share),
-            (1, self.change_credential),
-        ]
+        acts = [(8, self.put), (2, self.delete)]
+        if not only_items:
+            acts += [
+                (3, self.batch),
+                (2, self.make_share),
+                (1, self.replace_share),
+                (1, self.delete_share),
+                (1, self.change_credential),
+            ]
         self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0](account)
 
     def send(self, data: bytes, *expected: int) -> Reply | None:

@@ -57,6 +57,11 @@ extension PostgresClient {
                     throw error
                 }
                 if let key, error.sqlState == .lockNotAvailable { keys.mark(key) }
+                guard loop.now < deadline else {
+                    letGo(execution)
+                    recycle(execution)
+                    throw unavailable()
+                }
             }
             execution.prepareToRepeat()
         }
@@ -85,7 +90,8 @@ extension PostgresClient {
     ) async throws(PostgresError) {
         let lane: PoolStateMachine<Execution>.Lane =
             kind.isReadOnly && configuration.readConnections > 0 ? .reads : .commits
-        for attempt in 0..<Self.attemptLimit {
+        var attempt = 0
+        repeat {
             let connection =
                 if let bytes = kind.bytesInGroup, let key = execution.key {
                     // Who was in a group that failed goes alone.
@@ -106,8 +112,14 @@ extension PostgresClient {
             case .failed(let error): throw error
             case .again, .granted: execution.prepareToRepeat()
             }
-        }
-        throw .unavailable(retryAfter: .seconds(1))
+            attempt += 1
+        } while mayRepeat(after: attempt, until: deadline)
+        throw unavailable()
+    }
+
+    /// Whether a request that has to be sent again is: not for ever, and not for who has waited as long as anybody may.
+    private func mayRepeat(after attempts: Int, until deadline: ContinuousClock.Instant) -> Bool {
+        attempts < Self.attemptLimit && loop.now < deadline
     }
 
     private func sharedConnection(
@@ -145,7 +157,8 @@ extension PostgresClient {
             recycle(execution)
             throw error
         }
-        for _ in 0..<Self.attemptLimit {
+        var attempts = 0
+        repeat {
             connection.beginRequest(isReadOnly: false)
             execution.commits = !kind.isReadOnly
             execution.firstResult = TransactionIsolation.readCommitted.begin(
@@ -169,10 +182,11 @@ extension PostgresClient {
                 rollBack(connection)
                 execution.prepareToRepeat()
             }
-        }
+            attempts += 1
+        } while mayRepeat(after: attempts, until: deadline)
         giveBack(connection, held)
         recycle(execution)
-        throw .unavailable(retryAfter: .seconds(1))
+        throw unavailable()
     }
 
     /// - Throws: ``PostgresError/unavailable(retryAfter:)`` for what writes while no commit ends.

@@ -10,7 +10,10 @@ extension PostgresConfiguration {
     public var connectionCount: Int { readConnections + commitConnections + leasedConnections + 1 }
 
     /// What libpq is given: later keywords win.
-    var connectionOptions: [(keyword: String, value: String)] {
-        [("fallback_application_name", applicationName)] + options + [("client_encoding", "UTF8")]
+    /// - Parameter lane: What the connection is for. It is told to the server, but not to a pooler that exchanges sessions:
+    ///   that would tell the server anew whenever a session goes from one lane to another.
+    func connectionOptions(for lane: PoolStateMachine<Execution>.Lane? = nil) -> [(keyword: String, value: String)] {
+        let told = pooling == .session ? lane.map { " \($0)" } ?? "" : ""
+        return [("fallback_application_name", applicationName + told)] + options + [("client_encoding", "UTF8")]
     }
 }

@@ -15,7 +15,7 @@ public struct PostgresConfiguration: Sendable {
     public var pipelineDepth = 32
     /// Requests that wait for a connection before further ones are refused at once.
     public var queueLimit = 4_096
-    /// How long a request waits for a connection before it is refused.
+    /// How long a request waits for a connection before it is refused; later than that it is not sent once more either.
     public var acquireTimeout = Duration.seconds(2)
     /// How long the opening of a connection may take (`connect_timeout` in the connection string).
     public var connectTimeout = Duration.seconds(5)
@@ -42,7 +42,7 @@ public struct PostgresConfiguration: Sendable {
     public var searchPath = "saltern, pg_temp"
     /// What is between here and the server.
     public var pooling = SessionPooling.session
-    /// `application_name`, unless the connection string has one.
+    /// `application_name`, unless the connection string has one. Behind it comes what each connection is for (`saltern reads`).
     public var applicationName = "saltern"
     /// What is done on every new connection before anybody else may use it, with the time-outs of a connection of its own.
     /// When it throws, the connection is closed, and opened again later. What the error says of itself goes to ``observer``:

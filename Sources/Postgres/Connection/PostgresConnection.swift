@@ -98,7 +98,7 @@ final class PostgresConnection: TurnEndObserver {
             setUp(handle.pointer)
         }
         self.opening = opening
-        let hosts = HostList(client.configuration.connectionOptions)
+        let hosts = HostList(client.configuration.connectionOptions(for: lane))
         opening.start(hosts, rotation: rotation, isAlone: lane == .scout)
     }
 

@@ -25,7 +25,7 @@ final class ScriptConnection {
         func unavailable(_ reason: ConnectionFailure) -> PostgresError {
             .unavailable(retryAfter: .seconds(1), because: reason)
         }
-        let hosts = HostList(configuration.connectionOptions)
+        let hosts = HostList(configuration.connectionOptions())
         let names = hosts.names
         var resolved = HostResolver.Resolved()
         if !names.isEmpty {

@@ -54,7 +54,7 @@ enum ServerSessions {
 private struct FindServerSessions: Statement {
     struct Row: DecodableRow {
         let process: Int32
-        /// The role, and what the program calls itself.
+        /// The role, and what the program calls itself, whatever the session is for.
         let name: String
 
         init(row: inout RowReader) throws(PostgresError) {
@@ -65,7 +65,8 @@ private struct FindServerSessions: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT a.pid, r.rolname || coalesce(' (' || nullif(a.application_name, '') || ')', '')
+        SELECT a.pid, r.rolname || coalesce(' (' || nullif(
+            CASE WHEN a.application_name LIKE 'saltern %' THEN 'saltern' ELSE a.application_name END, '') || ')', '')
         FROM pg_catalog.pg_stat_activity a JOIN pg_catalog.pg_roles r ON r.oid = a.usesysid
             JOIN pg_catalog.pg_roles g ON g.rolname = 'saltern_server'
         WHERE a.datname = pg_catalog.current_database() AND NOT r.rolsuper AND r.rolname <> current_user

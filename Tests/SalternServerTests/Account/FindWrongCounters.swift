@@ -6,11 +6,24 @@ struct FindWrongCounters: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         WITH people AS MATERIALIZED (
-            SELECT account_id, userid, credential_revision, item_count, item_bytes FROM saltern.accounts
+            SELECT account_id, userid, credential_revision, item_count, item_bytes, tombstone_count, kept_count,
+                kept_bytes
+            FROM saltern.accounts
+        ), stored AS MATERIALIZED (
+            SELECT account_id, count(*) FILTER (WHERE NOT deleted) AS items, count(*) FILTER (WHERE deleted) AS tombstones,
+                sum(coalesce(octet_length(body), 0) + coalesce(octet_length(title), 0)) AS bytes
+            FROM saltern.items GROUP BY account_id
         ), kept AS MATERIALIZED (
-            SELECT account_id, count(*) AS items,
+            SELECT account_id, count(*) AS contents,
                 sum(octet_length(body) + coalesce(octet_length(title), 0)) AS bytes
-            FROM saltern.items WHERE NOT deleted GROUP BY account_id
+            FROM saltern.deleted_contents GROUP BY account_id
+        ), counted AS (
+            SELECT a.account_id,
+                ARRAY[a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes] AS counters,
+                ARRAY[coalesce(n.items, 0), coalesce(n.bytes, 0), coalesce(n.tombstones, 0), coalesce(k.contents, 0),
+                    coalesce(k.bytes, 0)]::bigint[] AS rows
+            FROM people a LEFT JOIN stored n ON n.account_id = a.account_id
+            LEFT JOIN kept k ON k.account_id = a.account_id
         ), staged AS MATERIALIZED (
             SELECT account_id, rotation_id, count(*) AS items FROM saltern.rotation_items
             GROUP BY account_id, rotation_id
@@ -30,10 +43,9 @@ struct FindWrongCounters: Statement {
             UNION ALL SELECT 'event', account_id FROM saltern.security_events
             UNION ALL SELECT 'login', account_id FROM ways
         )
-        SELECT format('account %s counts %s items and %s bytes, and has %s and %s', a.account_id, a.item_count,
-            a.item_bytes, n.items, n.bytes)
-        FROM people a LEFT JOIN kept n ON n.account_id = a.account_id
-        WHERE a.item_count <> coalesce(n.items, 0) OR a.item_bytes <> coalesce(n.bytes, 0)
+        SELECT format('account %s counts %s items, bytes, tombstones, kept contents, their bytes, and has %s',
+            c.account_id, c.counters, c.rows)
+        FROM counted c WHERE c.counters <> c.rows
         UNION ALL
         SELECT format('rotation %s counts %s items, and has %s', r.rotation_id, r.item_count, n.items)
         FROM opened r LEFT JOIN staged n ON n.account_id = r.account_id AND n.rotation_id = r.rotation_id

@@ -38,6 +38,11 @@ struct FindPlans: Statement {
 
 /// Changes a plan, or makes it: what is not named is taken from the plan itself, and of a new one from `default`.
 /// Needs the rights of the schema's owner.
+///
+/// It touches no account's row, though a short path decides by the plan (``ShortPath/plan(permits:)``): a write that has
+/// waited for its account goes by the plan as it was before the wait. That is harmless, for it is what a write does that
+/// came a moment earlier: a plan bounds what is added and takes nothing away, and no counter follows from it. An account
+/// that is given another plan is touched (``AssignPlan``).
 struct SetPlan: Statement {
     typealias Row = AccountPlan
 

@@ -10,7 +10,9 @@ import Testing
     /// What somebody else does in the transaction that is waited for.
     enum Other: CaseIterable, Sendable {
         case endSessions, trimSessions, endThisSession, endOtherSessions
-        case lockAccount, replace, delete, create, lockOnly
+        case lockAccount, replace, delete, create, batch, mixedBatch
+        case assignPlan, changeCredential, commitRotation, purgeTombstones, purgeContents, deleteAccount
+        case lockOnly
     }
 
     /// What waits.
@@ -23,7 +25,7 @@ import Testing
         _ other: Other, _ waiting: Waiting
     ) async throws {
         try await TestApplication.with { app in
-            let scene = try await Scene(app)
+            let scene = try await Scene(app, for: other)
             let (postgres, clock) = (app.postgres, app.clock)
             let rows = try await app.run {
                 let waiter = try await postgres.withTransaction { transaction in
@@ -37,27 +39,44 @@ import Testing
                 return try await waiter.value
             }
             #expect(rows == (other == .lockOnly ? 1 : 0))
-            let counters = try #require(
-                try await app.execute(CompareCounters(accountID: scene.caller.accountID)).first)
-            #expect(counters.counted == counters.actual)
+            let counters = try await app.execute(CompareCounters(accountID: scene.caller.accountID)).first
+            #expect((counters == nil) == (other == .deleteAccount))
+            #expect(counters?.counted == counters?.actual)
         }
     }
 
-    private struct Scene: Sendable {
+    struct Scene: Sendable {
+        let app: TestApplication
+        let account: TestAccount
         let caller: Caller
         let item: ItemID
         let vacant = ItemID.random()
         let body: SealedBytes
         /// Another session of the same account.
         let otherCaller: Caller
+        /// An item that was deleted.
+        let tombstone: ItemID
+        /// With everything staged, when it is to be committed.
+        var rotation: RotationID?
 
-        init(_ app: TestApplication) async throws {
+        init(_ app: TestApplication, for other: Other) async throws {
+            self.app = app
             let ada = try await app.register()
+            account = ada
             let path = try await ada.createItem(ItemTests.item(plaintext: 10))
             item = try #require(ItemID(pathParameter: String(path.dropFirst("/v1/items/".count))))
             caller = try app.caller(of: ada.client)
             otherCaller = try app.caller(of: try await app.logIn(ada))
             body = try SealedBytes([UInt8](repeating: 0xFF, count: 3) + SecureRandom.bytes(57), format: .opaque)
+            let deleted = try await ada.createItem()
+            #expect(try await ada.client.delete(deleted, ["If-Match": "*"]).status == 200)
+            tombstone = try #require(ItemID(pathParameter: String(deleted.dropFirst("/v1/items/".count))))
+            if other == .commitRotation {
+                var opened = RotationClient(ada)
+                try await opened.open()
+                try await opened.stageAll()
+                rotation = RotationID(pathParameter: opened.id)
+            }
         }
 
         private func write(_ id: ItemID, _ precondition: Precondition) -> WriteItem {
@@ -111,6 +130,23 @@ import Testing
             case .replace: #expect(try await change(.replace, in: transaction) == 1)
             case .delete: #expect(try await change(.bury, in: transaction) == 1)
             case .create: #expect(try await change(.create, in: transaction) == 1)
+            case .batch: try await put(in: transaction)
+            case .mixedBatch: try await putAndDelete(in: transaction)
+            case .assignPlan:
+                let plan = AssignPlan(accountID: caller.accountID, plan: "default")
+                #expect(try await transaction.execute(plan).count == 1)
+            case .changeCredential: try await changeCredential(in: transaction)
+            case .commitRotation: try await commitRotation(in: transaction)
+            case .purgeTombstones:
+                let removal = RemoveTombstones(accountID: caller.accountID, before: now, itemIDs: [tombstone])
+                #expect(try await transaction.execute(removal) == [1])
+            case .purgeContents:
+                let removal = RemoveContents(
+                    accountID: caller.accountID, now: now + .seconds(86_400 * 4_000), itemIDs: [tombstone])
+                #expect(try await transaction.execute(removal) == [1])
+            case .deleteAccount:
+                #expect(
+                    try await AccountDeletion(accountID: caller.accountID, actor: .account, now: now).run(transaction))
             case .lockOnly: break
             }
         }

@@ -1,20 +1,23 @@
-import Foundation
-import Synchronization
+internal import Foundation
+internal import Synchronization
 
 /// Stands between clients and PostgreSQL's socket, and cuts a connection after so many bytes of either direction, or takes
 /// its time.
-final class CuttingProxy: Sendable {
-    enum Direction: Sendable, CaseIterable {
+public final class CuttingProxy: Sendable {
+    /// Which way bytes go.
+    public enum Direction: Sendable, CaseIterable {
         case toServer, toClient
     }
 
-    let directory: String
+    /// Where its socket is.
+    public let directory: String
     private let target: String
     private let delay: Duration
     private let listener: CInt
     private let cut = Mutex<(direction: Direction, bytesLeft: Int)?>(nil)
 
-    struct Failure: Error {
+    /// A call of the operating system that failed.
+    public struct Failure: Error {
         let call: String
         let code = errno
     }
@@ -22,7 +25,7 @@ final class CuttingProxy: Sendable {
     /// - Parameters:
     ///   - target: The path of PostgreSQL's socket.
     ///   - delay: How long what the server says is on its way.
-    init(to target: String, delay: Duration = .zero) throws {
+    public init(to target: String, delay: Duration = .zero) throws {
         self.delay = delay
         var template = Array("/tmp/saltern-proxy-XXXXXX".utf8CString)
         guard let path = mkdtemp(&template) else { throw Failure(call: "mkdtemp") }
@@ -40,18 +43,18 @@ final class CuttingProxy: Sendable {
     }
 
     /// The same database by way of the proxy.
-    func url(of url: String) -> String { url + (url.contains("?") ? "&" : "?") + "host=\(directory)&port=5432" }
+    public func url(of url: String) -> String { url + (url.contains("?") ? "&" : "?") + "host=\(directory)&port=5432" }
 
     /// Cuts the connection on which the byte after so many others comes. Those of all connections count.
-    func cut(_ direction: Direction, after byteCount: Int) { cut.withLock { $0 = (direction, byteCount) } }
+    public func cut(_ direction: Direction, after byteCount: Int) { cut.withLock { $0 = (direction, byteCount) } }
 
     /// Cuts no connection any more.
     /// - Returns: Whether one was still to be cut.
     @discardableResult
-    func disarm() -> Bool { cut.withLock { $0.take() != nil } }
+    public func disarm() -> Bool { cut.withLock { $0.take() != nil } }
 
     /// Serves no further clients.
-    func stop() {
+    public func stop() {
         shutdown(listener, CInt(SHUT_RDWR))
         try? FileManager.default.removeItem(atPath: directory)
     }

@@ -1,0 +1,76 @@
+import HTTPCore
+import Postgres
+import SalternTesting
+import Testing
+
+@testable import SalternServer
+
+/// A commit that does not end for a while, on the one connection that an application has for commits.
+struct HeldCommit: Sendable {
+    let app: TestApplication
+    /// Whose commits wait.
+    let holder: TestAccount
+    private let path = "/v1/items/\(Fixtures.uuid())"
+
+    /// Makes the commits of one account's item wait at a gate, which is open.
+    init(in app: TestApplication) async throws {
+        self.app = app
+        holder = try await app.register()
+        // Nobody waits for a lock: that would be another reason to go elsewhere.
+        try await app.administer(
+            """
+            CREATE TABLE public.gate (is_open boolean NOT NULL);
+            INSERT INTO public.gate VALUES (true);
+            CREATE FUNCTION public.wait_at_gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+                BEGIN
+                    WHILE NOT (SELECT g.is_open FROM public.gate g) LOOP PERFORM pg_sleep(0.002); END LOOP;
+                    RETURN NULL;
+                END $$;
+            CREATE CONSTRAINT TRIGGER wait_at_gate AFTER INSERT OR UPDATE ON saltern.items
+                DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.account_id = '\(holder.id)')
+                EXECUTE FUNCTION public.wait_at_gate();
+            """)
+        #expect(try await holder.client.put(path, ItemTests.item(), ["If-None-Match": "*"]).status == 201)
+    }
+
+    /// Holds a commit while `body` runs.
+    func hold<Result: Sendable>(_ body: () async throws -> Result) async throws -> Result {
+        try await open(false)
+        let held = Task { try await holder.client.put(path, ItemTests.item(), ["If-Match": "*"]).status }
+        do {
+            try await TimeThatWentBackTests.eventually { try await lanes().inUse == 1 }
+            let result = try await body()
+            try await open(true)
+            #expect(try await held.value == 200)
+            return result
+        } catch {
+            try? await open(true)
+            _ = await held.result
+            throw error
+        }
+    }
+
+    private func open(_ isOpen: Bool) async throws {
+        try await app.administer("UPDATE public.gate SET is_open = \(isOpen)")
+    }
+
+    /// The connection that commits: what is under way on it, with the commit that is held, and what waits for it.
+    func lanes() async throws -> (inUse: Int, waiting: Int) {
+        let postgres = app.postgres
+        let lane = try await app.run { postgres.statistics().lanes[.commits] }
+        return (lane?.inUse ?? 0, lane?.waiting ?? 0)
+    }
+}
+
+/// The transaction that last wrote each row of some.
+struct FindTransactions: Statement {
+    typealias Row = Int64
+
+    let ids: [UUID]
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT xmin::text::bigint FROM saltern.items WHERE item_id = ANY(\(\.ids)::uuid[])
+        UNION ALL SELECT xmin::text::bigint FROM saltern.sessions WHERE session_id = ANY(\(\.ids)::uuid[])
+        """
+}
