@@ -169,7 +169,10 @@ final class SyncEngine {
             }
         }
         try store.forgetUnlistedChunks(listing)
-        try forgetKeptElsewhere(into: &report)
+        if try isComparing || store.number(.copies) != nil {
+            try forgetKeptElsewhere(into: &report)
+            try store.set(.copies, nil)
+        }
         try store.set(.comparing, nil)
     }
 
