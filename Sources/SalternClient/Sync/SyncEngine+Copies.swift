@@ -54,11 +54,12 @@ extension SyncEngine {
         return true
     }
 
-    /// An older version that was kept beside the known one, and not sent yet, is not kept when what was made of it comes.
+    /// An older version that was kept beside the known one, and not confirmed yet, is not kept when what was made of it comes.
+    /// (If it has arrived all the same, it is told of.)
     func forgetCopy(of id: ItemID, replacedBy edit: SealedBox.Edit, into report: inout SyncReport) throws {
         for notice in try store.notices() where notice.kind == .rolledBack && notice.item == id {
-            guard let copy = notice.other, let change = try store.change(copy), change.sent == nil,
-                change.base == nil, let content = change.content,
+            guard let copy = notice.other, let change = try store.change(copy), change.base == nil,
+                let content = change.content,
                 let own = try? sealer.open(content, copy).edit, own.isCopy, own.previous == edit.previous
             else { continue }
             try store.forgetChange(copy)

@@ -41,7 +41,8 @@ import Testing
 
     private func expect(_ expected: [String], _ person: RestoredPerson) async throws {
         for vault in person.vaults.compactMap(\.self) {
-            #expect(try await texts(vault) == expected)
+            let found = try await texts(vault)
+            #expect(found == expected)
             #expect(try await vault.unsentCount() == 0)
         }
     }
@@ -86,6 +87,7 @@ import Testing
             try await notes(phone).put(Note(text: "late, edited"), id)
             try await phone.sync()
             if startsAgain { try await person.startAgain(2) }
+            try await person.vault(2).sync()
             try await person.converge()
             try await expect(["late, edited", "third"], person)
         }
