@@ -179,7 +179,9 @@ extension SyncEngine {
         if theirs.edit.isCopy { try store.set(.copies, 1) }
         try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
         if let item, isOutdated(taken, theirs.item, by: item) { try store.note(.rolledBack, item.id) }
-        if let item, isOutdated(taken, theirs.item, by: item), isPushedBack(own, mine.collection, item) {
+        if let item, isOutdated(taken, theirs.item, by: item), isPushedBack(own, mine.collection, item),
+            try store.number(.comparing) == nil
+        {
             // Nobody has changed anything here: the known version is sent again over this one, too.
             try store.forgetChange(server.id)
             return try pushBack(item, over: taken, theirs.item, listing, into: &report)

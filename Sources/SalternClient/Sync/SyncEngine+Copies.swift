@@ -46,9 +46,11 @@ extension SyncEngine {
         guard let known = try? sealer.open(begun, copy), known.edit.isCopy, known.item == version else { return false }
         try store.put(taken, listing: listing)
         if there == nil { try recordCopy(copy, begun) }
-        let edit = known.edit.next(after: begun.body.bytes)
-        try store.record(
-            copy, content: sealer.seal(own, copy, collection: mine.collection, edit), edit: edit.number)
+        if own != version || mine.collection != lost.collection {
+            let edit = known.edit.next(after: begun.body.bytes)
+            try store.record(
+                copy, content: sealer.seal(own, copy, collection: mine.collection, edit), edit: edit.number)
+        }
         try store.note(.conflict, taken.id, other: copy)
         report.changed.formUnion([taken.id, copy])
         return true
@@ -69,11 +71,23 @@ extension SyncEngine {
         }
     }
 
-    /// Copies that the server has lost with the restore that they were made after, and whose versions are back with another.
+    /// Copies that the server has lost with the restore that they were made after, or never confirmed, and whose versions are
+    /// back with another.
     func pointlessCopies(_ listing: Int64) throws -> Set<ItemID> {
         var copies: [[UInt8]: ItemID] = [:]
         for item in try store.unlisted(listing) where try item.edit == 1 && store.change(item.id) == nil {
             if let edit = try? sealer.open(item.content, item.id).edit, edit.isCopy { copies[edit.previous] = item.id }
+        }
+        var last: Int64 = 0
+        while true {
+            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
+            guard let end = changes.last?.sequence else { break }
+            last = end
+            for change in changes where change.base == nil && change.edit == 1 {
+                guard let content = change.content, let edit = try? sealer.open(content, change.id).edit, edit.isCopy
+                else { continue }
+                copies[edit.previous] = change.id
+            }
         }
         if copies.isEmpty { return [] }
         var pointless: Set<ItemID> = []
