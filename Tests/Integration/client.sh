@@ -265,6 +265,10 @@ expect_json '[.deletionsHeld, .notices[0].kind] | tostring' '[true,"massDeletion
 phone login --password-file "$work/password" --json
 expect_status 2
 expect_json '[.deletionsHeld, .notices] | tostring' '[true,[]]'
+# Who logs out would forget that they wait.
+phone logout --json
+expect_status 2
+[[ $(jq --raw-output .error.code <<<"$headers") == deletions_held ]] || fail "that deletions wait"
 phone devices --json
 phone devices end "$(json '.devices[] | select(.name == "phone" and (.current | not)) | .id')"
 expect_status 0

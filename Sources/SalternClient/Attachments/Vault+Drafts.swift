@@ -41,14 +41,12 @@ extension Vault {
         }
     }
 
-    /// What items here have of an attachment. Everything here is opened for that, once: by who meets a chunk that the server
-    /// has, or wants room.
+    /// What items here have of an attachment: asked for by who meets a chunk that the server has, or wants room.
     func before(_ draft: AttachmentDraft) throws(VaultError) -> AttachmentDraft.Before {
         if let known = draft.before ?? attaching[draft.id]?.before { return known }
         var before = AttachmentDraft.Before()
         if try stored({ try !store.hasChunks() }) { return before }
-        _ = try forEachManifest(open.engine.sealer) { id, content, known in
-            guard known.id == draft.id else { return }
+        _ = try forEachManifest(of: draft.id, open.engine.sealer) { id, content, known in
             before.named.formUnion(known.chunks)
             if let item = try store.item(id), item.content == content {
                 before.manifestByteCount = Int64(content.body.bytes.count)
@@ -74,7 +72,11 @@ extension Vault {
         // Somebody is at it.
         guard attaching[attachment] == nil else { return }
         let opened = try open
-        let (named, isWhole) = try namedChunks(opened.engine.sealer)
+        var named: Set<ItemID> = []
+        // A chunk's name is made of its attachment: no other one's manifest has it.
+        let isWhole = try forEachManifest(of: attachment, opened.engine.sealer) { _, _, manifest in
+            named.formUnion(manifest.chunks)
+        }
         // Where something does not open it may be a manifest.
         guard isWhole else { return }
         for chunk in try stored({ try store.abandonedChunks(of: attachment) }) {

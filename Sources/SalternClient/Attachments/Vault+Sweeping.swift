@@ -64,26 +64,17 @@ extension Vault {
     /// - Returns: Also whether everything opens: what does not may name any.
     func namedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
         var named: Set<ItemID> = []
-        let isWhole = try forEachManifest(sealer) { _, _, manifest in named.formUnion(manifest.chunks) }
-        return (named, isWhole)
-    }
-
-    /// The manifests that are here, in whatever version.
-    /// - Returns: Whether everything opens: what does not may be one.
-    func forEachManifest(
-        _ sealer: Sealer, _ body: (ItemID, ItemContent, Attachment) throws -> Void
-    ) throws(VaultError) -> Bool {
         var isWhole = true
         try stored {
             try store.forEachContent { id, content in
                 guard content.format == SealedBox.format else { return }
                 if let opened = try? sealer.open(content, id) {
-                    if let manifest = Attachment(opened.item.body) { try body(id, content, manifest) }
+                    if let manifest = Attachment(opened.item.body) { named.formUnion(manifest.chunks) }
                 } else {
                     isWhole = false
                 }
             }
         }
-        return isWhole
+        return (named, isWhole)
     }
 }

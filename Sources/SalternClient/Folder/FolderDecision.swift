@@ -69,14 +69,17 @@ struct FolderDecision {
 
     // MARK: Names
 
-    /// Two items with one name, and a file against a folder, there: what is decided is the same on every device.
+    /// Two items with one name, and a file against a folder, there: what is decided is the same on every device, for it is
+    /// made of what is sealed in the items.
     private mutating func settleNames() {
-        for (id, file) in view.remote.sorted(by: { $0.key < $1.key }) where !view.ignored.contains(id) {
+        for (id, file) in view.remote.sorted(by: Self.comesFirst) where !view.ignored.contains(id) {
             if let holder = holders[key(file.path)], let other = view.remote[holder] {
-                settled.insert(id)
                 if other.content == file.content, other.path == file.path {
-                    actions.append(.mergeThere(id))
+                    holders[key(file.path)] = min(id, holder)
+                    settled.insert(max(id, holder))
+                    actions.append(.mergeThere(max(id, holder)))
                 } else {
+                    settled.insert(id)
                     actions.append(.moveThere(id, to: freePath(file.path, id), isHere: false))
                 }
             } else {
@@ -92,6 +95,14 @@ struct FolderDecision {
             holders[key(file.path)] = nil
             actions.append(.moveThere(id, to: freePath(file.path, id), isHere: false))
         }
+    }
+
+    /// The newest keeps its name, as far as that is known.
+    private static func comesFirst(
+        _ one: (key: ItemID, value: RemoteFile), _ other: (key: ItemID, value: RemoteFile)
+    ) -> Bool {
+        let (first, second) = (one.value.modified ?? .min, other.value.modified ?? .min)
+        return first == second ? one.key < other.key : first > second
     }
 
     /// Whether a person has deleted or renamed it here, so that it will not stay there.
@@ -185,7 +196,13 @@ struct FolderDecision {
         guard let remote = view.remote[id] else { return decideWithoutRemote(id, known, local) }
         guard let local else { return decideWithoutLocal(id, known, remote) }
         if movedAside.contains(path) { return }
-        if remote.path != known.path && remote.path != path { return moveHere(id, path, remote.path, local) }
+        if remote.path != known.path && remote.path != path {
+            guard let successor = successor(of: id, known, at: path) else {
+                return moveHere(id, path, remote.path, local)
+            }
+            settled.insert(successor)
+            return actions.append(.note(successor, path, known.content))
+        }
         if remote.path != path {
             actions.append(.moveThere(id, to: path, isHere: true))
         } else if local == remote.content {
@@ -201,6 +218,15 @@ struct FolderDecision {
         } else {
             moveAside(path, local)
         }
+    }
+
+    /// The item that has the file's name now and its content as it was known: the file here is that one's, with what a person
+    /// has changed in it.
+    private func successor(of id: ItemID, _ known: KnownFile, at path: FolderPath) -> ItemID? {
+        guard path == known.path, let holder = holders[key(path)], holder != id, !isSettled(holder),
+            isAbsentHere(holder), let file = view.remote[holder], file.path == path, file.content == known.content
+        else { return nil }
+        return holder
     }
 
     private mutating func decideWithoutRemote(_ id: ItemID, _ known: KnownFile, _ local: FileContent?) {

@@ -57,6 +57,7 @@ public actor FolderSync {
                 throw error
             }
             if round.hasAdvanced { try await advance(round, &report) }
+            try await vault.noteHeld(report.held, inFolder: id)
             report.unsent = try await vault.unsentCount()
             return report
         } catch let error as VaultError {

@@ -32,6 +32,8 @@ struct RemoteFile: Hashable, Sendable {
     var path: FolderPath
     var content: FileContent
     var stamp = ItemStamp()
+    /// When its content was changed, as the device says where that was; looked at where two files have one name.
+    var modified: Int64?
 }
 
 /// Everything that is decided from.

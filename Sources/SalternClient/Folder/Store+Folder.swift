@@ -18,6 +18,17 @@ extension Store {
             .blob(id.bytes), .text(root))
     }
 
+    /// Notes how many deletions wait in a folder for somebody to agree.
+    func setHeld(_ count: Int, inFolder id: ItemID) throws {
+        try database.execute(
+            "UPDATE folders SET held = ?1 WHERE id = ?2 AND held <> ?1", .integer(Int64(count)), .blob(id.bytes))
+    }
+
+    /// Whether deletions wait in a folder, as far as its last round has seen.
+    func holdsFiles() throws -> Bool {
+        try !database.rows("SELECT 1 FROM folders WHERE held > 0 LIMIT 1", decode: { _ in true }).isEmpty
+    }
+
     /// See ``FolderMarker/generation``.
     func generation(ofFolder id: ItemID) throws -> Int64 {
         try database.rows("SELECT generation FROM folder_generations WHERE folder = ?", .blob(id.bytes)) {

@@ -54,6 +54,10 @@ extension Vault {
         try stored { try store.transaction { try store.setFolder(id, at: root) } }
     }
 
+    func noteHeld(_ held: HeldDeletions, inFolder id: ItemID) throws(VaultError) {
+        try stored { try store.setHeld(held.here + held.there, inFolder: id) }
+    }
+
     /// The collection of a folder's files, as far as their items say so; nil when there are none, or some are in this one.
     func otherCollection(ofFolder id: ItemID, than collection: String) throws(VaultError) -> String? {
         try stored {
@@ -120,7 +124,17 @@ extension Vault {
         for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
             if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
         }
+        noteTimes(&view)
         return (view, warnings)
+    }
+
+    /// Of files that have one name the newest keeps it. The times of others decide nothing, and are not read.
+    private func noteTimes(_ view: inout FolderView) {
+        let sameNames = Dictionary(grouping: view.remote.keys) { view.remote[$0]?.path.text.lowercased() }
+        for id in sameNames.values.lazy.filter({ $0.count > 1 }).joined() {
+            guard let item = try? item(id) else { continue }
+            view.remote[id]?.modified = FileVersion(item.body).modified
+        }
     }
 
     /// What is to be downloaded, if it is still this version.

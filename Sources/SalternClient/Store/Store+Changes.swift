@@ -33,7 +33,8 @@ extension Store {
     }
 
     /// Notes what a person has done: in the place of an earlier change of the item, whose base it keeps.
-    func record(_ id: ItemID, content: ItemContent?, edit: UInt64) throws {
+    /// - Parameter opened: The body of the content, for who has it at hand.
+    func record(_ id: ItemID, content: ItemContent?, edit: UInt64, opened: SecureBytes? = nil) throws {
         let earlier = try change(id)
         let item = try item(id)
         let next = try database.rows("SELECT coalesce(max(sequence), 0) + 1 FROM changes") { $0.integer(0) ?? 1 }.first
@@ -44,12 +45,14 @@ extension Store {
         try write(
             LocalChange(
                 id: id, sequence: next ?? 1, base: base, content: content, edit: edit, baseContent: baseContent,
-                sent: earlier?.sent))
+                sent: earlier?.sent), opened: opened)
     }
 
     /// Puts a change in the place of the item's earlier one.
-    func write(_ change: LocalChange) throws {
+    func write(_ change: LocalChange, opened: SecureBytes? = nil) throws {
         let content = change.content
+        if let content { try noteVersion(change.id, content.body.bytes, opened: opened) }
+        if let base = change.baseContent { try noteVersion(change.id, base.body) }
         try database.execute("DELETE FROM changes WHERE id = ?", .blob(change.id.bytes))
         try database.execute(
             "INSERT INTO changes (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .blob(change.id.bytes),

@@ -91,8 +91,10 @@ final class Store {
     }
 
     /// Notes what the server has.
-    func put(_ item: StoredItem, listing: Int64) throws {
+    /// - Parameter opened: Its body, for who has opened it.
+    func put(_ item: StoredItem, listing: Int64, opened: SecureBytes? = nil) throws {
         let content = item.content
+        try noteVersion(item.id, content.body.bytes, opened: opened)
         try database.execute(
             """
             INSERT INTO items (\(Self.itemColumns), listing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -141,6 +143,7 @@ final class Store {
 
     /// Keeps what a tombstone removes.
     func trash(_ item: StoredItem, at moment: Date) throws {
+        try noteVersion(item.id, item.content.body.bytes)
         try database.execute(
             """
             INSERT OR REPLACE INTO trash (id, collection, format, iterations, title, body, edit, removed_at)
@@ -276,6 +279,8 @@ enum StoreFact: String {
     case comparing
     /// Set while deletions wait for somebody to agree.
     case held
+    /// Set when a copy came that another device has kept of a version, until it was compared with what was sent from here.
+    case copies
     /// The names of the keyring's data keys, 4 bytes each: they are in what is sealed, too.
     case keyIDs
     /// Set while something is here under a key that the keyring does not have.

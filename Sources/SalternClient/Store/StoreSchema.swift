@@ -101,6 +101,20 @@ enum StoreSchema {
         ALTER TABLE draft_chunks ADD COLUMN revision INTEGER;
         ALTER TABLE draft_chunks ADD COLUMN sent BLOB NOT NULL DEFAULT x'';
         """,
+        """
+        -- Which items have the manifest of an attachment in some version, or had it: where to look.
+        CREATE TABLE manifests (
+            attachment BLOB NOT NULL, item BLOB NOT NULL, PRIMARY KEY (attachment, item)
+        ) WITHOUT ROWID;
+
+        -- Items with a version that nobody has opened to look for a manifest.
+        CREATE TABLE unread_items (id BLOB PRIMARY KEY) WITHOUT ROWID;
+        INSERT INTO unread_items (id)
+            SELECT id FROM items UNION SELECT id FROM trash UNION SELECT id FROM changes;
+
+        -- Deletions of files that wait for somebody to agree.
+        ALTER TABLE folders ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 
     /// Brings the store up to date.

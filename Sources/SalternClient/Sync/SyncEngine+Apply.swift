@@ -83,6 +83,7 @@ extension SyncEngine {
         }
         let theirs = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: opened.edit.number)
+        if opened.edit.isCopy { try store.set(.copies, 1) }
         if let item, !item.isSealed, item.content != content {
             // Of what was made of the known version its author has seen that one.
             if try store.number(.comparing) != nil, !opened.edit.follows(item.content.body.bytes) {
@@ -103,7 +104,7 @@ extension SyncEngine {
         if let item, !item.isSealed, item.content.title != nil, content.title == nil {
             try store.note(.titleMissing, server.id)
         }
-        try store.put(theirs, listing: listing)
+        try store.put(theirs, listing: listing, opened: opened.item.body)
         report.changed.insert(server.id)
         report.removed.remove(server.id)
     }
@@ -133,10 +134,18 @@ extension SyncEngine {
             try store.current(copy) != nil || store.item(copy) != nil || store.trashed(copy) != nil
             || store.grave(copy) != nil
         if !isKnown {
-            try store.record(copy, content: sealed, edit: 1)
+            try recordCopy(copy, sealed)
             report.changed.insert(copy)
         }
         try store.note(.rolledBack, item.id, other: copy)
+    }
+
+    /// Whether what is unsent is the known version, sent again.
+    private func isPushedBack(
+        _ own: (item: PlainItem, edit: SealedBox.Edit), _ collection: String, _ item: StoredItem
+    ) -> Bool {
+        own.edit.follows(item.content.body.bytes) && collection == item.content.collection
+            && (try? sealer.open(item.content, item.id))?.item == own.item
     }
 
     private func confirm(
@@ -167,7 +176,16 @@ extension SyncEngine {
         }
         let taken = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
+        if theirs.edit.isCopy { try store.set(.copies, 1) }
+        try forgetCopy(of: server.id, replacedBy: theirs.edit, into: &report)
         if let item, isOutdated(taken, theirs.item, by: item) { try store.note(.rolledBack, item.id) }
+        if let item, isOutdated(taken, theirs.item, by: item), isPushedBack(own, mine.collection, item),
+            try store.number(.comparing) == nil
+        {
+            // Nobody has changed anything here: the known version is sent again over this one, too.
+            try store.forgetChange(server.id)
+            return try pushBack(item, over: taken, theirs.item, listing, into: &report)
+        }
         if own.edit.follows(content.body.bytes) {
             // It was sent from here, and its reply came too late to be awaited.
             return try goOn(change, from: taken, listing)
@@ -192,10 +210,16 @@ extension SyncEngine {
                 try? sealer.open(
                     ItemContent(
                         collection: content.collection, format: mine.format, title: base.title, body: base.body),
-                    server.id
-                ).item
+                    server.id)
             }
-            next = merge?(mine.collection, base, own.item, theirs.item)
+            // One edit that changes nothing is a wish, too: somebody has put that version back.
+            if let base, theirs.edit.number == base.edit.number + 1, theirs.item != base.item,
+                own.item.has(theirs.item, since: base.item)
+            {
+                next = own.item
+            } else {
+                next = merge?(mine.collection, base?.item, own.item, theirs.item)
+            }
         }
         if let next,
             let sealed = try? sealer.seal(
@@ -206,6 +230,7 @@ extension SyncEngine {
             return try goOn(change, from: taken, listing)
         }
         try store.forgetChange(server.id)
+        if try goOnFromLostBase(change, own.item, taken, theirs.edit, item, listing, into: &report) { return }
         try keepBoth(mine, taken, listing, into: &report)
     }
 
@@ -272,11 +297,17 @@ extension SyncEngine {
         let (copy, isKept) = try copyPlace(of: mine, theirs.id)
         if !isKept {
             let edit = SealedBox.Edit.copy(of: mine.body.bytes)
-            let sealed = try sealer.seal(own.item, copy, collection: mine.collection, edit)
-            try store.record(copy, content: sealed, edit: edit.number)
+            try recordCopy(copy, sealer.seal(own.item, copy, collection: mine.collection, edit))
         }
         try store.note(.conflict, theirs.id, other: copy)
         report.changed.formUnion([theirs.id, copy])
+    }
+}
+
+extension PlainItem {
+    /// Whether what another version has changed is the same here.
+    fileprivate func has(_ other: PlainItem, since base: PlainItem) -> Bool {
+        (other.title == base.title || other.title == title) && (other.body == base.body || other.body == body)
     }
 }
 

@@ -14,11 +14,80 @@ extension SyncEngine {
         return (try? sealer.open(there, copy)) == nil ? (newID(), false) : (copy, true)
     }
 
-    /// Copies that the server has lost with the restore that they were made after, and whose versions are back with another.
+    /// Notes a copy that is made here. Others make the same one: what is changed in it before it is sent is an edit of theirs.
+    func recordCopy(_ id: ItemID, _ content: ItemContent) throws {
+        try store.record(id, content: content, edit: 1)
+        guard var change = try store.change(id), change.base == nil else { return }
+        change.baseContent = (content.title?.bytes, content.body.bytes)
+        try store.write(change)
+    }
+
+    /// A version that was changed here, and that the server has lost, others keep as a copy beside what it has: the change is
+    /// one of that copy, and no other one beside it.
+    /// - Returns: Whether it is; not when somebody has changed the copy.
+    func goOnFromLostBase(
+        _ change: LocalChange, _ own: PlainItem, _ taken: StoredItem, _ theirs: SealedBox.Edit, _ item: StoredItem?,
+        _ listing: Int64, into report: inout SyncReport
+    ) throws -> Bool {
+        guard try store.number(.comparing) != nil, let mine = change.content, let base = change.baseContent,
+            // Of what was sent others may have a copy of its own.
+            change.sent == nil, !theirs.follows(base.body)
+        else { return false }
+        let lost = ItemContent(
+            collection: item?.content.collection ?? mine.collection, format: mine.format, title: base.title,
+            body: base.body)
+        guard let version = try? sealer.open(lost, change.id).item else { return false }
+        let copy = lost.copyID(of: change.id)
+        guard try store.change(copy) == nil, try store.trashed(copy) == nil, try store.grave(copy) == nil else {
+            return false
+        }
+        let there = try store.item(copy)?.content
+        let begun = try there ?? sealer.seal(version, copy, collection: lost.collection, .copy(of: lost.body.bytes))
+        guard let known = try? sealer.open(begun, copy), known.edit.isCopy, known.item == version else { return false }
+        try store.put(taken, listing: listing)
+        if there == nil { try recordCopy(copy, begun) }
+        if own != version || mine.collection != lost.collection {
+            let edit = known.edit.next(after: begun.body.bytes)
+            try store.record(
+                copy, content: sealer.seal(own, copy, collection: mine.collection, edit), edit: edit.number)
+        }
+        try store.note(.conflict, taken.id, other: copy)
+        report.changed.formUnion([taken.id, copy])
+        return true
+    }
+
+    /// An older version that was kept beside the known one, and not confirmed yet, is not kept when what was made of it comes.
+    /// (If it has arrived all the same, it is told of.)
+    func forgetCopy(of id: ItemID, replacedBy edit: SealedBox.Edit, into report: inout SyncReport) throws {
+        for notice in try store.notices() where notice.kind == .rolledBack && notice.item == id {
+            guard let copy = notice.other, let change = try store.change(copy), change.base == nil,
+                let content = change.content,
+                let own = try? sealer.open(content, copy).edit, own.isCopy, own.previous == edit.previous
+            else { continue }
+            try store.forgetChange(copy)
+            try store.forgetNotice(notice.number)
+            try store.note(.rolledBack, id)
+            report.changed.insert(copy)
+        }
+    }
+
+    /// Copies that the server has lost with the restore that they were made after, or never confirmed, and whose versions are
+    /// back with another.
     func pointlessCopies(_ listing: Int64) throws -> Set<ItemID> {
         var copies: [[UInt8]: ItemID] = [:]
         for item in try store.unlisted(listing) where try item.edit == 1 && store.change(item.id) == nil {
             if let edit = try? sealer.open(item.content, item.id).edit, edit.isCopy { copies[edit.previous] = item.id }
+        }
+        var last: Int64 = 0
+        while true {
+            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
+            guard let end = changes.last?.sequence else { break }
+            last = end
+            for change in changes where change.base == nil && change.edit == 1 {
+                guard let content = change.content, let edit = try? sealer.open(content, change.id).edit, edit.isCopy
+                else { continue }
+                copies[edit.previous] = change.id
+            }
         }
         if copies.isEmpty { return [] }
         var pointless: Set<ItemID> = []
@@ -38,7 +107,8 @@ extension SyncEngine {
     }
 
     /// What was sent from here, and lost when the database went back, others may have kept beside what the server has now,
-    /// also after it was compared here: a version that they have kept is not sent once more.
+    /// also after it was compared here: a version that they have kept is not sent once more. Every unsent change is read for
+    /// that, so it is done when a copy has come.
     func forgetKeptElsewhere(into report: inout SyncReport) throws {
         var last: Int64 = 0
         while true {

@@ -168,8 +168,15 @@ final class SyncEngine {
                 try store.note(.keptUnlisted, item.id)
             }
         }
+        for id in pointless where try store.item(id) == nil && store.change(id) != nil {
+            try store.forgetChange(id)
+            report.changed.insert(id)
+        }
         try store.forgetUnlistedChunks(listing)
-        try forgetKeptElsewhere(into: &report)
+        if try isComparing || store.number(.copies) != nil {
+            try forgetKeptElsewhere(into: &report)
+            try store.set(.copies, nil)
+        }
         try store.set(.comparing, nil)
     }
 

@@ -12,14 +12,20 @@ extension Vault {
 
     /// Removes everything from this device, and then ends the session, for which a server that does not answer is given three
     /// seconds. Nothing that is under way writes anything here afterwards, and the vault is of no use any more.
-    /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
-    /// - Throws: ``VaultError/unsentEdits(count:)``.
+    /// - Parameters:
+    ///   - discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
+    ///   - forgettingHeldDeletions: Without it, deletions that wait for somebody to agree do so, too, here or in a folder.
+    ///     Forgotten, they are undone where a folder has the files still: to the next vault those are new.
+    /// - Throws: ``VaultError/unsentEdits(count:)``, ``VaultError/deletionsHeld``.
     @discardableResult
-    public func signOut(discardingUnsentEdits: Bool = false) async throws(VaultError) -> SessionEnd {
+    public func signOut(
+        discardingUnsentEdits: Bool = false, forgettingHeldDeletions: Bool = false
+    ) async throws(VaultError) -> SessionEnd {
         if store.isClosed { return .left }
         var token = opened?.token
         if token == nil, let kept = try? secret(.token) { token = Token(kept) }
-        try forgetEverything(keepsUnsentEdits: !discardingUnsentEdits)
+        try forgetEverything(
+            keepsUnsentEdits: !discardingUnsentEdits, keepsHeldDeletions: !forgettingHeldDeletions)
         // Last: what is written while the server is asked would be lost, and a silent server would keep everything here.
         guard let token else { return .left }
         return await endSession(token)
@@ -45,11 +51,14 @@ extension Vault {
     }
 
     /// Nothing of the account stays on this device.
-    func forgetEverything(keepsUnsentEdits: Bool) throws(VaultError) {
+    func forgetEverything(keepsUnsentEdits: Bool, keepsHeldDeletions: Bool = false) throws(VaultError) {
         if store.isClosed { return }
         try transaction {
             let unsent = try store.changeCount()
             guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
+            if keepsHeldDeletions, try store.number(.held) != nil || store.holdsFiles() {
+                throw VaultError.deletionsHeld
+            }
             try store.removeEverything()
         }
         store.close()

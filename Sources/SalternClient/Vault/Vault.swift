@@ -28,6 +28,8 @@ public actor Vault {
     var isLimitInDoubt = false
     /// Attachments that are being sent.
     var attaching: [ItemID: Attaching] = [:]
+    /// How many versions were opened to look for manifests.
+    var readCount = 0
     var waiting: [CheckedContinuation<Void, Never>] = []
     /// How often somebody has locked the vault: what was begun before that does not open it.
     var lockCount = 0
@@ -139,7 +141,7 @@ public actor Vault {
         guard let content = try? sealer.seal(item, id, collection: collection, edit) else { throw .unreadable }
         try stored {
             try store.transaction {
-                try store.record(id, content: content, edit: edit.number)
+                try store.record(id, content: content, edit: edit.number, opened: item.body)
                 if let attachment = Attachment(item.body) { try store.forgetDraftChunks(of: attachment) }
                 if let other { try store.note(.conflict, other, other: id) }
             }

@@ -7,6 +7,8 @@ struct LogOut: Command {
     static let help = """
         \(AccountOption.help)
           --discard-unsent      also when changes were not sent: they are lost
+          --forget-deletions    also when deletions wait for sync --allow-deletions: what a folder has of those files is
+                                uploaded again when it is synced the next time
           --json                one object, for scripts
 
         Everything is removed here first. The server has three seconds to end the session; without it, or without network, the
@@ -21,17 +23,19 @@ struct LogOut: Command {
 
     private let account: AccountOption
     private let discardsUnsent: Bool
+    private let forgetsDeletions: Bool
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         discardsUnsent = arguments.flag("--discard-unsent")
+        forgetsDeletions = arguments.flag("--forget-deletions")
         account = try AccountOption(&arguments)
     }
 
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
-        let session = try await account.vault.signOut(discardingUnsentEdits: discardsUnsent)
+        let session = try await signOut(account.vault)
         account.profiles.remove(account.name)
         let record = Record(loggedOut: account.name, sessionEnded: session == .ended)
         try console.show(record, asJSON: asJSON) {
@@ -39,6 +43,18 @@ struct LogOut: Command {
                 + (record.sessionEnded
                     ? ""
                     : "the server did not answer: the session ends by itself when nobody has used it for a while\n")
+        }
+    }
+
+    private func signOut(_ vault: Vault) async throws -> Vault.SessionEnd {
+        do {
+            return try await vault.signOut(
+                discardingUnsentEdits: discardsUnsent, forgettingHeldDeletions: forgetsDeletions)
+        } catch VaultError.deletionsHeld {
+            throw CommandFailure(
+                "deletions wait for somebody to agree: agree with sync --allow-deletions, of a folder with sync DIR "
+                    + "--allow-deletions, or see --forget-deletions", status: ExitStatus.attention,
+                code: "deletions_held")
         }
     }
 }

@@ -202,6 +202,33 @@ import Testing
             ])
     }
 
+    @Test func `of two items with one name the newest keeps it, and the file that is here with it`() throws {
+        let (a, aside) = (try path("a.txt"), try path("a (conflict, 01000000).txt"))
+        var view = FolderView(remote: [
+            id: RemoteFile(path: a, content: content("x"), modified: 1),
+            other: RemoteFile(path: a, content: content("y"), modified: 2),
+        ])
+        #expect(
+            FolderDecision.decide(view) == [
+                .moveThere(id, to: aside, isHere: false), .download(other, to: a, over: nil),
+            ])
+        // Where one of them says nothing, the other one is the newer.
+        view.remote[id]?.modified = nil
+        #expect(FolderDecision.decide(view).first == .moveThere(id, to: aside, isHere: false))
+        view.known = [id: KnownFile(path: a, content: content("y"), stamp: ItemStamp())]
+        view.local = [a: content("z")]
+        view.remote[id]?.path = aside
+        #expect(FolderDecision.decide(view) == [.note(other, a, content("y"))])
+        view.remote[other]?.content = content("other")
+        #expect(FolderDecision.decide(view) == [.moveHere(id, from: a, to: aside, content("z"))])
+        // Equal ones become the lower id, whichever is the newer.
+        view = FolderView(remote: [
+            id: RemoteFile(path: a, content: content("x"), modified: 1),
+            other: RemoteFile(path: a, content: content("x"), modified: 2),
+        ])
+        #expect(FolderDecision.decide(view) == [.mergeThere(other), .download(id, to: a, over: nil)])
+    }
+
     @Test func `names that the file system takes for one get a suffix`() throws {
         var view = FolderView(remote: [
             id: RemoteFile(path: try path("a"), content: content("x")),

@@ -7,11 +7,11 @@ import Testing
 
 /// A person whose devices, files and server are in memory; stores are SQLite's, in a file system in memory.
 final class MemoryPerson {
+    let server = MemoryServer()
     let devices: [MemoryDevice]
 
     /// - Parameter seed: What the ids of items are made from.
     init(_ seed: UInt64) async throws {
-        let server = MemoryServer()
         var devices: [MemoryDevice] = []
         for (index, name) in ["phone", "laptop", "tablet"].enumerated() {
             devices.append(try await MemoryDevice(name, server, seed &* 3 &+ UInt64(index), isFirst: devices.isEmpty))

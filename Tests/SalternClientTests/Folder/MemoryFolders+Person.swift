@@ -59,6 +59,7 @@ extension MemoryFolders {
             guard let number, state.nodes[number]?.entries == nil else { return false }
             state.nodes[number]?.content = Array(text.utf8)
             state.touch(number)
+            state.nodes[number]?.modified = state.clock
             return true
         }
     }

@@ -203,6 +203,24 @@ import Testing
         try await expectEqual(vaults, ["late"])
     }
 
+    @Test func `a copy that was not confirmed is not sent when its version is back`() async throws {
+        let person = try await RestoredPerson()
+        let vaults = try (0..<3).map { try person.vault($0) }
+        let id = try await notes(vaults[0]).put(Note(text: "early"))
+        try await vaults[0].sync()
+        let early = person.server.backUp()
+        try await notes(vaults[0]).put(Note(text: "late"), id)
+        for vault in vaults { try await vault.sync() }
+        let late = person.server.backUp()
+        person.server.restore(early)
+        person.links[0].setAnswer { Self.isBatch($0) ? Self.away : nil }
+        await #expect(throws: VaultError.self) { try await vaults[0].sync() }
+        person.links[0].setAnswer { _ in nil }
+        person.server.restore(late)
+        try await person.converge()
+        try await expectEqual(vaults, ["late"])
+    }
+
     @Test func `where a copy was deleted before time went back once more, it goes elsewhere`() async throws {
         try await withLostEdit { person, vaults, _ in
             let copy = try await unsentCopy(person)

@@ -140,6 +140,22 @@ import Testing
         }
     }
 
+    @Test func `who signs out while they wait is asked`() async throws {
+        try await withHeld(30, of: 40) { _, other, _, _ in
+            await #expect { try await other.signOut() } throws: {
+                if case VaultError.deletionsHeld = $0 { true } else { false }
+            }
+            let count = try await other.ids("notes").count
+            #expect(count == 40)
+            let end = try await other.signOut(forgettingHeldDeletions: true)
+            #expect(end == .ended)
+        }
+        try await withHeld(30, of: 40) { _, other, _, _ in
+            try await other.agreeToDeletions()
+            try await other.signOut()
+        }
+    }
+
     @Test func `a consent ends with the process that it was given to`() async throws {
         try await withItems(["notes": 40]) { vault, laptop, ids in
             for id in ids["notes"]?.prefix(30) ?? [] { try await vault.delete(id) }
