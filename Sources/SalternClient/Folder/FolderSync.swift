@@ -37,6 +37,7 @@ public actor FolderSync {
         do {
             try await refuseWrongPlace()
             let tree = try FolderTree(root, system)
+            tree.onRead = { [observers = vault.progressObservers] in observers.tell(.read($0)) }
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // What is not the folder that is known says nothing about it, and gets nothing that belongs in it.
@@ -132,9 +133,10 @@ public actor FolderSync {
                 try await advance(round, &report)
                 round.hasAdvanced = true
             }
-            for action in permitted {
+            for (number, action) in permitted.enumerated() {
                 try Task.checkCancellation()
                 if try await carryOut(action, view, &round, &report) { hasDone = true } else { failed.insert(action) }
+                vault.progressObservers.tell(.settled(number + 1, of: permitted.count))
             }
         }
         for action in failed where !report.hasRoomWarning(action.path) {
@@ -147,6 +149,7 @@ public actor FolderSync {
         let before = round.tree.hashes
         let scan = round.tree.walk(into: &report)
         try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
+        try Task.checkCancellation()
         var (view, warnings) = try await vault.folderView(round.folder, settings.collection)
         for warning in warnings { report.warn(warning.kind, warning.path) }
         view.local = scan.files

@@ -19,6 +19,9 @@ final class FolderTree {
     let trash: Descriptor
     /// What was read of a file when it was this one.
     var hashes: [FolderPath: KnownHash] = [:]
+    /// Is told how many bytes walks have read, after each piece.
+    var onRead: (Int) -> Void = { _ in }
+    private var readCount = 0
 
     struct KnownHash: Hashable {
         var signature: FileSignature
@@ -101,12 +104,14 @@ final class FolderTree {
 
     // MARK: Walking
 
+    /// Looks at everything; a task that is cancelled sees only the beginning, which is not complete.
     func walk(into report: inout FolderReport) -> Scan {
         var scan = Scan()
         let now = timespecNow()
         var kept: [FolderPath: KnownHash] = [:]
         walk(root, "", now, &scan, &kept, &report)
-        hashes = kept
+        // Who was interrupted goes on with what was read.
+        hashes = Task.isCancelled ? hashes.merging(kept) { $1 } : kept
         return scan
     }
 
@@ -125,6 +130,7 @@ final class FolderTree {
             return scan.isComplete = false
         }
         for bytes in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            if Task.isCancelled { return scan.isComplete = false }
             if prefix.isEmpty, bytes == Array(FolderPath.corner.utf8) { continue }
             guard let (name, path) = usable(bytes, folder, prefix, &report) else {
                 // What is missing may be there under this name.
@@ -188,7 +194,13 @@ final class FolderTree {
             kept[path] = known
             return known.digest
         }
-        guard let file = system.openFile(name, in: folder), let digest = digest(of: file) else { return nil }
+        guard let file = system.openFile(name, in: folder) else { return nil }
+        let read = digest(of: file) { count in
+            readCount += count
+            onRead(readCount)
+            return !Task.isCancelled
+        }
+        guard let digest = read else { return nil }
         // What is as young as this look at it may be written again without a trace.
         if max(signature.modified, signature.changed) < now - Self.youth {
             kept[path] = KnownHash(signature: signature, digest: digest)
@@ -196,7 +208,8 @@ final class FolderTree {
         return digest
     }
 
-    func digest(of file: Descriptor) -> [UInt8]? {
+    /// - Parameter goesOn: Is told the length of each piece; nil is returned when it says no.
+    func digest(of file: Descriptor, while goesOn: (Int) -> Bool = { _ in true }) -> [UInt8]? {
         var hash = SHA256.Incremental()
         var buffer = [UInt8](repeating: 0, count: 1 << 18)
         var offset: Int64 = 0
@@ -206,6 +219,7 @@ final class FolderTree {
             }
             hash.update(count == buffer.count ? buffer : Array(buffer.prefix(count)))
             offset += Int64(count)
+            guard goesOn(count) else { return nil }
             if count < buffer.count { return hash.finalize().bytes }
         }
     }

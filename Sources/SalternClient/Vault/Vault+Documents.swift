@@ -71,6 +71,9 @@ private struct DocumentLines {
         position = data.startIndex
     }
 
+    /// How many bytes were read.
+    var offset: Int { position - data.startIndex }
+
     /// - Returns: nil at the end.
     mutating func next() throws(VaultError) -> DocumentLine? {
         guard position < data.endIndex else { return nil }
@@ -196,7 +199,10 @@ extension Vault {
             guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
             guard let document = line.document else { continue }
             try await take(document.item, document.id, document.collection, document.properties, &done)
+            let count = done.created + done.unchanged + done.copies
+            if count.isMultiple(of: 100) { progressObservers.tell(.imported(lines.offset, of: data.count)) }
         }
+        progressObservers.tell(.imported(data.count, of: data.count))
         return done
     }
 

@@ -8,9 +8,16 @@ public enum VaultProgress: Hashable, Sendable {
     case sealedAnew(Int, of: Int)
     /// So many bytes of an export have been written.
     case exported(Int)
+    /// So many bytes of a file have been imported.
+    case imported(Int, of: Int)
+    /// So many bytes of a folder's files have been read, to see what has changed.
+    case read(Int)
+    /// So much of what a folder and the vault lack of each other has been done: files that were sent, fetched, moved or
+    /// deleted. There may be more afterwards.
+    case settled(Int, of: Int)
 }
 
 extension Vault {
-    /// How far syncing, a rotation or an export has come, from the moment of the call on. Who reads slowly misses some.
+    /// How far syncing, a rotation, an export, an import or a folder has come, from the moment of the call on. Who reads slowly misses some.
     public nonisolated func progress() -> AsyncStream<VaultProgress> { progressObservers.add() }
 }

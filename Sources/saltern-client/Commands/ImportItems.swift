@@ -39,7 +39,8 @@ struct ImportItems: Command {
         guard FileManager.default.isReadableFile(atPath: file.path) else {
             throw CommandFailure("cannot read \(file.path)", status: ExitStatus.notFound, code: "file_not_found")
         }
-        let done = try await account.open(console).vault.importDocuments(from: file)
+        let vault = try await account.open(console).vault
+        let done = try await console.showingProgress(of: vault) { try await vault.importDocuments(from: file) }
         let record = Record(created: done.created, unchanged: done.unchanged, copies: done.copies)
         try console.show(record, asJSON: asJSON) {
             "\(record.created) new, \(record.unchanged) as they were, \(record.copies) kept beside another version\n"

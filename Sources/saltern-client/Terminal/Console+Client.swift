@@ -48,6 +48,9 @@ extension VaultProgress {
         case .sent(let count, let total): "\(count) of \(total) changes sent"
         case .sealedAnew(let count, let total): "\(count) of \(total) items sealed anew"
         case .exported(let bytes): "\(bytes) bytes written"
+        case .imported(let bytes, let total): "\(bytes) of \(total) bytes imported"
+        case .read(let bytes): "\(bytes) bytes of the folder read"
+        case .settled(let count, let total): "\(count) of \(total) files"
         }
     }
 }

@@ -54,6 +54,21 @@ import Testing
         }
     }
 
+    @Test func `who asks hears how far a folder has come`() async throws {
+        try await withPair { phone, _ in
+            try phone.write("one", to: "a")
+            try phone.write("three", to: "b")
+            let steps = phone.vault.progress()
+            try await phone.sync.run()
+            var read = 0
+            for await step in steps {
+                if case .read(let count) = step { read = max(read, count) }
+                if case .settled(2, of: 2) = step { break }
+            }
+            #expect(read >= 8)
+        }
+    }
+
     @Test func `changed on both sides, both are kept; a change beats a deletion`() async throws {
         try await withPair { phone, laptop in
             try phone.write("one", to: "a.txt")

@@ -34,6 +34,25 @@ import Testing
         }
     }
 
+    @Test func `a walk that is cancelled ends in the middle of a file, and has not seen everything`() async throws {
+        let folder = try TemporaryDirectory(isVolatile: true)
+        for name in ["a", "b"] {
+            try Data(count: 1 << 20).write(to: URL(filePath: folder.path + "/" + name))
+        }
+        let (scan, read) = try await Task {
+            let tree = try FolderTree(folder.path)
+            var read = 0
+            tree.onRead = { count in
+                read = count
+                withUnsafeCurrentTask { $0?.cancel() }
+            }
+            var report = FolderReport()
+            return (tree.walk(into: &report), read)
+        }.value
+        #expect(read > 0 && read < 1 << 20)
+        #expect(!scan.isComplete && scan.files.isEmpty)
+    }
+
     @Test func `what the kernel cannot tell is not taken for nothing`() throws {
         let folder = try TemporaryDirectory(isVolatile: true)
         let disk = DiskFolders()

@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `who asks hears how far syncing, a rotation and an export have come`() async throws {
+    @Test func `who asks hears how far syncing, a rotation, an export and an import have come`() async throws {
         try await withVault { server, vault, phone in
             for number in 0..<3 { try await vault.put(item(nil, "\(number)"), .random(), in: "notes") }
             var steps = vault.progress().makeAsyncIterator()
@@ -133,6 +133,13 @@ import Testing
                 return
             }
             #expect(bytes > 0)
+            let documents = URL(filePath: phone.folder.path + "/documents")
+            try await vault.exportDocuments(to: documents)
+            let size = try Data(contentsOf: documents).count
+            var imports = vault.progress().makeAsyncIterator()
+            try await vault.importDocuments(from: documents)
+            try await vault.sync()
+            #expect(await imports.next() == .imported(size, of: size))
 
             let laptop = try Device("laptop", server)
             let other = try await Vault.logIn(laptop.settings, userid: userid, password: password)
