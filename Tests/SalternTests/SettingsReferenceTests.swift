@@ -24,15 +24,35 @@ import TransportSecurity
         }
     }
 
+    private static func handbook() throws -> String {
+        try String(
+            contentsOf: URL(filePath: #filePath).appending(path: "../../../docs/admins.md").standardized,
+            encoding: .utf8)
+    }
+
     private static func rows() throws -> [Row] {
-        let file = URL(filePath: #filePath).appending(path: "../../../docs/admins.md").standardized
-        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
-        return lines.filter { $0.hasPrefix("| `SALTERN_") }.map { line in
+        try handbook().split(separator: "\n").filter { $0.hasPrefix("| `SALTERN_") }.map { line in
             let cells = line.split(separator: " | ").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "| ")) }
             return Row(
                 name: cells[0].trimmingCharacters(in: ["`"]), meaning: cells[1].replacing(",", with: ""),
                 defaultText: cells[2])
         }
+    }
+
+    @Test func `the handbook says how many connections to the database a node needs`() throws {
+        let directory = try TemporaryDirectory()
+        var environment = try Self.required(directory)
+        let formula =
+            /\(`SALTERN_READ_CONNECTIONS` \+ `SALTERN_COMMIT_CONNECTIONS` \+ (\d+)\) \+ (\d+)\): by default (\d+)/
+        let text = try Self.handbook().replacing("\n", with: " ")
+        let said = try #require(text.firstMatch(of: formula))
+        let (more, others, byDefault) = (Int(said.1) ?? 0, Int(said.2) ?? 0, Int(said.3) ?? 0)
+        environment["SALTERN_LOOPS"] = "3"
+        #expect(try ServeConfiguration(environment, coreCount: 1).databaseConnectionCount == 3 * byDefault + others)
+        environment["SALTERN_READ_CONNECTIONS"] = "7"
+        environment["SALTERN_COMMIT_CONNECTIONS"] = "5"
+        let needed = try ServeConfiguration(environment, coreCount: 1).databaseConnectionCount
+        #expect(needed == 3 * (7 + 5 + more) + others)
     }
 
     /// What a server needs, and nothing else.

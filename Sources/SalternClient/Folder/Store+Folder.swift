@@ -24,11 +24,6 @@ extension Store {
             "UPDATE folders SET held = ?1 WHERE id = ?2 AND held <> ?1", .integer(Int64(count)), .blob(id.bytes))
     }
 
-    /// Whether deletions wait in a folder, as far as its last round has seen.
-    func holdsFiles() throws -> Bool {
-        try !database.rows("SELECT 1 FROM folders WHERE held > 0 LIMIT 1", decode: { _ in true }).isEmpty
-    }
-
     /// See ``FolderMarker/generation``.
     func generation(ofFolder id: ItemID) throws -> Int64 {
         try database.rows("SELECT generation FROM folder_generations WHERE folder = ?", .blob(id.bytes)) {

@@ -139,7 +139,13 @@ final class Store {
         Int(try database.rows("SELECT count(*) FROM items WHERE edit <> 0") { $0.integer(0) ?? 0 }.first ?? 0)
     }
 
-    // MARK: Trash
+    // MARK: Deletions
+
+    /// Whether deletions wait for somebody to agree: here, or in a folder as its last round has seen it.
+    func holdsDeletions() throws -> Bool {
+        if try number(.held) != nil { return true }
+        return try !database.rows("SELECT 1 FROM folders WHERE held > 0 LIMIT 1", decode: { _ in true }).isEmpty
+    }
 
     /// Keeps what a tombstone removes.
     func trash(_ item: StoredItem, at moment: Date) throws {

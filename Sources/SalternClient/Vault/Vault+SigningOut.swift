@@ -56,9 +56,7 @@ extension Vault {
         try transaction {
             let unsent = try store.changeCount()
             guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
-            if keepsHeldDeletions, try store.number(.held) != nil || store.holdsFiles() {
-                throw VaultError.deletionsHeld
-            }
+            if keepsHeldDeletions, try store.holdsDeletions() { throw VaultError.deletionsHeld }
             try store.removeEverything()
         }
         store.close()
