@@ -122,6 +122,9 @@ package struct CommandLineTool: Sendable {
 
     private func run(_ entry: Entry, _ words: [String], _ console: Console) async -> Outcome {
         do {
+            // What is shown as something else would be taken for that.
+            let unreadable = console.unreadableVariables.filter { $0.hasPrefix("SALTERN_") }
+            guard unreadable.isEmpty else { throw CommandFailure(unreadable.map { "\($0) is not UTF-8" }) }
             try await entry.run(words, console)
             return .done
         } catch {

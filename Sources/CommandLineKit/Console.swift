@@ -4,6 +4,8 @@ import Synchronization
 /// Standard output, standard error and the environment, handed to commands.
 package struct Console: Sendable {
     package let environment: [String: String]
+    /// The names of variables whose value is no UTF-8.
+    package var unreadableVariables: [String] = []
     package var output: FileHandle
     package var error: FileHandle
     /// Whether somebody sits in front of standard error.
@@ -29,7 +31,9 @@ package struct Console: Sendable {
 
     /// The process's own.
     package static func process() -> Console {
-        var console = Console(environment: ProcessInfo.processInfo.environment)
+        let environment = ProcessEnvironment.process()
+        var console = Console(environment: environment.variables)
+        console.unreadableVariables = environment.unreadable
         console.isTerminal = isatty(STDERR_FILENO) == 1
         if isatty(STDIN_FILENO) == 1 { console.answer = { readLine() } }
         return console

@@ -7,6 +7,7 @@ extension CertificateDirectory {
     public func renew() throws(CertificateError) -> Pins { try Self.renew(in: ProtectedFolder(path)) }
 
     static func renew(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
+        try folder.lock()
         let current = try certificate(in: folder)
         guard current.isSelfIssued else { throw .issuedByAuthority }
         var key = try PrivateKey(pem: folder.read(Name.key, access: .owner))

@@ -15,6 +15,8 @@ extension CertificateDirectory {
     public func rotate() throws(CertificateError) -> Pins { try Self.rotate(in: ProtectedFolder(path)) }
 
     static func rotate(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
+        // Two changes at once would each go on from what the other has replaced.
+        try folder.lock()
         for name in Name.all { try folder.requireReplaceable(name) }
         let current = try certificate(in: folder)
         let active = try PrivateKey(pem: folder.read(Name.key, access: .owner))

@@ -40,8 +40,9 @@ public struct CertificateDirectory: Sendable {
         let key = try PrivateKey.generate()
         let backup = try PrivateKey.generate()
         let certificate = try SelfSignedCertificate.make(hosts: hosts, key: key)
-        try ProtectedFile.makeDirectory(path)
+        try ProtectedFolder.make(path)
         let folder = try ProtectedFolder(path)
+        try folder.lock()
         for name in Name.all where try folder.exists(name) { throw .alreadyExists(path: "\(path)/\(name)") }
         try key.write(to: Name.key, in: folder, existing: .refuse)
         try backup.write(to: Name.backupKey, in: folder, existing: .refuse)

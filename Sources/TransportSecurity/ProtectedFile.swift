@@ -62,11 +62,4 @@ public enum ProtectedFile {
         var status = stat()
         return lstat(path, &status) == 0 || (errno != ENOENT && errno != ENOTDIR)
     }
-
-    /// Makes a directory that only its owner can enter, unless it is there.
-    public static func makeDirectory(_ path: String) throws(CertificateError) {
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
-            throw .cannotWrite(path: path, reason: SystemError.text(errno))
-        }
-    }
 }

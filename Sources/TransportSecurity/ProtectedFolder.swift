@@ -18,15 +18,34 @@ public final class ProtectedFolder: Sendable {
 
     /// The folder of a file, and the file's name in it.
     public static func ofFile(_ path: String) throws(CertificateError) -> (folder: ProtectedFolder, name: String) {
-        guard let slash = path.lastIndex(of: "/") else { return (try ProtectedFolder("."), path) }
+        // By bytes: a slash and a mark behind it are one character.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (try ProtectedFolder("."), path) }
         let folder = slash == path.startIndex ? "/" : String(path[..<slash])
         return (try ProtectedFolder(folder), String(path[path.index(after: slash)...]))
     }
 
     /// Waits until nobody else has it locked, and keeps them waiting until it is given up.
-    public func lock() throws(CertificateError) {
-        guard flock(folder.number, LOCK_EX) == 0 else {
-            throw .cannotWrite(path: path, reason: SystemError.text(errno))
+    /// - Parameter patience: For how many milliseconds: whoever can read the folder can lock it, and for ever.
+    public func lock(patience: Int = 10_000) throws(CertificateError) {
+        let step = 50
+        for waited in stride(from: 0, through: patience, by: step) {
+            if flock(folder.number, LOCK_EX | LOCK_NB) == 0 { return }
+            guard errno == EWOULDBLOCK || errno == EINTR else { break }
+            if waited < patience { usleep(UInt32(step) * 1_000) }
+        }
+        throw .cannotWrite(
+            path: path,
+            reason: errno == EWOULDBLOCK
+                ? "somebody else has locked the folder (lsof names who)" : SystemError.text(errno))
+    }
+
+    /// Makes a folder that only its owner can enter, unless there is something of that name.
+    static func make(_ path: String) throws(CertificateError) {
+        let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") }
+        guard let end else { return }
+        let (parent, name) = try ofFile(String(path[...end]))
+        guard mkdirat(parent.folder.number, name, 0o700) == 0 || errno == EEXIST else {
+            throw parent.cannotWrite(name)
         }
     }
 
@@ -135,7 +154,9 @@ extension ProtectedFolder {
 
     /// Goes to a folder name by name, so that each link is looked at before it is followed.
     private static func walk(_ path: String) throws(CertificateError) -> HeldDescriptor {
-        func names(_ path: String) -> [String] { path.split(separator: "/").reversed().map(String.init) }
+        func names(_ path: String) -> [String] {
+            path.utf8.split(separator: UInt8(ascii: "/")).reversed().map { String(decoding: $0, as: UTF8.self) }
+        }
         var current = HeldDescriptor(Glibc.open(path.hasPrefix("/") ? "/" : ".", O_DIRECTORY | __O_PATH | O_CLOEXEC))
         var left = names(path)
         var links = 0

@@ -121,6 +121,21 @@ struct CertificateDirectoryTests {
         #expect(directory.check().allSatisfy { $0.severity == .fine })
     }
 
+    @Test func `changes at the same time come one after the other`() async throws {
+        try directory.create(hosts: [Host("localhost")])
+        for _ in 0..<20 {
+            let before = try directory.pins()
+            let changes = [
+                Task.detached { [directory] in try directory.renew() },
+                Task.detached { [directory] in try directory.rotate() },
+            ]
+            for change in changes { _ = try await change.value }
+            _ = try directory.identity()
+            #expect(try PrivateKey(contentsOf: directory.keyFile).pin() == before.backup)
+            #expect(try directory.pins().active == before.backup)
+        }
+    }
+
     @Test func `a renewed certificate has the key and the hosts of the one before, and another number`() throws {
         let before = try directory.create(hosts: [Host("localhost"), Host("127.0.0.1")])
         let old = try directory.certificate()

@@ -36,6 +36,24 @@ struct ProtectedFolderTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: moved) == ["file"])
     }
 
+    @Test func `who finds a folder locked waits, and not for ever`() throws {
+        let other = try ProtectedFolder(path)
+        do {
+            let folder = try ProtectedFolder(path)
+            try folder.lock()
+            let error = failure { () throws(CertificateError) in try other.lock(patience: 100) }
+            #expect(error?.description.contains("somebody else has locked the folder") == true)
+        }
+        try other.lock(patience: 0)
+    }
+
+    @Test func `a folder is found whatever marks are in names on the way`() throws {
+        let inner = "\(path)/\u{301}keys"
+        try ProtectedFolder.make(inner + "/")
+        let (folder, name) = try ProtectedFolder.ofFile(inner + "/\u{301}file")
+        #expect(Array(folder.path.utf8) == Array(inner.utf8) && Array(name.utf8) == Array("\u{301}file".utf8))
+    }
+
     @Test(.enabled(if: geteuid() == 0, "only root can give links away"))
     func `root follows its own links to a folder, and nobody else's`() throws {
         let link = "\(temporary.path)/link"

@@ -78,7 +78,9 @@ extension PostgresError: CustomStringConvertible {
         switch self {
         case .server(let error): error.description
         case .connectionLost: "the connection to PostgreSQL was lost while a statement was under way"
-        case .unavailable(let delay, nil): "no connection to PostgreSQL was available; try again in \(delay)"
+        case .unavailable(let delay, nil):
+            "no connection to PostgreSQL was free in time, or another request of the same account, share or userid did "
+                + "not end; try again in \(delay)"
         case .unavailable(_, let reason?): "no connection to PostgreSQL could be opened: \(reason)"
         case .crowded: "too many requests wait for the same account, share or userid"
         case .commitInDoubt: "it was committed, but the server that goes on may not have the change"

@@ -16,6 +16,12 @@ extension FolderSync {
                 do throws(AttachmentError) {
                     try await vault.supply(attachment, from: source)
                 } catch {
+                    // The server lacks it until then: that is said in each round.
+                    if case .noRoom(let shortage) = error {
+                        report.warn(shortage, path)
+                    } else {
+                        report.warn(.failed, path.text)
+                    }
                     try Self.tolerate(error)
                 }
                 break

@@ -68,7 +68,8 @@ public enum InstallationError: Error, Sendable, Equatable, CustomStringConvertib
         switch self {
         case .missing: "the database has no installation row"
         case .saltPrefixDiffers:
-            "the database was set up with another salt prefix; with a new one nobody could log in"
+            "SALTERN_SALT_PREFIX is not the one that the database was set up with, byte for byte; with another one nobody could "
+                + "log in"
         case .saltPrefixShowsNot(let character):
             "the salt prefix has \(character), which nobody sees, and apps that are given what is seen could not log in: "
                 + "type SALTERN_SALT_PREFIX anew"

@@ -30,6 +30,7 @@ struct ShowStatus: Command {
         /// The first of them, without deletions.
         let unsentItems: [ItemLine]
         let deleted: Int
+        let deletionsHeld: Bool
         let notices: [NoticeRecord]
         let online: Bool
         let plan: Plan?
@@ -66,7 +67,7 @@ struct ShowStatus: Command {
             account: account.name, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
             unsentItems: try await vault.unsentItems(limit: Self.shownItems).map(ItemLine.init),
-            deleted: try await vault.deletedItems().count,
+            deleted: try await vault.deletedItems().count, deletionsHeld: try await vault.areDeletionsHeld(),
             notices: notices.map(NoticeRecord.init), online: description != nil,
             plan: description.map {
                 Record.Plan(
@@ -76,7 +77,8 @@ struct ShowStatus: Command {
         try console.show(record, asJSON: asJSON) { Self.text(record, notices) }
         if forgets {
             for notice in notices { try await vault.forget(notice) }
-        } else if !notices.isEmpty {
+        }
+        if record.deletionsHeld || !forgets && !notices.isEmpty {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
@@ -109,6 +111,7 @@ struct ShowStatus: Command {
                     + (item.title ?? "")
             )
         }
+        if record.deletionsHeld { lines.append(("look", "deletions wait: see `sync --help`, --allow-deletions")) }
         lines += notices.map { ("look", $0.text) }
         var table = Table([.text("what"), .text("now")])
         for (name, value) in lines { table.append([name, value]) }

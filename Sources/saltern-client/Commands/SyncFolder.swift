@@ -69,11 +69,13 @@ struct SyncFolder {
         let known = Set(try await vault.notices())
         if watches {
             let told = Mutex(known)
-            let learning = HourlyTask()
+            let learning = PeriodicTask(.seconds(3_600))
+            let sweeping = PeriodicTask(.seconds(86_400))
             do {
                 try await sync.watch { report in
                     // A server's next key is known long before it is shown.
                     if !report.isOffline, learning.isDue() { try? await account.learnPins() }
+                    if !report.isOffline, sweeping.isDue() { _ = try? await vault.sweepChunks() }
                     let notices = try await vault.notices()
                     let before = told.withLock { told in
                         defer { told = Set(notices) }
@@ -108,13 +110,16 @@ struct SyncFolder {
     }
 }
 
-/// What is due at once, and then once in an hour.
-private final class HourlyTask: Sendable {
+/// What is due at once, and then once in a period.
+private final class PeriodicTask: Sendable {
+    private let period: Duration
     private let last = Mutex<ContinuousClock.Instant?>(nil)
+
+    init(_ period: Duration) { self.period = period }
 
     func isDue() -> Bool {
         last.withLock { last in
-            if let last, last.duration(to: .now) < .seconds(3_600) { return false }
+            if let last, last.duration(to: .now) < period { return false }
             last = .now
             return true
         }

@@ -53,5 +53,6 @@ struct DatabaseRoles {
         \gexec
         REVOKE ALL ON DATABASE :"database" FROM PUBLIC;
         GRANT CONNECT ON DATABASE :"database" TO saltern_server;
+        GRANT CONNECT, CREATE, TEMPORARY ON DATABASE :"database" TO :"owner";
         """#
 }

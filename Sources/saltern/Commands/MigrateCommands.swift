@@ -95,7 +95,7 @@ struct MigrateStatus: Command {
 
 struct MigrateVerify: Command {
     static let words = ["migrate", "verify"]
-    static let summary = "check that the database's schema is exactly what this program expects"
+    static let summary = "check that the migrations that this program has were carried out, and no others"
     static let help = """
         \(migrationHelp)
 

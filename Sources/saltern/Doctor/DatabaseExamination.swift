@@ -84,7 +84,7 @@ struct DatabaseExamination {
                 "the server's role cannot read the accounts: run saltern migrate up as the owner, "
                     + "and GRANT saltern_server")
         }
-        return Finding("database_role", .fine, "the server's role reads and writes rows and nothing else")
+        return Finding("database_role", .fine, "the server's role can read the accounts, and owns nothing")
     }
 
     private func judgeConnections(_ facts: DatabaseFacts) -> Finding {
@@ -161,7 +161,7 @@ struct DatabaseExamination {
     private func examineInstallation(_ client: PostgresClient) async -> [Finding] {
         do {
             try await Installation.check(saltPrefix: configuration.service.saltPrefix, database: client)
-            return [Finding("salt_prefix", .fine, "the salt prefix is the database's")]
+            return [Finding("salt_prefix", .fine, "the salt prefix is the database's, or will be")]
         } catch {
             return [Finding("salt_prefix", .problem, "\(error)")]
         }

@@ -9,6 +9,7 @@ import Testing
     private func long(_ text: String) -> String { text + String(repeating: ".", count: 1_200_000) }
 
     private func withBackup(
+        preparing prepare: (TemporaryDatabase) async throws -> Void = { _ in },
         _ body: (FolderDevice, LiveServer, (_ isRestored: Bool) async throws -> Void) async throws -> Void
     ) async throws {
         try await LiveServer.with { server in
@@ -17,6 +18,7 @@ import Testing
             try await phone.sync.run()
             await server.stop()
             try await server.database.withCopy { backup in
+                try await prepare(backup)
                 func move(isRestored: Bool) async throws {
                     let database = isRestored ? backup.serverURL : server.database.serverURL
                     try await server.restart(timeout: .seconds(10), ["SALTERN_DATABASE_URL": database])
@@ -41,6 +43,29 @@ import Testing
             #expect(phone.files().values.sorted() == ["new", "today", "yesterday"].map(long))
             #expect(laptop.files() == phone.files())
             // Nothing is looked for any more.
+            #expect(try await phone.vault.attachmentsLackingChunks().isEmpty)
+        }
+    }
+
+    @Test func `what has no room to go up again is said in each round, until there is some`() async throws {
+        var backup: TemporaryDatabase?
+        func setRoom(_ bytes: Int) async throws {
+            try await backup?.administer("UPDATE saltern.plans SET max_bytes = \(bytes)")
+        }
+        try await withBackup(preparing: { backup = $0 }) { phone, _, move in
+            try phone.write(long("today"), to: "thesis")
+            try await phone.sync.run()
+            try await setRoom(2_000_000)
+            try await move(true)
+            _ = try await phone.sync.run()
+            for _ in 0..<2 {
+                let report = try await phone.sync.run()
+                #expect(report.warnings.contains { $0.kind == .noRoom })
+                #expect(try await !phone.vault.attachmentsLackingChunks().isEmpty)
+            }
+            try await setRoom(100_000_000)
+            for _ in 0..<2 { try await phone.sync.run() }
+            #expect(try await phone.sync.run().warnings.isEmpty)
             #expect(try await phone.vault.attachmentsLackingChunks().isEmpty)
         }
     }

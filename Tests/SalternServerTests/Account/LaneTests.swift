@@ -1,9 +1,9 @@
 import HTTPCore
-import Postgres
 import SalternTesting
 import Synchronization
 import Testing
 
+@testable import Postgres
 @testable import SalternServer
 
 /// On which connections each request writes: what may share a transaction with others, what only a connection, and what
@@ -132,6 +132,11 @@ import Testing
         _ act: WritingAct, _ app: TestApplication, _ commit: HeldCommit, _ owner: SeparateClient
     ) async throws -> Lanes {
         let run = try await act.prepare(try await WrittenAccount(app), owner)
+        // The use of a session, which is recorded later, would be taken for what the request does.
+        try await TimeThatWentBackTests.eventually {
+            let later = try await app.run { [postgres = app.postgres] in postgres.later.count }
+            return try await later == 0 && commit.lanes().inUse == 0
+        }
         try await app.forgetLanes()
         let isDone = SessionRaceTests.Flag()
         let (task, first) = try await commit.hold {

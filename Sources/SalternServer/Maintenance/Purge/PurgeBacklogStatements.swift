@@ -59,8 +59,8 @@ struct FindDueEvents: Statement {
         """
 }
 
-/// When the counters of failures that are oldest were added to last, by the index `failed_attempts_by_age`: also of those
-/// that are not due because somebody goes on failing, so that these do not make the walk longer.
+/// When the counters of failures that are due were added to last, by the index `failed_attempts_by_age`: among the oldest ones,
+/// so that those that somebody goes on adding to make the walk no longer than that.
 struct FindDueAttempts: Statement {
     typealias Row = Timestamp
 
@@ -69,8 +69,10 @@ struct FindDueAttempts: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT f.last_failed_at FROM saltern.failed_attempts f WHERE f.first_failed_at <= \(\.before)
-        ORDER BY f.first_failed_at LIMIT \(\.limit)
+        SELECT c.last_failed_at FROM (
+            SELECT f.last_failed_at FROM saltern.failed_attempts f WHERE f.first_failed_at <= \(\.before)
+            ORDER BY f.first_failed_at LIMIT 50000
+        ) c WHERE c.last_failed_at <= \(\.before) LIMIT \(\.limit)
         """
 }
 

@@ -177,13 +177,14 @@ import Testing
                     array_fill(now(), '{5}'), 1, to_timestamp(\(now)) - n * interval '31 days',
                     to_timestamp(\(now)) - CASE WHEN n > 3 THEN interval '1 day' ELSE n * interval '31 days' END,
                     to_timestamp(\(now))
-                FROM generate_series(1, 5) n;
+                FROM generate_series(1, 1203) n;
                 INSERT INTO saltern.security_events (account_id, occurred_at, event_id, kind)
                 SELECT account_id, to_timestamp(\(now)) - n * interval '1 minute' - interval '400 days',
                     gen_random_uuid(), 'exported'
                 FROM saltern.accounts, generate_series(1, 1200) n
                 """)
             due = try await backlog(app)
+            // The others are older, and somebody goes on adding to them.
             #expect(due["attempts"]?.rows == 3)
             #expect(due["attempts"]?.overdue == .seconds(3 * 31 * 86_400 - 30 * 86_400))
             #expect(due["events"]?.rows == PurgeBacklog.countLimit)
