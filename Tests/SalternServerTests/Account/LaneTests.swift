@@ -135,7 +135,8 @@ import Testing
         // The use of a session, which is recorded later, would be taken for what the request does.
         try await TimeThatWentBackTests.eventually {
             let later = try await app.run { [postgres = app.postgres] in postgres.later.count }
-            return try await later == 0 && commit.lanes().inUse == 0
+            let lanes = try await commit.lanes()
+            return later == 0 && lanes.inUse == 0
         }
         try await app.forgetLanes()
         let isDone = SessionRaceTests.Flag()
