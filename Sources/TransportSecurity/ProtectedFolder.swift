@@ -20,8 +20,9 @@ public final class ProtectedFolder: Sendable {
     public static func ofFile(_ path: String) throws(CertificateError) -> (folder: ProtectedFolder, name: String) {
         // By bytes: a slash and a mark behind it are one character.
         guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return (try ProtectedFolder("."), path) }
-        let folder = slash == path.startIndex ? "/" : String(path[..<slash])
-        return (try ProtectedFolder(folder), String(path[path.index(after: slash)...]))
+        let name = String(decoding: path.utf8[path.utf8.index(after: slash)...], as: UTF8.self)
+        let folder = String(decoding: path.utf8[..<slash], as: UTF8.self)
+        return (try ProtectedFolder(folder.isEmpty ? "/" : folder), name)
     }
 
     /// Waits until nobody else has it locked, and keeps them waiting until it is given up.

@@ -23,6 +23,7 @@ extension Vault {
 
     /// Sends what the server lacks of a manifest's chunks.
     /// - Parameter source: Has the manifest's content. Where it has another, no more is sent.
+    /// - Throws: ``AttachmentError/noRoom(_:)`` when the plan has no room for all that is left of it.
     func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(AttachmentError) {
         guard source.byteCount == attachment.byteCount else { return }
         for (index, id) in attachment.chunks.enumerated() {
@@ -38,8 +39,16 @@ extension Vault {
                 guard try open.engine.sealer.chunkID(attachment.id, index, content) == id else { return }
                 _ = try await send(content, attachment.id, index)
             } catch {
-                throw AttachmentError(error)
+                let failure = AttachmentError(error)
+                throw failure.isForWantOfRoom ? await shortage(of: attachment, from: index) ?? failure : failure
             }
         }
+    }
+
+    /// What the rest of it needs, if that is more than is free.
+    private func shortage(of attachment: Attachment, from first: Int) async -> AttachmentError? {
+        let needed = (first..<attachment.chunks.count).reduce(0) { $0 + Int64(attachment.byteCount(ofPiece: $1)) }
+        guard let free = try? await room().bytes else { return nil }
+        return PlanShortage(.bytes, needed: needed, free: free).map { .noRoom($0) }
     }
 }

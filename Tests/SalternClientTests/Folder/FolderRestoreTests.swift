@@ -55,9 +55,9 @@ import Testing
         try await withBackup(preparing: { backup = $0 }) { phone, _, move in
             try phone.write(long("today"), to: "thesis")
             try await phone.sync.run()
-            try await setRoom(2_000_000)
+            try await setRoom(1_500_000)
             try await move(true)
-            _ = try await phone.sync.run()
+            try await phone.sync.run()
             for _ in 0..<2 {
                 let report = try await phone.sync.run()
                 #expect(report.warnings.contains { $0.kind == .noRoom })
