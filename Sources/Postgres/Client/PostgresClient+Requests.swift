@@ -90,8 +90,7 @@ extension PostgresClient {
     ) async throws(PostgresError) {
         let lane: PoolStateMachine<Execution>.Lane =
             kind.isReadOnly && configuration.readConnections > 0 ? .reads : .commits
-        var attempt = 0
-        repeat {
+        for attempt in 0..<Self.attemptLimit {
             let connection =
                 if let bytes = kind.bytesInGroup, let key = execution.key {
                     // Who was in a group that failed goes alone.
@@ -110,16 +109,13 @@ extension PostgresClient {
             switch await outcome(of: execution) {
             case .succeeded: return
             case .failed(let error): throw error
-            case .again, .granted: execution.prepareToRepeat()
+            case .again, .granted:
+                execution.prepareToRepeat()
+                // Not for who has waited as long as anybody may.
+                guard loop.now < deadline else { throw unavailable() }
             }
-            attempt += 1
-        } while mayRepeat(after: attempt, until: deadline)
+        }
         throw unavailable()
-    }
-
-    /// Whether a request that has to be sent again is: not for ever, and not for who has waited as long as anybody may.
-    private func mayRepeat(after attempts: Int, until deadline: ContinuousClock.Instant) -> Bool {
-        attempts < Self.attemptLimit && loop.now < deadline
     }
 
     private func sharedConnection(
@@ -157,8 +153,7 @@ extension PostgresClient {
             recycle(execution)
             throw error
         }
-        var attempts = 0
-        repeat {
+        for _ in 0..<Self.attemptLimit {
             connection.beginRequest(isReadOnly: false)
             execution.commits = !kind.isReadOnly
             execution.firstResult = TransactionIsolation.readCommitted.begin(
@@ -182,8 +177,8 @@ extension PostgresClient {
                 rollBack(connection)
                 execution.prepareToRepeat()
             }
-            attempts += 1
-        } while mayRepeat(after: attempts, until: deadline)
+            guard loop.now < deadline else { break }
+        }
         giveBack(connection, held)
         recycle(execution)
         throw unavailable()
