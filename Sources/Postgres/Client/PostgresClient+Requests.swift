@@ -57,10 +57,10 @@ extension PostgresClient {
                     throw error
                 }
                 if let key, error.sqlState == .lockNotAvailable { keys.mark(key) }
-                guard loop.now < deadline else {
+                do throws(PostgresError) { try requireTime(until: deadline) } catch {
                     letGo(execution)
                     recycle(execution)
-                    throw unavailable()
+                    throw error
                 }
             }
             execution.prepareToRepeat()
@@ -111,11 +111,17 @@ extension PostgresClient {
             case .failed(let error): throw error
             case .again, .granted:
                 execution.prepareToRepeat()
-                // Not for who has waited as long as anybody may.
-                guard loop.now < deadline else { throw unavailable() }
+                try requireTime(until: deadline)
             }
         }
-        throw unavailable()
+        throw .unavailable(retryAfter: .seconds(1))
+    }
+
+    /// Whoever has waited as long as anybody may is not sent once more. (A function of its own, because what it needs would be
+    /// in the memory of each waiting task otherwise, for which there is just room enough.)
+    @inline(never)
+    private func requireTime(until deadline: ContinuousClock.Instant) throws(PostgresError) {
+        if loop.now >= deadline { throw unavailable() }
     }
 
     private func sharedConnection(
@@ -177,7 +183,7 @@ extension PostgresClient {
                 rollBack(connection)
                 execution.prepareToRepeat()
             }
-            guard loop.now < deadline else { break }
+            if loop.now >= deadline { break }
         }
         giveBack(connection, held)
         recycle(execution)
