@@ -148,7 +148,7 @@ serve_with_another_prefix() (
 result=0
 serve_with_another_prefix >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
-grep --quiet 'salt prefix' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
+grep --quiet 'SALTERN_SALT_PREFIX is not the one' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
 
 scenario "an account is found, shown and listed"
 register ada
