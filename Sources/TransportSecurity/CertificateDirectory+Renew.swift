@@ -10,10 +10,8 @@ extension CertificateDirectory {
         try folder.lock()
         let current = try certificate(in: folder)
         guard current.isSelfIssued else { throw .issuedByAuthority }
-        var key = try PrivateKey(pem: folder.read(Name.key, access: .owner))
         let backup = try backupKey(in: folder)
-        // In the middle of a rotation.
-        if !current.matches(key), let backup, current.matches(backup) { key = backup }
+        let key = try Self.key(of: current, PrivateKey(pem: folder.read(Name.key, access: .owner)), or: backup)
         let identity = try TLSIdentity(chain: [current], key: key)
         let renewed = try SelfSignedCertificate.make(hosts: current.hosts, key: identity.key)
         try folder.write(renewed.pem, to: Name.certificate, access: .everyone, existing: .replace)

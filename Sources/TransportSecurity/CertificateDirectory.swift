@@ -57,12 +57,18 @@ public struct CertificateDirectory: Sendable {
     public func identity() throws(CertificateError) -> TLSIdentity {
         let chain = try Certificate.chain(contentsOf: certificateFile)
         let key = try PrivateKey(contentsOf: keyFile)
-        if let certificate = chain.first, !certificate.matches(key), let backup = try backupKey(),
-            certificate.matches(backup)
-        {
-            return try TLSIdentity(chain: chain, key: backup)
+        return try TLSIdentity(chain: chain, key: Self.key(of: chain.first, key, or: backupKey()))
+    }
+
+    /// The certificate's key: in the middle of a rotation it is the backup key.
+    static func key(
+        of certificate: Certificate?, _ key: PrivateKey,
+        or backup: @autoclosure () throws(CertificateError) -> PrivateKey?
+    ) throws(CertificateError) -> PrivateKey {
+        guard let certificate, !certificate.matches(key), let backup = try backup(), certificate.matches(backup) else {
+            return key
         }
-        return try TLSIdentity(chain: chain, key: key)
+        return backup
     }
 
     /// The pins of the certificate and of the backup key.

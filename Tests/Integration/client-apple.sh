@@ -7,8 +7,7 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
-client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
-[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+require_client
 apple=$repository/.build/apple/debug/salternPackageTests.xctest
 [[ -x $apple ]] || die "cannot execute $apple: scripts/apple builds it"
 

@@ -4,8 +4,7 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
-client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
-[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+require_client
 
 # device NAME ARGUMENT…: what saltern-client does there; fills status and body (its output) and headers (its errors).
 device() {

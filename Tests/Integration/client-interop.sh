@@ -8,8 +8,7 @@ source "$repository/scripts/lib/python.sh"
 
 umask 077
 ensure_python_tools
-client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
-[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+require_client
 
 unique ada >"$work/userid"
 echo 'correct horse battery staple' >"$work/password"

@@ -5,8 +5,7 @@
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
-client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
-[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+require_client
 
 editor=false
 

@@ -8,8 +8,7 @@ source "$repository/scripts/lib/python.sh"
 
 umask 077
 ensure_python_tools
-client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
-[[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"
+require_client
 # Guesses are made here on purpose, all from one address.
 limits=SALTERN_RATE_LIMITS=login=10000/1000,registration=10000/1000
 start_own_server "$limits"
@@ -263,6 +262,12 @@ expect_status 2
 expect_json '[.deletionsHeld, .notices[0].kind] | tostring' '[true,"massDeletion"]'
 # It was said already, and a person should look all the same.
 phone login --password-file "$work/password" --json
+expect_status 2
+expect_json '[.deletionsHeld, .notices] | tostring' '[true,[]]'
+# So does `status`, also when what was listed has been seen.
+phone status --seen --json
+expect_status 2
+phone status --json
 expect_status 2
 expect_json '[.deletionsHeld, .notices] | tostring' '[true,[]]'
 # Who logs out would forget that they wait.

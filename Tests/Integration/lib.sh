@@ -55,6 +55,10 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 executable=${SALTERN_TEST_EXECUTABLE:-$repository/.build/release/saltern}
+# Of those that ask for it.
+client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
+
+require_client() { [[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"; }
 
 if [[ -z ${SALTERN_TEST_URL:-} ]]; then
     start_throwaway "$executable"

@@ -20,19 +20,16 @@ import asyncpg
 import plain
 from accounts import make_accounts
 from database import Database
-from statements import PARAMETERS, Statements
+from statements import ENDPOINTS, PARAMETERS, Statements
 
 # What one request executes in order, in a transaction that is rolled back.
 SCENES = [
-    ["FindLogin", "FindFailedAttempts", "OpenSession", "StoreSession", "HoldFailedAttempts"],
-    ["Authenticate", "FindItem"],
+    *ENDPOINTS.values(),
     ["FindChanges"],
-    ["ReplaceItem"],
     ["CreateItem", "StoreNewItem"],
     ["BuryOneItem", "KeepContent", "LeaveTombstone"],
     ["AuthenticateForWrite"],
     ["TouchSession"],
-    ["TakeView"],
 ]
 PLAIN = {"login": ["plain log-in: SELECT", "plain log-in: INSERT"], "read": ["plain read"], "write": ["plain write"]}
 

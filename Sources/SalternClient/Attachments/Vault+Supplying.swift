@@ -40,15 +40,22 @@ extension Vault {
                 _ = try await send(content, attachment.id, index)
             } catch {
                 let failure = AttachmentError(error)
-                throw failure.isForWantOfRoom ? await shortage(of: attachment, from: index) ?? failure : failure
+                throw failure.isForWantOfRoom ? await shortage(of: attachment) ?? failure : failure
             }
         }
     }
 
-    /// What the rest of it needs, if that is more than is free.
-    private func shortage(of attachment: Attachment, from first: Int) async -> AttachmentError? {
-        let needed = (first..<attachment.chunks.count).reduce(0) { $0 + Int64(attachment.byteCount(ofPiece: $1)) }
-        guard let free = try? await room().bytes else { return nil }
-        return PlanShortage(.bytes, needed: needed, free: free).map { .noRoom($0) }
+    /// Why the chunks that are missing still do not fit; nil when nobody can say.
+    private func shortage(of attachment: Attachment) async -> AttachmentError? {
+        guard let room = try? await room(), let there = try? stored({ Set(try store.chunks().map(\.id)) }) else {
+            return nil
+        }
+        var missing = AttachmentSize(chunkCount: 0, properties: [:])
+        // Its manifest is there.
+        missing = missing.replacing(missing.manifestByteCount)
+        for (index, id) in attachment.chunks.enumerated() where !there.contains(id) {
+            missing.add(attachment.byteCount(ofPiece: index))
+        }
+        return room.shortage(missing).map { .noRoom($0) }
     }
 }

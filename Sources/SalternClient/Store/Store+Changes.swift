@@ -32,6 +32,17 @@ extension Store {
         try database.rows("SELECT id FROM changes ORDER BY sequence LIMIT ?", .integer(limit)) { try Self.id($0, 0) }
     }
 
+    /// Looks at every change, in the order of their sequence, some at a time; `body` may write or forget the one it is given.
+    func forEachChange(_ body: (LocalChange) throws -> Void) throws {
+        var last: Int64 = 0
+        while true {
+            let changes = try changes(limit: 100, byteLimit: 8 << 20, after: last)
+            guard let end = changes.last else { return }
+            last = end.sequence
+            for change in changes { try body(change) }
+        }
+    }
+
     /// Notes what a person has done: in the place of an earlier change of the item, whose base it keeps.
     /// - Parameter opened: The body of the content, for who has it at hand.
     func record(_ id: ItemID, content: ItemContent?, edit: UInt64, opened: SecureBytes? = nil) throws {

@@ -9,13 +9,7 @@ extension Store {
     func reseal(from old: Sealer, to new: Sealer) throws {
         try resealItems("items", from: old, to: new)
         try resealItems("trash", from: old, to: new)
-        var last: Int64 = 0
-        while true {
-            let changes = try changes(limit: Self.page, byteLimit: 8 << 20, after: last)
-            guard let end = changes.last else { return }
-            last = end.sequence
-            for change in changes { try reseal(change, from: old, to: new) }
-        }
+        try forEachChange { try reseal($0, from: old, to: new) }
     }
 
     private func resealItems(_ table: String, from old: Sealer, to new: Sealer) throws {

@@ -78,16 +78,11 @@ extension SyncEngine {
         for item in try store.unlisted(listing) where try item.edit == 1 && store.change(item.id) == nil {
             if let edit = try? sealer.open(item.content, item.id).edit, edit.isCopy { copies[edit.previous] = item.id }
         }
-        var last: Int64 = 0
-        while true {
-            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
-            guard let end = changes.last?.sequence else { break }
-            last = end
-            for change in changes where change.base == nil && change.edit == 1 {
-                guard let content = change.content, let edit = try? sealer.open(content, change.id).edit, edit.isCopy
-                else { continue }
-                copies[edit.previous] = change.id
-            }
+        try store.forEachChange { change in
+            guard change.base == nil, change.edit == 1, let content = change.content,
+                let edit = try? sealer.open(content, change.id).edit, edit.isCopy
+            else { return }
+            copies[edit.previous] = change.id
         }
         if copies.isEmpty { return [] }
         var pointless: Set<ItemID> = []
@@ -110,19 +105,13 @@ extension SyncEngine {
     /// also after it was compared here: a version that they have kept is not sent once more. Every unsent change is read for
     /// that, so it is done when a copy has come.
     func forgetKeptElsewhere(into report: inout SyncReport) throws {
-        var last: Int64 = 0
-        while true {
-            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
-            guard let end = changes.last?.sequence else { return }
-            last = end
-            for change in changes where change.wasSent {
-                guard let mine = change.content, let item = try store.item(change.id),
-                    let copy = try keptCopy(of: mine, change.id)
-                else { continue }
-                try store.forgetChange(change.id)
-                try store.note(.conflict, item.id, other: copy)
-                report.changed.insert(item.id)
-            }
+        try store.forEachChange { change in
+            guard change.wasSent, let mine = change.content, let item = try store.item(change.id),
+                let copy = try keptCopy(of: mine, change.id)
+            else { return }
+            try store.forgetChange(change.id)
+            try store.note(.conflict, item.id, other: copy)
+            report.changed.insert(item.id)
         }
     }
 }

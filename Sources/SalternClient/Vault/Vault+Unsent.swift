@@ -6,8 +6,8 @@ extension Vault {
     /// How many changes the server has not confirmed.
     public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
 
-    /// Whether deletions wait for somebody to agree: those of other devices (``agreeToDeletions()``), or those of files, as far as
-    /// the last round of a folder has seen (``FolderSettings/allowsDeletions``).
+    /// Whether deletions wait for somebody to agree: those of other devices (``agreeToDeletions()``), or those of files, as
+    /// far as the last round of a folder has seen (``FolderSettings/allowsDeletions``).
     public func areDeletionsHeld() throws(VaultError) -> Bool { try stored { try store.holdsDeletions() } }
 
     /// The items that the server does not have as they are here, in the order in which they are sent; deletions are not

@@ -18,6 +18,7 @@ public enum VaultProgress: Hashable, Sendable {
 }
 
 extension Vault {
-    /// How far syncing, a rotation, an export, an import or a folder has come, from the moment of the call on. Who reads slowly misses some.
+    /// How far syncing, a rotation, an export, an import or a folder has come, from the moment of the call on. Who reads
+    /// slowly misses some.
     public nonisolated func progress() -> AsyncStream<VaultProgress> { progressObservers.add() }
 }

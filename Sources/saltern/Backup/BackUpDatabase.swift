@@ -46,7 +46,7 @@ struct BackUpDatabase: Command {
             } catch let error as PostgresError where error.isAboutSchema {
                 throw CommandFailure(
                     "nothing was written: the database has \(tables) tables in the schema saltern, which is not whole "
-                        + "(\(error)): `saltern migrate verify` says what is missing. After a restore that has not come to its "
+                        + "(\(error)): `saltern migrate verify` says which migrations are missing. After a restore that has not come to its "
                         + "end, restore again; what `saltern migrate up` has left makes `saltern migrate up` whole")
             }
         }

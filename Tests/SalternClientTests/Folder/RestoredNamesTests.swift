@@ -18,6 +18,16 @@ import Testing
         return (person, phone, person.devices[1])
     }
 
+    /// All devices have "two", and the server "one" again.
+    private func loseTwo(_ seed: UInt64) async throws -> (person: MemoryPerson, laptop: MemoryDevice) {
+        let (person, phone, laptop) = try await begin(seed)
+        let backup = person.server.backUp()
+        #expect(phone.put("two", at: "thesis"))
+        try await run(person.devices)
+        person.server.restore(backup)
+        return (person, laptop)
+    }
+
     private func run(_ devices: [MemoryDevice], isAgreeing: Bool = false) async throws {
         for device in devices { _ = try await device.run(isAgreeing: isAgreeing) }
     }
@@ -41,22 +51,14 @@ import Testing
 
     @Test(arguments: seeds)
     func `a version that the server has lost keeps its name`(seed: UInt64) async throws {
-        let (person, phone, _) = try await begin(seed)
-        let backup = person.server.backUp()
-        #expect(phone.put("two", at: "thesis"))
-        try await run(person.devices)
-        person.server.restore(backup)
+        let (person, _) = try await loseTwo(seed)
         try await converge(person.devices)
         expect("two", person, seed)
     }
 
     @Test(arguments: seeds)
     func `so does what was made of it before anybody knew`(seed: UInt64) async throws {
-        let (person, phone, laptop) = try await begin(seed)
-        let backup = person.server.backUp()
-        #expect(phone.put("two", at: "thesis"))
-        try await run(person.devices)
-        person.server.restore(backup)
+        let (person, laptop) = try await loseTwo(seed)
         #expect(laptop.put("three", at: "thesis"))
         try await converge(person.devices)
         expect("three", person, seed)

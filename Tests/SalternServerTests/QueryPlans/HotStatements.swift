@@ -253,12 +253,12 @@ struct HotStatements {
                 Probe(FindExpiredContents(now: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindExpiredRotations(now: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindEndedShares(now: Self.now, except: [], limit: 100), rows: 100),
-                Probe(FindDueTombstones(before: Self.now, limit: 100), rows: 100),
-                Probe(FindDueContents(now: Self.now, limit: 100), rows: 100),
-                Probe(FindDueRotations(now: Self.now, limit: 100), rows: 100),
-                Probe(FindDueEvents(before: Self.now, limit: 100), rows: 100),
-                Probe(FindDueAttempts(before: Self.now, limit: 100), rows: 100),
-                Probe(FindDueShares(now: Self.now, limit: 100), rows: 100),
+                Probe(FindDueTombstones(moment: Self.now, limit: 100), rows: 100),
+                Probe(FindDueContents(moment: Self.now, limit: 100), rows: 100),
+                Probe(FindDueRotations(moment: Self.now, limit: 100), rows: 100),
+                Probe(FindDueEvents(moment: Self.now, limit: 100), rows: 100),
+                Probe(FindDueAttempts(moment: Self.now, limit: 100), rows: 100),
+                Probe(FindDueShares(moment: Self.now, limit: 100), rows: 100),
                 Probe(
                     FindEndedSessions(after: nil, now: Self.now, idleSince: caller.idleSince, limit: 100), rows: 100),
             ]

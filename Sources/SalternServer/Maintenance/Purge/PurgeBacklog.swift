@@ -28,33 +28,28 @@ public struct PurgeBacklog: Sendable, Equatable {
     public static func read(
         _ database: PostgresClient, policy: PurgePolicy, now: Timestamp
     ) async throws -> PurgeBacklog {
-        let limit = Int64(countLimit)
         let tombstonesBefore = now - policy.tombstoneRetention
         let eventsBefore = now - policy.eventRetention
         let attemptsBefore = now - AttemptPolicy.retention
         // On a lease: it holds up no request when the database is slow to say.
         return try await database.withConnection { connection in
             PurgeBacklog(parts: [
-                part(
-                    "tombstones", tombstonesBefore,
-                    try await connection.execute(FindDueTombstones(before: tombstonesBefore, limit: limit))),
-                part("contents", now, try await connection.execute(FindDueContents(now: now, limit: limit))),
-                part("rotations", now, try await connection.execute(FindDueRotations(now: now, limit: limit))),
-                part(
-                    "events", eventsBefore,
-                    try await connection.execute(FindDueEvents(before: eventsBefore, limit: limit))),
-                part(
-                    "attempts", attemptsBefore,
-                    try await connection.execute(FindDueAttempts(before: attemptsBefore, limit: limit))),
-                part("shares", now, try await connection.execute(FindDueShares(now: now, limit: limit))),
+                try await part(FindDueTombstones.self, tombstonesBefore, connection),
+                try await part(FindDueContents.self, now, connection),
+                try await part(FindDueRotations.self, now, connection),
+                try await part(FindDueEvents.self, eventsBefore, connection),
+                try await part(FindDueAttempts.self, attemptsBefore, connection),
+                try await part(FindDueShares.self, now, connection),
             ])
         }
     }
 
-    /// What a committed rotation has released is due since no moment that anybody knows: it has the epoch.
-    private static func part(_ kind: String, _ moment: Timestamp, _ due: [Timestamp]) -> Part {
-        let due = due.filter { $0 <= moment }
+    private static func part<Rows: DueRows>(
+        _ rows: Rows.Type, _ moment: Timestamp, _ connection: PostgresLease
+    ) async throws -> Part {
+        let due = try await connection.execute(Rows(moment: moment, limit: Int64(countLimit)))
+        // What a committed rotation has released is due since no moment that anybody knows: it has the epoch.
         let oldest = due.lazy.filter { $0.unixMicroseconds > 0 }.min()
-        return Part(kind: kind, rows: due.count, overdue: oldest.map { moment - $0 } ?? .zero)
+        return Part(kind: Rows.kind, rows: due.count, overdue: oldest.map { moment - $0 } ?? .zero)
     }
 }

@@ -1,91 +1,103 @@
 internal import Postgres
 
-/// When the oldest tombstones of all accounts were left, by the index `tombstones_by_age`.
-struct FindDueTombstones: Statement {
-    typealias Row = Timestamp
+/// Since when rows of one kind have been what a purge removes.
+protocol DueRows: Statement where Row == Timestamp {
+    /// The name that ``Purge/Report`` has for it.
+    static var kind: String { get }
+    /// What is due has this time or an earlier one.
+    var moment: Timestamp { get }
+    /// No more than so many.
+    var limit: Int64 { get }
 
-    let before: Timestamp
-    let limit: Int64
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT i.updated_at FROM saltern.items i
-        WHERE i.deleted AND i.updated_at <= \(\.before) AND i.updated_at > '-infinity'
-        ORDER BY i.updated_at LIMIT \(\.limit)
-        """
+    init(moment: Timestamp, limit: Int64)
 }
 
-/// When the kept contents of all accounts have expired, by the index `deleted_contents_by_expiry`.
-struct FindDueContents: Statement {
-    typealias Row = Timestamp
-
-    let now: Timestamp
-    let limit: Int64
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT k.expires_at FROM saltern.deleted_contents k
-        WHERE k.expires_at <= \(\.now) AND k.created_at > '-infinity'
-        ORDER BY k.expires_at LIMIT \(\.limit)
-        """
+extension DueRows {
+    static var isReadOnly: Bool { true }
 }
 
-/// When the rotations of all accounts have expired, by the index `rotations_by_expiry`.
-struct FindDueRotations: Statement {
-    typealias Row = Timestamp
-
-    let now: Timestamp
-    let limit: Int64
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT r.expires_at FROM saltern.rotations r WHERE r.expires_at <= \(\.now)
-        ORDER BY r.expires_at LIMIT \(\.limit)
-        """
+/// The oldest rows of a table, by an index that the purge goes by.
+protocol OldestRows: DueRows {
+    static var time: SQLFragment { get }
+    /// The table, with its alias.
+    static var table: SQLFragment { get }
+    /// Which rows may be due.
+    static var condition: SQLFragment { get }
 }
 
-/// When the oldest events of all accounts happened, by the index `security_events_by_age`.
-struct FindDueEvents: Statement {
-    typealias Row = Timestamp
-
-    let before: Timestamp
-    let limit: Int64
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT e.occurred_at FROM saltern.security_events e
-        WHERE e.occurred_at <= \(\.before) AND e.occurred_at > '-infinity'
-        ORDER BY e.occurred_at LIMIT \(\.limit)
+extension OldestRows {
+    static var condition: SQLFragment { "true" }
+    static var sql: SQL<Self> {
         """
+        SELECT \(time) FROM \(table) WHERE \(condition) AND \(time) <= \(\.moment) ORDER BY \(time) LIMIT \(\.limit)
+        """
+    }
 }
 
-/// When the counters of failures that are due were added to last, by the index `failed_attempts_by_age`: among the oldest ones,
-/// so that those that somebody goes on adding to make the walk no longer than that.
-struct FindDueAttempts: Statement {
-    typealias Row = Timestamp
+/// When tombstones were left, by the index `tombstones_by_age`.
+struct FindDueTombstones: OldestRows {
+    static let kind = "tombstones"
+    static let time: SQLFragment = "i.updated_at"
+    static let table: SQLFragment = "saltern.items i"
+    static let condition: SQLFragment = "i.deleted AND i.updated_at > '-infinity'"
 
-    let before: Timestamp
+    let moment: Timestamp
     let limit: Int64
+}
 
-    static let isReadOnly = true
+/// When kept contents expire, by the index `deleted_contents_by_expiry`.
+struct FindDueContents: OldestRows {
+    static let kind = "contents"
+    static let time: SQLFragment = "k.expires_at"
+    static let table: SQLFragment = "saltern.deleted_contents k"
+    static let condition: SQLFragment = "k.created_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// When rotations expire, by the index `rotations_by_expiry`.
+struct FindDueRotations: OldestRows {
+    static let kind = "rotations"
+    static let time: SQLFragment = "r.expires_at"
+    static let table: SQLFragment = "saltern.rotations r"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// When events happened, by the index `security_events_by_age`.
+struct FindDueEvents: OldestRows {
+    static let kind = "events"
+    static let time: SQLFragment = "e.occurred_at"
+    static let table: SQLFragment = "saltern.security_events e"
+    static let condition: SQLFragment = "e.occurred_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
+/// When counters of failures were added to last, by the index `failed_attempts_by_age`: among the oldest ones, so that those
+/// that somebody goes on adding to make the walk no longer than that.
+struct FindDueAttempts: DueRows {
+    static let kind = "attempts"
     static let sql: SQL<Self> = """
         SELECT c.last_failed_at FROM (
-            SELECT f.last_failed_at FROM saltern.failed_attempts f WHERE f.first_failed_at <= \(\.before)
+            SELECT f.last_failed_at FROM saltern.failed_attempts f WHERE f.first_failed_at <= \(\.moment)
             ORDER BY f.first_failed_at LIMIT 50000
-        ) c WHERE c.last_failed_at <= \(\.before) LIMIT \(\.limit)
+        ) c WHERE c.last_failed_at <= \(\.moment) LIMIT \(\.limit)
         """
+
+    let moment: Timestamp
+    let limit: Int64
 }
 
-/// When the shares that ended first have ended, by the index `shares_by_expiry`.
-struct FindDueShares: Statement {
-    typealias Row = Timestamp
+/// When shares end, by the index `shares_by_expiry`.
+struct FindDueShares: OldestRows {
+    static let kind = "shares"
+    static let time: SQLFragment = "s.expires_at"
+    static let table: SQLFragment = "saltern.shares s"
 
-    let now: Timestamp
+    let moment: Timestamp
     let limit: Int64
-
-    static let isReadOnly = true
-    static let sql: SQL<Self> = """
-        SELECT s.expires_at FROM saltern.shares s WHERE s.expires_at <= \(\.now)
-        ORDER BY s.expires_at LIMIT \(\.limit)
-        """
 }

@@ -10,7 +10,7 @@ import Testing
         var declared: Set<String> = []
         for source in try Self.sources() {
             let declarations =
-                /struct (\w+): (Statement|Account(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval) \{/
+                /struct (\w+): (Statement|Account(?:Read|Write)|ExportedPage|ShortPath|\w*SessionRemoval|DueRows|OldestRows) \{/
             for match in source.matches(of: declarations) {
                 switch match.2 {
                 case "SessionRemoval": declared.formUnion(["\(match.1)", "NoteEnds<\(match.1)>"])
@@ -55,7 +55,6 @@ import Testing
         "FindAccountsWithSessions",
         // A hash is a thing of no table.
         "FindHashParts",
-        // Readiness: whether every node answers.
         // Readiness: whether every node answers.
         "AskEveryNode",
         // What PostgreSQL says of its own log is in no table, and neither is a mark of a restore.
