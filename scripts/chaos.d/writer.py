@@ -40,7 +40,7 @@ class Writer:
             self.write(only_items)
             time.sleep(self.random.uniform(0, 0.03))
 
-    def write(self, only_items: bool) -> None:
+    def write(self, only_items: bool = False) -> None:
         usable = [account for account in self.accounts if account.is_usable]
         may_register = len(self.accounts) < ACCOUNTS and not only_items
         if not usable or (may_register and self.random.random() < 0.1):
