@@ -18,6 +18,7 @@ import sys
 import time
 import urllib.parse
 import uuid
+from collections.abc import Callable
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -194,7 +195,8 @@ def save(path, state):
 
 if __name__ == "__main__":
     try:
-        {"register": register, "rotate": rotate, "check": check_state}[sys.argv[1]](*sys.argv[2:])
+        commands: dict[str, Callable[..., None]] = {"register": register, "rotate": rotate, "check": check_state}
+        commands[sys.argv[1]](*sys.argv[2:])
     except Failure as failure:
         sys.exit(str(failure))
     except Gone as gone:

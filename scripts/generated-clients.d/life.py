@@ -68,6 +68,7 @@ class Person:
     def __init__(self):
         self.anybody = Device()
         self.userid = f"generated-{uuid.uuid4()}@example.org"
+        self.password_key = ""
 
     def key(self, password):
         """As docs/clients.md says, with the parameters that the server names."""
