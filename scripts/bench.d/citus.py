@@ -10,51 +10,12 @@ import json
 import os
 import statistics
 import subprocess
-from dataclasses import dataclass
 
-import loads
-import processes
-from accounts import make_accounts, write_list
+from side import Side
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = ["read", "write", "login"]
-ACCOUNTS = 200
 CONNECTIONS = 8
 FIGURES = {"p50": "p50Milliseconds", "p99": "p99Milliseconds", "cpu_per_1000": "cpuSecondsPer1000"}
-
-
-@dataclass
-class Sample:
-    p50: float
-    p99: float
-    cpu_per_1000: float
-
-
-class Side:
-    """A server with its database."""
-
-    def __init__(self, url, home, postmasters, work, name, is_wanted=lambda userid: True):
-        self.url = url
-        with open(os.path.join(home, "server.pid"), encoding="ascii") as file:
-            self.server = int(file.read())
-        self.nodes = []
-        for path in postmasters:
-            with open(path, encoding="ascii") as file:
-                self.nodes.append(int(file.readline()))
-        self.list = os.path.join(work, f"{name}.tsv")
-        certificate = os.path.join(home, "tls", "certificate.pem")
-        accounts = make_accounts(int(url.rpartition(":")[2]), certificate, ACCOUNTS, name)
-        write_list([account for account in accounts if is_wanted(account.userid)], self.list)
-        self.runs = 0
-
-    def cpu(self):
-        return processes.cpu_seconds(self.server) + sum(processes.family_cpu_seconds(node) for node in self.nodes)
-
-    def sample(self, row, seconds):
-        self.runs += 1
-        before = self.cpu()
-        outcome = loads.wrk(self.url, seconds, os.path.join(HERE, "load.lua"), row, self.list, self.runs, CONNECTIONS)
-        return Sample(outcome.p50, outcome.p99, (self.cpu() - before) / outcome.done * 1000)
 
 
 class Node:
@@ -84,11 +45,11 @@ def measure(sides, seconds, rounds):
     results = {}
     for row in ROWS:
         for side in sides.values():
-            side.sample(row, 1)
+            side.sample(row, 1, CONNECTIONS)
         samples = {name: [] for name in sides}
         for _ in range(rounds):
             for name, side in sides.items():
-                samples[name].append(side.sample(row, seconds))
+                samples[name].append(side.sample(row, seconds, CONNECTIONS))
         results[row] = {}
         for member, figure in FIGURES.items():
             middle = {name: statistics.median(getattr(sample, member) for sample in samples[name]) for name in sides}

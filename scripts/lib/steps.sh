@@ -49,7 +49,8 @@ step_early() {
 
 # await_step NAME STARTED LOG: the end of the step that is under way.
 await_step() {
-    local name=$1 started=$2 log=$3 status=0
+    local name=$1 started=$2 log=$3 status=0 before
+    before=$(children_seconds)
     wait "$step_pid" || status=$?
     step_pid=
     if ((status != 0)); then
@@ -62,9 +63,14 @@ await_step() {
         exit 1
     fi
     steps_passed=$((steps_passed + 1))
-    printf 'ok  %4d s\n' $((SECONDS - started))
+    printf 'ok  %4d s, %4d s of CPU\n' $((SECONDS - started)) $(($(children_seconds) - before))
     # What a test runner counted at the end stays visible.
     grep -E '(Test run with|^[0-9]+ (passed|scenarios)|tests? passed)' "$log" | tail -n 3 | sed 's/^/    /' || true
+}
+
+# What the processes that this shell has waited for have used of the processors.
+children_seconds() {
+    awk '{ sub(/.*\) /, ""); printf "%.0f", ($14 + $15) / ticks }' ticks="$(getconf CLK_TCK)" "/proc/$$/stat"
 }
 
 # Ends the steps that are under way, if any: for the trap of the script.
