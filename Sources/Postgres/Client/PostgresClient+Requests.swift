@@ -52,14 +52,12 @@ extension PostgresClient {
                 // Whoever is told that his task was cancelled has left the key to the request.
                 guard !execution.isAbandoned else { throw error }
                 guard error.wantsLease else {
-                    letGo(execution)
-                    recycle(execution)
+                    giveUp(execution)
                     throw error
                 }
                 if let key, error.sqlState == .lockNotAvailable { keys.mark(key) }
                 do throws(PostgresError) { try requireTime(until: deadline) } catch {
-                    letGo(execution)
-                    recycle(execution)
+                    giveUp(execution)
                     throw error
                 }
             }
@@ -71,7 +69,7 @@ extension PostgresClient {
         if isShared { letGo(execution) }
         if isShared || execution.key == nil, let key = key ?? kind.type.map(RequestKey.init(statement:)) {
             do throws(PostgresError) { _ = try await hold(key, until: deadline) } catch {
-                recycle(execution)
+                giveUp(execution)
                 throw error
             }
             execution.key = key
@@ -82,6 +80,11 @@ extension PostgresClient {
     private func letGo(_ execution: Execution) {
         if let key = execution.key { keys.release(key) }
         execution.key = nil
+    }
+
+    private func giveUp(_ execution: Execution) {
+        letGo(execution)
+        recycle(execution)
     }
 
     private func performShared(
