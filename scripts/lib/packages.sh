@@ -4,12 +4,16 @@
 build_packages=(libevent-dev libpq-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev pkg-config)
 run_packages=("${build_packages[@]}" postgresql postgresql-client openssl curl ca-certificates)
 browser_packages=(chromium fonts-liberation)
-test_packages=("${run_packages[@]}" "${browser_packages[@]}" postgresql-contrib shellcheck docker-compose python3
-    python3-venv jq faketime nodejs iproute2 iptables prometheus pgbouncer nginx-light haproxy systemd)
 bench_packages=("${run_packages[@]}" postgresql-contrib wrk nginx-light python3 python3-asyncpg valgrind jq)
 suite_packages=("${run_packages[@]}" python3 faketime iproute2 iptables)
 package_packages=("${build_packages[@]}" dpkg-dev lintian man-db binutils systemd python3)
 package_test_packages=(mmdebstrap)
+counting_packages=(strace wrk)
+recovery_packages=(pgbackrest)
+# Everything at once: steps that go beside each other must not install.
+test_packages=("${run_packages[@]}" "${browser_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}"
+    "${counting_packages[@]}" "${recovery_packages[@]}" postgresql-contrib shellcheck docker-compose python3-venv jq faketime
+    nodejs iproute2 iptables prometheus pgbouncer nginx-light haproxy)
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 
