@@ -37,9 +37,10 @@ end_process() {
     kill -s KILL "$pid" 2>/dev/null || true
 }
 
-# free_port: a loopback TCP port that nothing listens on now. One after another, so that whoever asks next, or at the same
-# time, is given another one, although nobody listens on this one yet.
+# free_port [COUNT]: a loopback TCP port that nothing listens on now, the first of so many. One after another, so that whoever
+# asks next, or at the same time, is given others, although nobody listens on these yet.
 free_port() (
+    count=${1:-1} found=0
     mkdir --parents -- "$repository/.build"
     exec 8>>"$repository/.build/last-port"
     flock 8
@@ -48,9 +49,15 @@ free_port() (
     for _ in {1..50}; do
         port=$((20000 + (port - 20000 + 1) % 12000))
         # A connection that is refused means that the port is free.
-        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+        if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+            found=0
+            continue
+        fi
+        # Behind the last port comes the first.
+        found=$((port == 20000 ? 1 : found + 1))
+        if ((found == count)); then
             printf '%s\n' "$port" >"$repository/.build/last-port"
-            printf '%s\n' "$port"
+            printf '%s\n' "$((port - count + 1))"
             return
         fi
     done

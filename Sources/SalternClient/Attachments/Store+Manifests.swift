@@ -7,7 +7,7 @@ extension Store {
     /// - Parameter opened: The body; nil for who has not opened it.
     func noteVersion(_ id: ItemID, _ body: [UInt8], opened: SecureBytes? = nil) throws {
         if let opened {
-            if let attachment = Attachment(opened) { try noteManifest(of: attachment.id, in: id) }
+            if let attachment = Attachment(opened) { try noteManifest(attachment, in: id) }
             return
         }
         try database.execute(
@@ -18,10 +18,12 @@ extension Store {
             """, .blob(id.bytes), .blob(body))
     }
 
-    func noteManifest(of attachment: ItemID, in item: ItemID) throws {
+    func noteManifest(_ attachment: Attachment, in item: ItemID) throws {
         try database.execute(
-            "INSERT OR IGNORE INTO manifests (attachment, item) VALUES (?, ?)", .blob(attachment.bytes),
-            .blob(item.bytes))
+            """
+            INSERT INTO manifests (attachment, item, has_chunks) VALUES (?, ?, ?)
+            ON CONFLICT (attachment, item) DO UPDATE SET has_chunks = 1 WHERE excluded.has_chunks > has_chunks
+            """, .blob(attachment.id.bytes), .blob(item.bytes), .integer(attachment.chunks.isEmpty ? 0 : 1))
     }
 
     /// No version of the item has one any more.
@@ -35,6 +37,11 @@ extension Store {
         try database.rows("SELECT item FROM manifests WHERE attachment = ? ORDER BY item", .blob(id.bytes)) {
             try Self.id($0, 0)
         }
+    }
+
+    /// The items with a manifest that names chunks, or once did.
+    func itemsWithChunks() throws -> [ItemID] {
+        try database.rows("SELECT DISTINCT item FROM manifests WHERE has_chunks ORDER BY item") { try Self.id($0, 0) }
     }
 
     /// Items with a version that nobody has looked at.

@@ -27,6 +27,32 @@ extension Vault {
         }
     }
 
+    /// The manifests here, in whatever version, of which the server lacks chunks.
+    /// - Returns: Also whether everything that may be one opens.
+    func manifests(
+        lackingChunksOf there: Set<ItemID>, _ sealer: Sealer
+    ) throws(VaultError) -> (lacking: [Attachment], isWhole: Bool) {
+        try stored {
+            try store.transaction {
+                var isWhole = try readUnread(sealer)
+                var lacking: [Attachment] = []
+                for id in try store.itemsWithChunks() {
+                    for content in try store.versions(of: id) where content.format == SealedBox.format {
+                        guard let opened = read(content, id, sealer) else {
+                            isWhole = false
+                            continue
+                        }
+                        guard let manifest = Attachment(opened.body), !there.isSuperset(of: manifest.chunks),
+                            !lacking.contains(manifest)
+                        else { continue }
+                        lacking.append(manifest)
+                    }
+                }
+                return (lacking, isWhole)
+            }
+        }
+    }
+
     /// - Returns: Whether all of it opens. What does not is looked at again: its key may come.
     private func readUnread(_ sealer: Sealer) throws -> Bool {
         var isWhole = true
@@ -37,7 +63,7 @@ extension Vault {
                     opens = false
                     continue
                 }
-                if let manifest = Attachment(opened.body) { try store.noteManifest(of: manifest.id, in: id) }
+                if let manifest = Attachment(opened.body) { try store.noteManifest(manifest, in: id) }
             }
             if opens { try store.noteRead(id) } else { isWhole = false }
         }

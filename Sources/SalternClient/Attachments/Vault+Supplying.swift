@@ -6,19 +6,10 @@ extension Vault {
     func attachmentsLackingChunks() throws(VaultError) -> [Attachment] {
         guard try stored({ try store.number(.chunksWhole) }) == nil else { return [] }
         let sealer = try open.engine.sealer
-        return try stored {
-            let there = Set(try store.chunks().map(\.id))
-            var lacking: [Attachment] = []
-            try store.forEachContent { id, content in
-                guard content.format == SealedBox.format, let opened = try? sealer.open(content, id),
-                    let attachment = Attachment(opened.item.body), !there.isSuperset(of: attachment.chunks),
-                    !lacking.contains(attachment)
-                else { return }
-                lacking.append(attachment)
-            }
-            if lacking.isEmpty { try store.set(.chunksWhole, 1) }
-            return lacking
-        }
+        let there = Set(try stored { try store.chunks().map(\.id) })
+        let (lacking, isWhole) = try manifests(lackingChunksOf: there, sealer)
+        if lacking.isEmpty && isWhole { try stored { try store.set(.chunksWhole, 1) } }
+        return lacking
     }
 
     /// Sends what the server lacks of a manifest's chunks.

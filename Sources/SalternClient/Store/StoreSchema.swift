@@ -102,9 +102,10 @@ enum StoreSchema {
         ALTER TABLE draft_chunks ADD COLUMN sent BLOB NOT NULL DEFAULT x'';
         """,
         """
-        -- Which items have the manifest of an attachment in some version, or had it: where to look.
+        -- Which items have the manifest of an attachment in some version, or had it: where to look; and whether one of
+        -- them names chunks.
         CREATE TABLE manifests (
-            attachment BLOB NOT NULL, item BLOB NOT NULL, PRIMARY KEY (attachment, item)
+            attachment BLOB NOT NULL, item BLOB NOT NULL, has_chunks INTEGER NOT NULL, PRIMARY KEY (attachment, item)
         ) WITHOUT ROWID;
 
         -- Items with a version that nobody has opened to look for a manifest.

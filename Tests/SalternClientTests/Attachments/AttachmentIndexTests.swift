@@ -95,9 +95,38 @@ import Testing
             #expect(await vault.readCount == before)
         }
     }
+
+    @Test func `who looks for what the server has lost opens what names chunks, each time until it is there`()
+        async throws
+    {
+        try await withAttachment { _, _, vault, made in
+            // Short, so it is in its manifest and names none.
+            for byte: UInt8 in 1...5 {
+                let short = try await vault.attach(AttachmentSource(SecureBytes(copying: [byte])))
+                try await vault.put(PlainItem(body: short.body()), .random(), in: "photos")
+            }
+            try await vault.sync()
+            #expect(try await vault.attachmentsLackingChunks() == [])
+            try await vault.lose(made.chunks[0])
+            #expect(try await vault.attachmentsLackingChunks() == [made])
+            for _ in 1...3 {
+                let before = await vault.readCount
+                #expect(try await vault.attachmentsLackingChunks() == [made])
+                #expect(await vault.readCount - before == 1)
+            }
+            try await vault.supply(made, from: AttachmentSource(content(1)))
+            #expect(try await vault.attachmentsLackingChunks() == [])
+            let before = await vault.readCount
+            #expect(try await vault.attachmentsLackingChunks() == [])
+            #expect(await vault.readCount == before)
+        }
+    }
 }
 
 extension Vault {
+    /// Notes that the server has it no more.
+    fileprivate func lose(_ chunk: ItemID) throws { try store.loseChunk(chunk) }
+
     /// The items of an attachment's manifests, once for each version.
     fileprivate func manifests(of attachment: ItemID) throws -> [ItemID] {
         var ids: [ItemID] = []
