@@ -62,11 +62,13 @@ extension FolderSync {
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ seen: ItemStamp?, _ folder: ItemID
     ) async throws(AttachmentError) -> AttachmentDraft {
         do throws(VaultError) {
-            if let id, let seen, let before = try await vault.draft(over: id, seen) {
-                return before
-            }
             // What is shorter is sent at once, or nearly so.
-            if content.byteCount <= Int64(Attachment.chunkByteCount) { return AttachmentDraft(nil) }
+            let isLong = content.byteCount > Int64(Attachment.chunkByteCount)
+            if let id, let seen, let draft = try await vault.draft(over: id, seen) {
+                if isLong { try await vault.beginUpload(path, of: draft.id, in: folder) }
+                return draft
+            }
+            if !isLong { return AttachmentDraft(nil) }
             return AttachmentDraft(
                 try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
         } catch {
@@ -74,11 +76,12 @@ extension FolderSync {
         }
     }
 
-    /// Takes back what was sent of files that are not there any more.
+    /// Takes back what was sent of files that are not there any more, or are what both sides were before.
     func abandonUploads(_ round: Round) async throws {
         guard let local = round.local else { return }
-        unfitting = unfitting.filter { local.contains($0.key) }
-        for (path, attachment) in try await vault.uploads(in: round.folder) where !local.contains(path) {
+        unfitting = unfitting.filter { local[$0.key] != nil }
+        for (path, attachment) in try await vault.uploads(in: round.folder) {
+            if let content = local[path], content != round.known[path] { continue }
             try await vault.abandonUpload(path, attachment, in: round.folder)
         }
     }

@@ -88,7 +88,9 @@ public actor FolderSync {
         let date: String
         var deletions: FolderDeletionGuard?
         /// What was in the folder when it was looked at last; nil when not all of it was seen.
-        var local: Set<FolderPath>?
+        var local: [FolderPath: FileContent]?
+        /// What both sides were, as was known then.
+        var known: [FolderPath: FileContent] = [:]
         /// What is left of the plan, once somebody has asked in this round.
         var room: PlanRoom?
         /// Whether the folder's generation says that something was changed.
@@ -121,7 +123,8 @@ public actor FolderSync {
         var failed: Set<FolderAction> = []
         for _ in 0..<Self.passes {
             let view = try await view(round, &report)
-            round.local = view.isWalkComplete ? Set(view.local.keys) : nil
+            round.local = view.isWalkComplete ? view.local : nil
+            round.known = Dictionary(view.known.values.map { ($0.path, $0.content) }) { _, last in last }
             var deletions =
                 round.deletions
                 ?? FolderDeletionGuard(total: view.known.count, isOff: round.allowsDeletions)

@@ -79,7 +79,7 @@ extension Store {
 
     // MARK: Files that are being sent
 
-    /// Under which attachments new files are sent.
+    /// Under which attachments files are sent.
     func uploads(in folder: ItemID) throws -> [FolderPath: ItemID] {
         let uploads = try database.rows(
             "SELECT path, attachment FROM folder_uploads WHERE folder = ?", .blob(folder.bytes)
@@ -90,7 +90,7 @@ extension Store {
         return Dictionary(uploads) { _, last in last }
     }
 
-    /// Under which attachment a new file is sent.
+    /// Under which attachment a file is sent.
     func upload(_ path: FolderPath, in folder: ItemID) throws -> ItemID? {
         try database.rows(
             "SELECT attachment FROM folder_uploads WHERE folder = ? AND path = ?", .blob(folder.bytes),

@@ -166,6 +166,18 @@ extension Vault {
         }
     }
 
+    /// A file's new content is sent under the attachment that it has.
+    func beginUpload(_ path: FolderPath, of attachment: ItemID, in folder: ItemID) throws(VaultError) {
+        try stored {
+            try store.transaction {
+                let begun = try store.upload(path, in: folder)
+                if begun == attachment { return }
+                if let begun { try store.abandonDraft(begun) }
+                try store.setUpload(path, attachment, in: folder)
+            }
+        }
+    }
+
     func uploads(in folder: ItemID) throws(VaultError) -> [FolderPath: ItemID] {
         try stored { try store.uploads(in: folder) }
     }

@@ -60,15 +60,7 @@ import Testing
     @Test func `a new file that was interrupted goes on, and is taken back when it is gone`() async throws {
         try await withDevice { device, _, puts in
             try device.write(text(pieces: 2) + text(pieces: 2, "c"), to: "long")
-            func interrupted() async {
-                device.device.link.interrupt(
-                    LossyTransport.Interruption(exchange: 4, moment: .beforeRequest) {
-                        withUnsafeCurrentTask { $0?.cancel() }
-                    })
-                let task = Task { try await device.sync.run() }
-                await #expect { try await task.value } throws: { ($0 as? FolderError)?.code == "cancelled" }
-            }
-            await interrupted()
+            await interrupt(device)
             let first = Set(puts.take().filter { $0 != "/v1/account" })
             #expect(!first.isEmpty && first.count < 4)
             #expect(try await device.vault.account().usage.items > 0)
@@ -79,12 +71,51 @@ import Testing
             let usage = try await device.vault.account().usage.items
             #expect(usage == 5)
             try device.write(text(pieces: 2, "d") + text(pieces: 2, "e"), to: "other")
-            await interrupted()
+            await interrupt(device)
             #expect(try await device.vault.account().usage.items > usage)
             try device.remove("other")
             try await device.sync.run()
             #expect(try await device.vault.account().usage.items == usage)
         }
+    }
+
+    @Test func `what was sent of a new content is taken back when the file is what it was`() async throws {
+        try await withDevice { device, server, puts in
+            let before = text(pieces: 4)
+            try device.write(before, to: "long")
+            try await device.sync.run()
+            let usage = try await device.vault.account().usage.items
+            // The end of it is the same.
+            try device.write(text(pieces: 3, "c") + text(pieces: 1), to: "long")
+            await interrupt(device)
+            #expect(try await device.vault.account().usage.items > usage)
+            try device.write(before, to: "long")
+            let report = try await device.sync.run()
+            #expect(report.uploaded.isEmpty)
+            #expect(try await device.vault.account().usage.items == usage)
+            // What is gone on with is not taken back, nor what both contents have.
+            _ = puts.take()
+            try device.write(text(pieces: 3, "d") + text(pieces: 1), to: "long")
+            await interrupt(device)
+            let first = Set(puts.take().filter { $0 != "/v1/account" })
+            try await device.sync.run()
+            let rest = puts.take().filter { $0 != "/v1/account" }
+            #expect(first.union(rest).count == 3)
+            #expect(rest.count <= 3 - first.count + 1)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            try await laptop.sync.run()
+            #expect(laptop.read("long") == text(pieces: 3, "d") + text(pieces: 1))
+        }
+    }
+
+    /// A sync of the folder that is cancelled while it sends.
+    private func interrupt(_ device: FolderDevice) async {
+        device.device.link.interrupt(
+            LossyTransport.Interruption(exchange: 4, moment: .beforeRequest) {
+                withUnsafeCurrentTask { $0?.cancel() }
+            })
+        let task = Task { try await device.sync.run() }
+        await #expect { try await task.value } throws: { ($0 as? FolderError)?.code == "cancelled" }
     }
 }
 
