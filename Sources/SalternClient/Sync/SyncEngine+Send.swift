@@ -6,8 +6,10 @@ extension SyncEngine {
         let revision: Revision?
     }
 
+    /// - Parameter refused: The sequences of changes that are not sent again in this round, because the server has refused
+    ///   them, or nobody could read them.
     /// - Returns: What has changed on the server meanwhile; empty when nothing is left that could be sent now.
-    func push(into report: inout SyncReport) async throws -> [Dispute] {
+    func push(except refused: inout Set<Int64>, into report: inout SyncReport) async throws -> [Dispute] {
         var last: Int64 = 0
         while true {
             let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
@@ -15,20 +17,21 @@ extension SyncEngine {
             last = end
             var sent: [LocalChange] = []
             try store.transaction {
-                for change in changes {
+                for change in changes where !refused.contains(change.sequence) {
                     if change.isPointless {
                         try store.forgetChange(change.id)
                     } else if try isSendable(change) {
                         sent.append(change)
                     } else {
                         try store.note(.unreadableChange, change.id)
+                        refused.insert(change.sequence)
                         report.unsent += 1
                     }
                 }
                 try store.markSent(sent)
             }
             if sent.isEmpty { continue }
-            let disputed = try await send(sent, into: &report)
+            let disputed = try await send(sent, &refused, into: &report)
             guard disputed.isEmpty else { return disputed }
             try Task.checkCancellation()
         }
@@ -42,7 +45,9 @@ extension SyncEngine {
     }
 
     /// Sends changes together; in halves when the server finds what they delete too much at once.
-    private func send(_ changes: [LocalChange], into report: inout SyncReport) async throws -> [Dispute] {
+    private func send(
+        _ changes: [LocalChange], _ refused: inout Set<Int64>, into report: inout SyncReport
+    ) async throws -> [Dispute] {
         switch await Result.of({ () throws(APIError) in try await server.write(changes.map(\.operation)) }) {
         case .success(let revisions):
             try acknowledge(changes, revisions, into: &report)
@@ -51,16 +56,19 @@ extension SyncEngine {
             return try disputes(problem, changes)
         case .failure(.problem(let problem)) where problem.code == .batchTooLarge && changes.count > 1:
             let half = changes.count / 2
-            let disputed = try await send(Array(changes[..<half]), into: &report)
-            return disputed.isEmpty ? try await send(Array(changes[half...]), into: &report) : disputed
+            let disputed = try await send(Array(changes[..<half]), &refused, into: &report)
+            guard disputed.isEmpty else { return disputed }
+            return try await send(Array(changes[half...]), &refused, into: &report)
         case .failure(.problem(let problem)) where problem.isRefusal:
-            return try await pushAlone(changes, into: &report)
+            return try await pushAlone(changes, &refused, into: &report)
         case .failure(let error): throw error
         }
     }
 
     /// Sends one by one what was refused together, so that one change holds up no other.
-    private func pushAlone(_ changes: [LocalChange], into report: inout SyncReport) async throws -> [Dispute] {
+    private func pushAlone(
+        _ changes: [LocalChange], _ refused: inout Set<Int64>, into report: inout SyncReport
+    ) async throws -> [Dispute] {
         // What makes room comes first.
         for change in changes.filter({ $0.content == nil }) + changes.filter({ $0.content != nil }) {
             switch await Result.of({ () throws(APIError) in try await server.write([change.operation]) }) {
@@ -69,6 +77,7 @@ extension SyncEngine {
                 return try disputes(problem, [change])
             case .failure(.problem(let problem)) where problem.isRefusal:
                 try store.note(problem.code == .quotaExceeded ? .quotaExceeded : .refused, change.id)
+                refused.insert(change.sequence)
                 report.unsent += 1
             case .failure(let error): throw error
             }

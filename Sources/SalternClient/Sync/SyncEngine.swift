@@ -40,12 +40,13 @@ final class SyncEngine {
         var guardian = DeletionGuard(store, limits, isAgreed: agreesToDeletions)
         var progress = PullProgress(limits)
         var disputed: [Dispute] = []
+        var refused: Set<Int64> = []
         for _ in 0..<limits.rounds {
             try await pull(&guardian, &progress, into: &report)
             // Nothing is sent before all of what a restored server has was compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
-            disputed = try await push(into: &report)
+            disputed = try await push(except: &refused, into: &report)
             if disputed.isEmpty { return }
             try Task.checkCancellation()
         }

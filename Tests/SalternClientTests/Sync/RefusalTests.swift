@@ -71,4 +71,41 @@ import Testing
         #expect(try await phone.notices().isEmpty)
         #expect(try await phone.unsentCount() == 0)
     }
+
+    @Test func `what is refused is sent once in a round, however often others make it begin again`() async throws {
+        let person = try await RestoredPerson()
+        let phone = try person.vault(0)
+        let disputed = try await notes(phone).put(Note(text: "before"))
+        try await phone.sync()
+        let refused = try await notes(phone).put(Note(text: "refused"))
+        try await notes(phone).put(Note(text: "disputed"), disputed)
+        let counts = Mutex((refused: 0, disputed: 0))
+        person.links[0].setAnswer { request in
+            guard let batch = Self.batch(request) else { return nil }
+            return counts.withLock { counts in
+                if batch.contains(refused.description) {
+                    counts.refused += 1
+                    return Self.refusal(403, "quota_exceeded")
+                }
+                counts.disputed += 1
+                return counts.disputed > 3 ? nil : Self.conflict(disputed)
+            }
+        }
+        #expect(try await phone.sync().unsent == 1)
+        // Once with the other, and once alone.
+        #expect(counts.withLock { $0.refused } == 2)
+        #expect(counts.withLock { $0.disputed } == 4)
+        #expect(try await phone.unsentCount() == 1)
+        _ = try await phone.sync()
+        #expect(counts.withLock { $0.refused } > 2)
+    }
+
+    /// The item is another one there.
+    private static func conflict(_ id: ItemID) -> HTTPReply {
+        let body = """
+            {"type":"about:blank","title":"Conflict","status":409,"code":"batch_conflict",
+            "conflicts":[{"index":0,"id":"\(id)","code":"precondition_failed","revision":9}]}
+            """
+        return HTTPReply(head: HTTPReplyHead(status: 409, fields: []), body: Array(body.utf8))
+    }
 }
