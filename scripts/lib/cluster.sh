@@ -36,7 +36,7 @@ cluster_start() {
     chmod 0711 -- "$cluster_directory"
     local attempt
     for attempt in 1 2 3; do
-        cluster_port=$(free_port 3)
+        cluster_port=$(free_ports 3)
         if "$cluster_tools/cluster" start "$cluster_directory/$attempt" "$cluster_port" >/dev/null; then
             cluster_directory=$cluster_directory/$attempt
             break

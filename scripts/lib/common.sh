@@ -37,10 +37,13 @@ end_process() {
     kill -s KILL "$pid" 2>/dev/null || true
 }
 
-# free_port [COUNT]: a loopback TCP port that nothing listens on now, the first of so many. One after another, so that whoever
-# asks next, or at the same time, is given others, although nobody listens on these yet.
-free_port() (
-    count=${1:-1} found=0
+# A loopback TCP port that nothing listens on now.
+free_port() { free_ports 1; }
+
+# free_ports COUNT: the first of so many in a row. One after another, so that whoever asks next, or at the same time, is given
+# others, although nobody listens on these yet.
+free_ports() (
+    count=$1 found=0
     mkdir --parents -- "$repository/.build"
     exec 8>>"$repository/.build/last-port"
     flock 8
