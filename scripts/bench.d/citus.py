@@ -16,6 +16,8 @@ from side import Side
 ROWS = ["read", "write", "login"]
 CONNECTIONS = 8
 FIGURES = {"p50": "p50Milliseconds", "p99": "p99Milliseconds", "cpu_per_1000": "cpuSecondsPer1000"}
+# Of requests one after another: nothing waits for a core.
+ALONE = "aloneP50Milliseconds"
 
 
 class Node:
@@ -47,15 +49,22 @@ def measure(sides, seconds, rounds):
         for side in sides.values():
             side.sample(row, 1, CONNECTIONS)
         samples = {name: [] for name in sides}
+        alone = {name: [] for name in sides}
         for _ in range(rounds):
             for name, side in sides.items():
                 samples[name].append(side.sample(row, seconds, CONNECTIONS))
-        results[row] = {}
-        for member, figure in FIGURES.items():
-            middle = {name: statistics.median(getattr(sample, member) for sample in samples[name]) for name in sides}
-            results[row][figure] = {
+                alone[name].append(side.sample(row, seconds, 1).p50)
+        figures = {
+            figure: {name: statistics.median(getattr(sample, member) for sample in samples[name]) for name in sides}
+            for member, figure in FIGURES.items()
+        }
+        figures[ALONE] = {name: statistics.median(alone[name]) for name in sides}
+        results[row] = {
+            figure: {
                 name: {"value": round(value, 3), "ratio": round(value / middle["one"], 2)} for name, value in middle.items()
             }
+            for figure, middle in figures.items()
+        }
     return results
 
 

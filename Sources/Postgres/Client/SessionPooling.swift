@@ -57,7 +57,8 @@ private struct FindSession: Statement {
     static let sql: SQL<Self> = "SELECT pg_backend_pid()"
 }
 
-/// The settings that a session has to begin with where nobody can set them, as they are. That of Citus is there on a cluster.
+/// The settings that a session has to begin with where nobody can set them, as they are. Two are those of a cluster: where
+/// there is none, one does not exist, and the other one is as it is.
 private struct FindDefaults: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
@@ -67,7 +68,9 @@ private struct FindDefaults: Statement {
             ('lock_timeout', \(\.configuration.sharedLockTimeout.setting)),
             ('idle_in_transaction_session_timeout', \(\.configuration.idleInTransactionTimeout.setting)),
             ('search_path', \(\.configuration.searchPath)),
-            ('enable_bitmapscan', 'off'), ('citus.propagate_set_commands', 'local')) AS needed (name, setting) USING (name)
+            ('enable_bitmapscan', 'off'), ('citus.propagate_set_commands', 'local'),
+            ('plan_cache_mode', 'force_custom_plan')) AS needed (name, setting) USING (name)
+        WHERE needed.name <> 'plan_cache_mode' OR EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')
         ORDER BY needed.name
         """
 
