@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # The role that a standby copies with. Called once by the PostgreSQL image, when its data folder is new; for data that is
-# there, by hand: docker-compose exec --user postgres postgres /docker-entrypoint-initdb.d/create-standby-role.sh
+# there, by hand (docs/admins.md), when the container may just have been started.
 set -euo pipefail
 
 # There is no standby yet that a commit could wait for.
 export PGOPTIONS='-c synchronous_commit=local'
+timeout 60 bash -c 'until pg_isready --quiet; do sleep 1; done'
 psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres \
     --set standby_password="$(<"${STANDBY_PASSWORD_FILE:-/run/secrets/standby-password}")" <<'SQL'
 CREATE ROLE saltern_standby LOGIN REPLICATION PASSWORD :'standby_password';

@@ -10,6 +10,7 @@ package_packages=("${build_packages[@]}" dpkg-dev lintian man-db binutils system
 package_test_packages=(mmdebstrap)
 counting_packages=(strace wrk)
 recovery_packages=(pgbackrest)
+compose_packages=(docker.io docker-compose mmdebstrap iproute2 iptables curl openssl jq)
 # Everything at once: steps that go beside each other must not install.
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}"
     "${counting_packages[@]}" "${recovery_packages[@]}" postgresql-contrib shellcheck docker-compose python3-venv jq faketime

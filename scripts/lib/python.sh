@@ -1,8 +1,12 @@
 # shellcheck shell=bash disable=SC2154
 # The Python tools of the tests: in .venv, with every version pinned in Tests/requirements.txt.
 
-ensure_python_tools() {
+# Who comes while another makes it waits for it.
+ensure_python_tools() (
     local venv=$repository/.venv requirements=$repository/Tests/requirements.txt
+    mkdir --parents -- "$repository/.build"
+    exec 9>"$repository/.build/python.lock"
+    flock 9
     # The copy of the list says what is installed.
     if ! cmp --silent -- "$requirements" "$venv/installed.txt"; then
         rm -rf -- "$venv"
@@ -11,7 +15,7 @@ ensure_python_tools() {
             die "could not install $requirements"
         cp -- "$requirements" "$venv/installed.txt"
     fi
-}
+)
 
 # Holds every call in the Python programs against what is called. A folder's files import each other by their names alone,
 # so each folder is looked at by itself.

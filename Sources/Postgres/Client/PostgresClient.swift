@@ -16,6 +16,7 @@ public final class PostgresClient: @unchecked Sendable {
     /// The loop that the client lives on.
     public let loop: EventLoop
     let configuration: PostgresConfiguration
+    let resolver: HostResolver
     let keys: RequestKeys
     let epoch: DatabaseEpoch
 
@@ -54,6 +55,7 @@ public final class PostgresClient: @unchecked Sendable {
         self.keys = keys
         self.epoch = epoch
         self.configuration = configuration
+        resolver = HostResolver(loop: loop)
         pool = PoolStateMachine(settings: configuration.poolSettings)
         connections = Array(repeating: nil, count: pool.slots.count)
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }

@@ -34,17 +34,16 @@ final class ConnectionOpening {
     /// - Parameters:
     ///   - rotation: Which of several servers is tried first.
     ///   - isAlone: Whether no other is tried.
-    func start(_ hosts: HostList, rotation: Int, isAlone: Bool) {
+    ///   - resolver: Who looks their names up.
+    func start(_ hosts: HostList, rotation: Int, isAlone: Bool, resolver: HostResolver) {
         let names = hosts.names
         if names.isEmpty { return connect(hosts, addresses: [:], rotation: rotation, isAlone: isAlone) }
-        let bound = LoopBound(self, loop: loop)
-        HostResolver.resolve(names, loop: loop) { resolved in
-            let opening = bound.value
+        resolver.resolve(names, hasOthers: hosts.serverCount(addresses: [:]) > 0) { [self] resolved in
             // It may have been given up while the names were looked up.
-            guard !opening.isOver else { return }
-            opening.progress()
-            opening.resolutionFailure = resolved.failure
-            opening.connect(hosts, addresses: resolved.addresses, rotation: rotation, isAlone: isAlone)
+            guard !isOver else { return }
+            progress()
+            resolutionFailure = resolved.failure
+            connect(hosts, addresses: resolved.addresses, rotation: rotation, isAlone: isAlone)
         }
     }
 

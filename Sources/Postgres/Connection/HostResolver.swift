@@ -1,30 +1,120 @@
 internal import EventLoop
 internal import Glibc
 
-/// Looks host names up on a thread that lives as long as the look-up, because the system's resolver blocks.
-enum HostResolver {
+/// Looks host names up, each on a thread of its own, because the system's resolver blocks.
+///
+/// Lives on its loop. A name is asked for once at a time, however many want to know it. One that is not answered keeps nobody
+/// from the servers of others: who stops a server often takes its name away, and where name servers are silent that is
+/// noticed after many seconds.
+final class HostResolver {
+    typealias LookUp = @Sendable (String) -> Result<[String], ConnectionFailure>
+
     /// What came of looking names up.
     struct Resolved: Sendable {
         var addresses: [String: [String]] = [:]
-        /// Why the last name that has none has none.
+        /// Why a name has none.
         var failure: ConnectionFailure?
     }
 
-    private final class Job: Sendable {
-        let names: [String]
-        let completion: @Sendable (Resolved) -> Void
+    /// How long a name is waited for when there are other servers, or it was known before.
+    static let patience = Duration.milliseconds(500)
 
-        init(names: [String], completion: @escaping @Sendable (Resolved) -> Void) {
-            self.names = names
+    private let loop: EventLoop
+    private let lookUp: LookUp
+    /// Names whose look-up has not ended.
+    private var underWay: Set<String> = []
+    /// What names were when they were last answered for.
+    private var known: [String: [String]] = [:]
+    private var askers: [Asker] = []
+
+    init(loop: EventLoop, lookUp: @escaping LookUp = HostResolver.addresses(of:)) {
+        self.loop = loop
+        self.lookUp = lookUp
+    }
+
+    /// Who waits for names.
+    private final class Asker {
+        var missing: Set<String>
+        var resolved = Resolved()
+        var isPatient = true
+        let hasOthers: Bool
+        let completion: (Resolved) -> Void
+        var timer: LoopTimer?
+
+        init(_ names: [String], hasOthers: Bool, completion: @escaping (Resolved) -> Void) {
+            missing = Set(names)
+            self.hasOthers = hasOthers
+            self.completion = completion
+        }
+
+        /// Whether there is nothing to wait for.
+        var isDone: Bool { missing.isEmpty || !isPatient && (hasOthers || !resolved.addresses.isEmpty) }
+    }
+
+    /// Calls `completion` with the addresses of the names that have any: when all are answered for, or after
+    /// ``patience`` as soon as there is a server to connect to.
+    /// - Parameter hasOthers: Whether there are servers that need no name.
+    func resolve(_ names: [String], hasOthers: Bool = false, completion: @escaping (Resolved) -> Void) {
+        let asker = Asker(names, hasOthers: hasOthers, completion: completion)
+        askers.append(asker)
+        let timer = LoopTimer(loop: loop) { [unowned self, unowned asker] in losePatience(asker) }
+        timer.schedule(after: Self.patience)
+        asker.timer = timer
+        for name in asker.missing where underWay.insert(name).inserted { begin(name) }
+    }
+
+    private func losePatience(_ asker: Asker) {
+        asker.isPatient = false
+        for name in asker.missing { asker.resolved.addresses[name] = known[name] }
+        finish()
+    }
+
+    private func answered(_ name: String, _ result: Result<[String], ConnectionFailure>) {
+        underWay.remove(name)
+        switch result {
+        case .success(let addresses): known[name] = addresses
+        // Nobody who knows was reached.
+        case .failure(.resolver(EAI_AGAIN)): break
+        case .failure: known[name] = nil
+        }
+        for asker in askers where asker.missing.remove(name) != nil {
+            asker.resolved.addresses[name] = known[name]
+            if known[name] == nil, case .failure(let failure) = result { asker.resolved.failure = failure }
+        }
+        finish()
+    }
+
+    private func finish() {
+        let done = askers.filter(\.isDone)
+        askers.removeAll(where: \.isDone)
+        for asker in done {
+            asker.timer?.cancel()
+            asker.completion(asker.resolved)
+        }
+    }
+
+    // MARK: Threads
+
+    private final class Job: Sendable {
+        let name: String
+        let lookUp: LookUp
+        let completion: @Sendable (Result<[String], ConnectionFailure>) -> Void
+
+        init(
+            name: String, lookUp: @escaping LookUp,
+            completion: @escaping @Sendable (Result<[String], ConnectionFailure>) -> Void
+        ) {
+            self.name = name
+            self.lookUp = lookUp
             self.completion = completion
         }
     }
 
-    /// Calls `completion` on `loop` with the addresses of each name that has any.
-    static func resolve(
-        _ names: [String], loop: EventLoop, completion: @escaping @Sendable (Resolved) -> Void
-    ) {
-        let job = Job(names: names) { resolved in loop.schedule { completion(resolved) } }
+    private func begin(_ name: String) {
+        let bound = LoopBound(self, loop: loop)
+        let job = Job(name: name, lookUp: lookUp) { result in
+            bound.loop.schedule { bound.value.answered(name, result) }
+        }
         let context = Unmanaged.passRetained(job)
         var thread = pthread_t()
         let code = pthread_create(
@@ -35,26 +125,19 @@ enum HostResolver {
                 var signals = sigset_t()
                 sigfillset(&signals)
                 pthread_sigmask(SIG_BLOCK, &signals, nil)
-                var resolved = Resolved()
-                for name in job.names {
-                    switch HostResolver.addresses(of: name) {
-                    case .success(let addresses): resolved.addresses[name] = addresses
-                    case .failure(let failure): resolved.failure = failure
-                    }
-                }
-                job.completion(resolved)
+                job.completion(job.lookUp(job.name))
                 return nil
             }, context.toOpaque())
         if code == 0 {
             pthread_detach(thread)
         } else {
             context.release()
-            job.completion(Resolved(failure: .system(code)))
+            job.completion(.failure(.system(code)))
         }
     }
 
     /// The addresses of `name` in the order the system prefers, at least one. Blocks.
-    private static func addresses(of name: String) -> Result<[String], ConnectionFailure> {
+    @Sendable private static func addresses(of name: String) -> Result<[String], ConnectionFailure> {
         var hints = addrinfo()
         hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?

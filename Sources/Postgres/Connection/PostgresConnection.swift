@@ -99,7 +99,7 @@ final class PostgresConnection: TurnEndObserver {
         }
         self.opening = opening
         let hosts = HostList(client.configuration.connectionOptions(for: lane))
-        opening.start(hosts, rotation: rotation, isAlone: lane == .scout)
+        opening.start(hosts, rotation: rotation, isAlone: lane == .scout, resolver: client.resolver)
     }
 
     private func setUp(_ connection: OpaquePointer) {

@@ -28,9 +28,11 @@ final class ScriptConnection {
         let hosts = HostList(configuration.connectionOptions())
         let names = hosts.names
         var resolved = HostResolver.Resolved()
+        let resolver = HostResolver(loop: loop)
         if !names.isEmpty {
+            let hasOthers = hosts.serverCount(addresses: [:]) > 0
             resolved = await withUnsafeContinuation { continuation in
-                HostResolver.resolve(names, loop: loop) { continuation.resume(returning: $0) }
+                resolver.resolve(names, hasOthers: hasOthers) { continuation.resume(returning: $0) }
             }
         }
         // One that is frozen takes connections and never answers, so that libpq itself never gets to the next one.

@@ -3,7 +3,8 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A server without TLS that answers each connection's first request with what a test says.
+/// A server without TLS that answers each connection's first request with what a test says, until the process ends: a test
+/// is done with it when it has sent its last request, and not when that was accepted.
 final class PlainServer: Sendable {
     /// One connection, whose head was read.
     struct Connection: Sendable {
@@ -27,7 +28,6 @@ final class PlainServer: Sendable {
     }
 
     let base: String
-    private let listener: Int32
 
     init(_ answer: @escaping @Sendable (Connection) -> Void) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -41,7 +41,6 @@ final class PlainServer: Sendable {
             }
         }
         try #require(isListening)
-        self.listener = listener
         base = "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))"
         Thread.detachNewThread {
             while case let descriptor = accept(listener, nil, nil), descriptor >= 0 {
@@ -50,11 +49,8 @@ final class PlainServer: Sendable {
                     close(descriptor)
                 }
             }
-            close(listener)
         }
     }
-
-    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 
     private static func head(_ descriptor: Int32) -> String {
         var head: [UInt8] = []
