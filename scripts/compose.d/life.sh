@@ -55,6 +55,7 @@ ENV PATH=$bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PGDAT
 RUN install --directory --owner postgres --group postgres --mode 1777 /var/lib/postgresql/data && mkdir /docker-entrypoint-initdb.d
 COPY postgres-entrypoint /usr/local/bin/
 VOLUME /var/lib/postgresql/data
+STOPSIGNAL SIGINT
 ENTRYPOINT ["postgres-entrypoint"]
 CMD ["postgres"]
 DOCKERFILE

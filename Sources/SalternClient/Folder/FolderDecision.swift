@@ -159,21 +159,22 @@ struct FolderDecision {
     private mutating func moveAside(_ path: FolderPath, _ content: FileContent) {
         movedAside.insert(path)
         if let id = owner[path] { settled.insert(id) }
-        var suffix = "conflict, \(view.device), \(view.date)"
+        let words = "\(view.device), \(view.date)"
+        var target = path.conflicting(words)
         var number = 1
-        while taken.contains(key(path.suffixed(suffix))) || localFolders.contains(key(path.suffixed(suffix))) {
+        while taken.contains(key(target)) || localFolders.contains(key(target)) {
             number += 1
-            suffix = "conflict, \(view.device), \(view.date), \(number)"
+            target = path.conflicting("\(words), \(number)")
         }
-        let target = path.suffixed(suffix)
         taken.insert(key(target))
         actions.append(.moveAside(path, to: target, content))
     }
 
     /// The item's id and no device or date: two devices that decide it at once have to decide the same.
     private mutating func freePath(_ path: FolderPath, _ id: ItemID) -> FolderPath {
-        let short = path.suffixed("conflict, \(id.description.prefix(8))")
-        let target = taken.contains(key(short)) ? path.suffixed("conflict, \(id)") : short
+        let names = [path.conflicting(String(id.description.prefix(8))), path.conflicting(id.description)]
+        // Who has both names already, and had to make room there, is called more than that.
+        let target = names.first { !taken.contains(key($0)) } ?? path.suffixed("conflict, \(id)")
         taken.insert(key(target))
         return target
     }

@@ -60,18 +60,40 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
     /// The same place with `suffix` after the name: `a/b (suffix).txt`. Where such a path would be too long, in the nearest
     /// of its folders that has room for it.
     /// - Parameter suffix: At most 200 bytes, of what ``words(of:)`` makes of others' words.
-    func suffixed(_ suffix: String) -> FolderPath {
+    func suffixed(_ suffix: String) -> FolderPath { named(stem, suffix) }
+
+    /// The same place as a conflict: `a/b (conflict, words).txt`, also when it is one already. A conflict of a conflict is one
+    /// of the file that both are of, and names that only grow would end as names that nobody can read.
+    func conflicting(_ words: String) -> FolderPath {
+        var stem = stem
+        while stem.last == ")", let mark = stem.range(of: Self.mark, options: .backwards),
+            mark.lowerBound > stem.startIndex
+        {
+            stem = String(stem[..<mark.lowerBound])
+        }
+        return named(stem, "conflict, \(words)")
+    }
+
+    private static let mark = " (conflict, "
+
+    /// From the last dot of the name on. A dot at the beginning hides a file, and one in a device's name is no end either.
+    private var ending: String {
         let name = names[names.count - 1]
-        // A dot at the beginning hides a file; it does not end its name.
+        if name.last == ")", name.contains(Self.mark) { return "" }
         let dot = name.dropFirst().lastIndex(of: ".")
-        let ending = dot.map { String(name[$0...]) }.flatMap { $0.utf8.count <= 32 ? $0 : nil } ?? ""
+        return dot.map { String(name[$0...]) }.flatMap { $0.utf8.count <= 32 ? $0 : nil } ?? ""
+    }
+
+    private var stem: String { String(names[names.count - 1].dropLast(ending.count)) }
+
+    private func named(_ stem: String, _ suffix: String) -> FolderPath {
         let addition = " (\(suffix))\(ending)"
         for depth in stride(from: names.count - 1, through: 0, by: -1) {
             let folders = names.prefix(depth)
             let room = min(Self.nameLimit, Self.limit - folders.reduce(0) { $0 + $1.utf8.count + 1 })
             guard addition.utf8.count < room else { continue }
-            let stem = String(name.dropLast(ending.count)).shortened(toBytes: room - addition.utf8.count)
-            if let path = try? FolderPath((folders + [stem + addition]).joined(separator: "/")) { return path }
+            let name = stem.shortened(toBytes: room - addition.utf8.count) + addition
+            if let path = try? FolderPath((folders + [name]).joined(separator: "/")) { return path }
         }
         preconditionFailure("a suffix has room in a name")
     }

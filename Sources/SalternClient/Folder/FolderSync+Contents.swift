@@ -45,7 +45,7 @@ extension FolderSync {
                 return false
             }
         }
-        let aside = path.suffixed("conflict, \(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
+        let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
         if view.known[id] == nil {
             // Who is killed with the file in its place knows it again, also when it is renamed there meanwhile.
             let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)

@@ -91,6 +91,33 @@ import Testing
     }
 
     @Test(arguments: [
+        ("a/b.txt", "a/b (conflict, new).txt"), ("a/b (conflict, phone, 2026-11-26, 2).txt", "a/b (conflict, new).txt"),
+        ("b (conflict, v1.2 (mine), 2026-11-26)", "b (conflict, new)"),
+        ("b (conflict, 1) (conflict, 2).c", "b (conflict, new).c"),
+        ("b (conflict, 1) more.c", "b (conflict, 1) more (conflict, new).c"),
+        (" (conflict, 1)", " (conflict, 1) (conflict, new)"),
+        (".b (conflict, 1)", ".b (conflict, new)"), ("b (1).c", "b (1) (conflict, new).c"),
+    ])
+    func `a conflict of a conflict is one of the file that both are of`(name: String, conflict: String) throws {
+        #expect(try path(name).conflicting("new").text == conflict)
+    }
+
+    @Test func `an item that has both names of a conflict already makes room all the same`() throws {
+        let full = try path("a (conflict, \(other))")
+        var view = FolderView(remote: [
+            id: RemoteFile(path: full, content: content("one"), modified: 2),
+            other: RemoteFile(path: full, content: content("two"), modified: 1),
+            Self.item(3): RemoteFile(path: try path("a (conflict, 02000000)"), content: content("three")),
+        ])
+        view.ignored = [Self.item(3)]
+        guard case .moveThere(other, let target, isHere: false)? = FolderDecision.decide(view).first else {
+            Issue.record("\(FolderDecision.decide(view))")
+            return
+        }
+        #expect(!view.remote.values.contains { $0.path == target })
+    }
+
+    @Test(arguments: [
         (Int.max, 5, Int64.max), (Int.min, 5, Int64.min), (-1, 999_999_999, -1), (1, 1, 1_000_000_001),
         (-2, 0, -2_000_000_000),
     ])
