@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The life of an installation in containers. Called by scripts/compose, in namespaces of its own, with the folder that has
-# the images' parts and a copy of the repository.
+# the images' parts and a copy of the repository, and whether all is to be shown.
 
 work=$1
+all=$2
 SALTERN_TEST_URL=https://api.example.org:8443
 SALTERN_TEST_HOME=$work/home
 mkdir --parents -- "$SALTERN_TEST_HOME/tls"
@@ -76,7 +77,7 @@ type_block() {
 
 # Who types has a terminal, which is not here.
 docker-compose() {
-    if [[ $1 == exec && $2 != -T ]]; then set -- exec -T "${@:2}"; fi
+    if [[ $1 == exec ]]; then set -- exec -T "${@:2}"; fi
     command docker-compose "$@"
 }
 
@@ -133,17 +134,17 @@ look_at_containers() {
         [[ $(docker inspect --format '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}' "$id") == 'true [ALL]' ]] ||
             fail "$name without rights"
         # As the kernel has it: nobody gains a right by a file.
-        docker-compose exec -T "$name" grep --quiet 'NoNewPrivs:.*1' /proc/1/status || fail "$name to gain no rights"
+        docker-compose exec "$name" grep --quiet 'NoNewPrivs:.*1' /proc/1/status || fail "$name to gain no rights"
     done
-    [[ $(docker-compose exec -T server id --user) == 10001 ]] || fail "the server as a user of its own"
-    docker-compose exec -T server grep --quiet 'CapEff:.*0000000000000000' /proc/1/status || fail "the server without capabilities"
+    [[ $(docker-compose exec server id --user) == 10001 ]] || fail "the server as a user of its own"
+    docker-compose exec server grep --quiet 'CapEff:.*0000000000000000' /proc/1/status || fail "the server without capabilities"
     for name in / /var/lib/saltern/keys /var/lib/saltern/tls; do
-        if docker-compose exec -T server touch "$name/written" 2>/dev/null; then fail "$name not to be written"; fi
+        if docker-compose exec server touch "$name/written" 2>/dev/null; then fail "$name not to be written"; fi
     done
-    docker-compose exec -T server touch /tmp/written
+    docker-compose exec server touch /tmp/written
     for name in 'certificate rotate' 'master-key rotate'; do
         # shellcheck disable=SC2086  # words of a command
-        if docker-compose exec -T server saltern $name >"$place/refused" 2>&1; then fail "the server's container to refuse $name"; fi
+        if docker-compose exec server saltern $name >"$place/refused" 2>&1; then fail "the server's container to refuse $name"; fi
     done
     [[ -z $(docker run --rm --user root --entrypoint find saltern / -xdev \( -name '*.swift' -o -name '*Tests' -o -name Migrations \) -not -path '/proc/*') ]] ||
         fail "an image without sources and tests"
@@ -189,7 +190,7 @@ back_up_and_restore() {
     later=$id
     create_item
     docker-compose stop server 2>/dev/null
-    docker-compose exec -T --user postgres postgres psql --quiet --command 'DROP SCHEMA saltern CASCADE' saltern 2>/dev/null
+    docker-compose exec --user postgres postgres psql --quiet --command 'DROP SCHEMA saltern CASCADE' saltern 2>/dev/null
     admin restore "backups/$backup" >/dev/null
     docker-compose start server 2>/dev/null
     await_health server
@@ -229,8 +230,7 @@ add_a_standby() {
     await_health server
     still_there "$id"
     create_item
-    [[ $(docker-compose exec -T --user postgres postgres psql --quiet --tuples-only --no-align \
-        --command 'SELECT application_name, sync_state FROM pg_stat_replication') == 'standby|sync' ]] || fail "a synchronous standby"
+    has_a_standby || fail "a synchronous standby"
 }
 
 lose_the_primary() {
@@ -240,6 +240,24 @@ lose_the_primary() {
     still_there "$id"
     create_item
     docker-compose run --rm --no-deps admin backup backups >/dev/null 2>&1 || fail "a backup of the new primary"
+}
+
+begin_with_a_standby() {
+    scenario "an installation has a standby from its first start on"
+    docker-compose down --volumes 2>/dev/null
+    rm -r secrets
+    unset COMPOSE_FILE
+    type_block 'A standby with Docker Compose 1'
+    await_health server
+    fetch_certificate
+    register ada
+    create_item
+    has_a_standby || fail "a synchronous standby"
+}
+
+has_a_standby() {
+    [[ $(docker-compose exec --user postgres postgres psql --quiet --tuples-only --no-align \
+        --command 'SELECT application_name, sync_state FROM pg_stat_replication') == 'standby|sync' ]]
 }
 
 serves_again() {
@@ -270,6 +288,7 @@ main() {
     remember_secrets
     add_a_standby
     lose_the_primary
+    [[ -z $all ]] || begin_with_a_standby
     say "everything holds in containers"
 }
 
