@@ -169,11 +169,18 @@ import Testing
     }
 
     /// Who waits for a row that somebody else has locked.
+    /// On a cluster it is the node with the rows where somebody waits.
     private struct CountWaiting: Statement {
         typealias Row = Int64
         static let isReadOnly = true
-        static let sql: SQL<Self> = """
+        static let sql: SQL<Self> = TestEnvironment.isCluster ? onAllNodes : here
+
+        private static let here: SQL<Self> = """
             SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'
+            """
+        private static let onAllNodes: SQL<Self> = """
+            SELECT count(*) FROM citus_stat_activity
             WHERE datname = current_database() AND wait_event_type = 'Lock'
             """
     }
