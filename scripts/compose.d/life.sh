@@ -2,12 +2,11 @@
 # The life of an installation in containers. Called by scripts/compose, in namespaces of its own, with the folder that has
 # the images' parts and a copy of the repository, and whether all is to be shown.
 
-work=$1
+place=$1
 all=$2
 SALTERN_TEST_URL=https://api.example.org:8443
-SALTERN_TEST_HOME=$work/home
+SALTERN_TEST_HOME=$place/home
 mkdir --parents -- "$SALTERN_TEST_HOME/tls"
-place=$work
 
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "$(readlink --canonicalize -- "${BASH_SOURCE[0]}")")/../../Tests/Integration/lib.sh"
