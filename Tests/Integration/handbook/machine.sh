@@ -125,7 +125,7 @@ docker-compose() {
     [[ -e $files ]] || command docker-compose config --services >"$files"
     case "$*" in
         'run '* | 'exec '*) service=$(sed --regexp-extended 's/^[a-z]+ ((--rm|--no-deps|--user [a-z]+) )*//; s/ .*//' <<<"$*") ;;
-        'stop '* | 'kill -s HUP '*) service=${*: -1} ;;
+        'stop '* | 'kill -s HUP '* | 'up --detach '*) service=${*: -1} ;;
         'up --detach' | 'build --pull --no-cache') return 0 ;;
         *) fail "a word of docker-compose that the handbook may say, not: $*" ;;
     esac
