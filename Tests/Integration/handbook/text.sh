@@ -37,6 +37,8 @@ saltern restored --end-sessions
 psql_as_superuser --dbname saltern --command 'BEGIN; ALTER SCHEMA saltern RENAME TO saltern_before; ROLLBACK'
 psql_as_superuser --dbname saltern --command 'ALTER TABLE saltern.items SET (autovacuum_vacuum_scale_factor = 0.01)'
 psql_as_superuser --command "BEGIN; ALTER ROLE saltern_app SET citus.propagate_set_commands = 'local'; ROLLBACK"
+psql_as_superuser --command "BEGIN; ALTER ROLE saltern_app SET plan_cache_mode = 'force_custom_plan'; ROLLBACK"
+psql_as_superuser --command "SET plan_cache_mode = 'force_custom_plan'"
 here_are_units a
 systemctl enable --now saltern@b && systemctl disable saltern@a
 saltern restored
