@@ -14,10 +14,10 @@ release_options=(--configuration release -Xswiftc -cross-module-optimization --s
 release_build=(swift build --package-path "$repository" "${release_options[@]}" --product)
 
 # Everything, for tests. In a folder of its own, because other options than those of who edits would make both build anew:
-# module by module and without what debuggers need, it is less work.
+# module by module and without what debuggers and editors need, it is less work.
 test_folder=$repository/.build/tests
 test_build=(swift build --package-path "$repository" --scratch-path "$test_folder" --build-tests -debug-info-format none
-    -Xswiftc -warnings-as-errors -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc "$(nproc)")
+    --disable-index-store -Xswiftc -warnings-as-errors -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc "$(nproc)")
 test_program=$test_folder/debug/salternPackageTests.xctest
 
 require_swift() {
