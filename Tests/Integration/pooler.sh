@@ -121,7 +121,7 @@ grep --quiet 'SALTERN_DATABASE_POOLING=transaction' "$work/doctor" || fail "the 
 stop_pooler
 start_pooler transaction
 refused SALTERN_DATABASE_POOLING=transaction || fail "the server to end"
-for name in statement_timeout lock_timeout idle_in_transaction_session_timeout search_path enable_bitmapscan; do
+for name in statement_timeout lock_timeout idle_in_transaction_session_timeout search_path enable_bitmapscan jit; do
     grep --quiet "ALTER ROLE saltern_app SET $name = " "$work/said" || fail "$name: $(cat "$work/said")"
 done
 

@@ -13,6 +13,13 @@ import Testing
         }
     }
 
+    @Test func `nothing is compiled in a session of one's own, whatever a plan costs`() async throws {
+        try await withClient { client in
+            let shown = [try await client.execute(Shown()), try await client.withConnection { try await $0.execute(Shown()) }]
+            #expect(shown.allSatisfy { $0.count == 1 && $0[0].hasSuffix(" off") })
+        }
+    }
+
     @Test func `where sessions are exchanged, the role's defaults have to be what each session is set to otherwise`()
         async throws
     {
@@ -23,7 +30,7 @@ import Testing
             }
             #expect(
                 names == [
-                    "enable_bitmapscan", "idle_in_transaction_session_timeout", "lock_timeout", "search_path",
+                    "enable_bitmapscan", "idle_in_transaction_session_timeout", "jit", "lock_timeout", "search_path",
                     "statement_timeout",
                 ])
             let told = "\(try #require(findings.first { "\($0)".contains("lock_timeout") }))"
@@ -98,5 +105,5 @@ import Testing
 
 private struct Shown: Statement {
     typealias Row = String
-    static let sql: SQL<Self> = "SELECT current_setting('lock_timeout') || ' ' || current_setting('enable_bitmapscan')"
+    static let sql: SQL<Self> = "SELECT concat_ws(' ', current_setting('lock_timeout'), current_setting('jit'))"
 }

@@ -3,6 +3,9 @@
 /// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
 /// would rather read and sort everything of its owner.
 ///
+/// Nothing is compiled. Where nested loops are forbidden, as for a rotation's commit, one that cannot be avoided makes a plan
+/// count as the dearest there is, and LLVM took one to two seconds of a core for a statement about a few rows.
+///
 /// Warnings are asked for, whatever the role's default is: one of them puts a commit in doubt (``ServerWarnings``).
 ///
 /// Limits that a transaction sets for itself hold on all nodes of a cluster that take part in it. Elsewhere that setting is a
@@ -21,6 +24,7 @@ struct SetUpSession: Statement {
                 false),
             set_config('search_path', \(\.configuration.searchPath), false),
             set_config('enable_bitmapscan', 'off', false),
+            set_config('jit', 'off', false),
             set_config('client_min_messages', 'warning', false),
             set_config('citus.propagate_set_commands', 'local', false),
             CASE WHEN cluster.is_there THEN set_config('plan_cache_mode', 'force_custom_plan', false) END
