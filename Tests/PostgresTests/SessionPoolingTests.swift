@@ -15,7 +15,9 @@ import Testing
 
     @Test func `nothing is compiled in a session of one's own, whatever a plan costs`() async throws {
         try await withClient { client in
-            let shown = [try await client.execute(Shown()), try await client.withConnection { try await $0.execute(Shown()) }]
+            let shown = [
+                try await client.execute(Shown()), try await client.withConnection { try await $0.execute(Shown()) },
+            ]
             #expect(shown.allSatisfy { $0.count == 1 && $0[0].hasSuffix(" off") })
         }
     }

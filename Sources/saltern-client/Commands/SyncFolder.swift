@@ -69,13 +69,15 @@ struct SyncFolder {
         let known = Set(try await vault.notices())
         if watches {
             let told = Mutex(known)
-            let learning = PeriodicTask(.seconds(3_600))
-            let sweeping = PeriodicTask(.seconds(86_400))
+            let learning = PeriodicTask(every: .seconds(3_600))
+            let sweeping = PeriodicTask(every: .seconds(86_400))
             do {
                 try await sync.watch { report in
-                    // A server's next key is known long before it is shown.
-                    if !report.isOffline, learning.isDue() { try? await account.learnPins() }
-                    if !report.isOffline, sweeping.isDue() { _ = try? await vault.sweepChunks() }
+                    if !report.isOffline {
+                        // A server's next key is known long before it is shown.
+                        await learning.runIfDue { try await account.learnPins() }
+                        await sweeping.runIfDue { _ = try await vault.sweepChunks() }
+                    }
                     let notices = try await vault.notices()
                     let before = told.withLock { told in
                         defer { told = Set(notices) }
@@ -106,22 +108,6 @@ struct SyncFolder {
     private func show(_ report: FolderReport, _ notices: [Notice], _ console: Console) throws {
         try console.show(Record(report, notices), asJSON: asJSON) {
             report.lines + notices.map { "\($0.text)\n" }.joined()
-        }
-    }
-}
-
-/// What is due at once, and then once in a period.
-private final class PeriodicTask: Sendable {
-    private let period: Duration
-    private let last = Mutex<ContinuousClock.Instant?>(nil)
-
-    init(_ period: Duration) { self.period = period }
-
-    func isDue() -> Bool {
-        last.withLock { last in
-            if let last, last.duration(to: .now) < period { return false }
-            last = .now
-            return true
         }
     }
 }
