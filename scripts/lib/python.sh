@@ -11,7 +11,7 @@ ensure_python_tools() (
     if ! cmp --silent -- "$requirements" "$venv/installed.txt"; then
         rm -rf -- "$venv"
         /usr/bin/python3 -m venv "$venv" || die "could not make $venv"
-        "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements" ||
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --no-compile --requirement "$requirements" ||
             die "could not install $requirements"
         cp -- "$requirements" "$venv/installed.txt"
     fi

@@ -8,7 +8,7 @@ import Testing
 ///
 /// More of them with `SALTERN_FOLDER_MODELS`.
 @Suite struct FolderModelTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_MODELS"] ?? "") ?? 3_000
+    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_MODELS"] ?? "") ?? 1_000
 
     @Test func `in the end all folders are equal and have every version that a person wrote`() throws {
         for seed in 1...Self.count { try run(seed) }
