@@ -13,11 +13,14 @@ release_options=(--configuration release -Xswiftc -cross-module-optimization --s
 # "${release_build[@]}" PRODUCT: an array, because whoever begins it in the background wants its process and no shell's.
 release_build=(swift build --package-path "$repository" "${release_options[@]}" --product)
 
-# Everything, for tests. In a folder of its own, because other options than those of who edits would make both build anew:
-# module by module and without what debuggers and editors need, it is less work.
+# What is built from nothing and run at once: module by module, and without what debuggers and editors need, it is less work.
+quick_options=(-debug-info-format none --disable-index-store -Xswiftc -wmo -Xswiftc -no-emit-module-separately-wmo
+    -Xswiftc -num-threads -Xswiftc "$(nproc)")
+
+# Everything, for tests. In a folder of its own, because other options than those of who edits would make both build anew.
 test_folder=$repository/.build/tests
-test_build=(swift build --package-path "$repository" --scratch-path "$test_folder" --build-tests -debug-info-format none
-    --disable-index-store -Xswiftc -warnings-as-errors -Xswiftc -wmo -Xswiftc -num-threads -Xswiftc "$(nproc)")
+test_build=(swift build --package-path "$repository" --scratch-path "$test_folder" --build-tests "${quick_options[@]}"
+    -Xswiftc -warnings-as-errors)
 test_program=$test_folder/debug/salternPackageTests.xctest
 
 require_swift() {
