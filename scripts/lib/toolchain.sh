@@ -13,8 +13,10 @@ release_options=(--configuration release -Xswiftc -cross-module-optimization --s
 # "${release_build[@]}" PRODUCT: an array, because whoever begins it in the background wants its process and no shell's.
 release_build=(swift build --package-path "$repository" "${release_options[@]}" --product)
 
-# What is built from nothing and run at once: module by module, and without what debuggers and editors need, it is less work.
-quick_options=(-debug-info-format none --disable-index-store -Xswiftc -wmo -Xswiftc -no-emit-module-separately-wmo
+# What is built from nothing and run at once: module by module, each type-checked once, and without what debuggers need, it
+# is less work. (Without the index that editors need there would be a seventh less, but in it SwiftPM looks for XCTest cases;
+# with an entry point of one's own it does not, and then a plain `swift test` runs nothing.)
+quick_options=(-debug-info-format none -Xswiftc -wmo -Xswiftc -no-emit-module-separately-wmo
     -Xswiftc -num-threads -Xswiftc "$(nproc)")
 
 # Everything, for tests. In a folder of its own, because other options than those of who edits would make both build anew.
