@@ -131,6 +131,9 @@ class Page:
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
         del self.chromium.pages[self.session]
         self.chromium.call("Target.disposeBrowserContext", browserContextId=self.context)
@@ -143,6 +146,13 @@ class Page:
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
             {"name": "prefers-reduced-motion", "value": "reduce"},
         ])
+
+    def empty(self):
+        """As it was at first, but for its history and what the browser has kept of files."""
+        self.go("about:blank")
+        # What it says of the page that it leaves comes before this.
+        self.wait("document.readyState === 'complete' && location.href === 'about:blank'", "an empty page")
+        self.events.clear()
 
     def go(self, url):
         result = self.call("Page.navigate", url=url)

@@ -27,7 +27,7 @@ public final class TestApplication: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: The service's configuration.
-    ///   - connections: Connections that requests which read share, and as many for those that write.
+    ///   - connections: Connections that requests which write share, and half as many for those that read.
     ///   - tally: What decides at which log-ins an account's sessions are counted.
     ///   - acquireTimeout: How long a request waits for one; long, so that only tests of it ever reach it.
     ///   - body: The test.
@@ -54,7 +54,7 @@ public final class TestApplication: Sendable {
         try loop.start()
         defer { loop.stop() }
         var settings = try PostgresConfiguration.patient(database.serverURL)
-        settings.readConnections = connections
+        settings.readConnections = (connections + 1) / 2
         settings.commitConnections = connections
         settings.acquireTimeout = acquireTimeout
         settings.backOff = .milliseconds(10)...(.milliseconds(50))
