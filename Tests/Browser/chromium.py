@@ -107,6 +107,7 @@ class Page:
 
     def __init__(self, chromium, language="en", width=1000, height=800, dark=False, scripts=True, touch=False):
         self.chromium = chromium
+        self.dark = dark
         self.events = []
         self.folder = tempfile.mkdtemp(prefix="saltern-downloads-")
         self.context = chromium.call("Target.createBrowserContext")["browserContextId"]
@@ -123,7 +124,7 @@ class Page:
         self.call("Emulation.setTimezoneOverride", timezoneId="Europe/Berlin")
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
-        self.emulate(dark)
+        self.emulate(self.dark)
         if not scripts:
             self.call("Emulation.setScriptExecutionDisabled", value=True)
 
@@ -148,8 +149,10 @@ class Page:
         ])
 
     def empty(self):
-        """As it was at first, but for its history and what the browser has kept of files."""
+        """As it was at first, but for its history."""
         self.go("about:blank")
+        self.call("Network.clearBrowserCache")
+        self.emulate(self.dark)
         # What it says of the page that it leaves comes before this.
         self.wait("document.readyState === 'complete' && location.href === 'about:blank'", "an empty page")
         self.events.clear()

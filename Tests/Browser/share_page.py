@@ -638,6 +638,8 @@ def pictures(visits):
                        ("phone-dark", {"width": 390, "height": 844, "touch": True, "dark": True})):
         for kind, plaintext in (("fields", json.dumps(LOGIN)), ("text", text), ("file", file)):
             with visits.shared(plaintext, options=options, state="confirm", **size) as (page, _):
+                dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+                check(dark == size.get("dark", False), f"{name} in the colours of its name")
                 if kind == "fields":
                     shoot(page, f"{name}-confirm")
                 page.click("main button")

@@ -99,7 +99,7 @@ struct DatabaseMaker: TestDatabaseMaker {
     private static let assertFailure = SQLState("P0004")
 
     /// Copied file by file, which for databases as small as these is half the work of the usual way, through the log.
-    private static func create(_ name: String, from template: String) -> String {
+    static func create(_ name: String, from template: String) -> String {
         "CREATE DATABASE \(name) OWNER \(TestRoles.owner) TEMPLATE \(template) STRATEGY file_copy"
     }
 

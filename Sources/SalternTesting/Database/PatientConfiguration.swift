@@ -1,12 +1,9 @@
 public import Postgres
 
 extension PostgresConfiguration {
-    /// A configuration whose waits no test reaches, however busy the machine is, with a connection of each kind for what
-    /// is shared: to open one is as much work as the rest of many a test.
+    /// A configuration whose waits no test reaches, however busy the machine is.
     public static func patient(_ url: String) throws(PostgresError) -> PostgresConfiguration {
         var configuration = try PostgresConfiguration(url)
-        configuration.readConnections = 1
-        configuration.commitConnections = 1
         configuration.acquireTimeout = .seconds(120)
         configuration.connectTimeout = .seconds(60)
         configuration.statementTimeout = .seconds(120)

@@ -14,8 +14,7 @@ extension TemporaryDatabase {
         defer { loop.stop() }
         let administration = try PostgresConfiguration.patient(TestEnvironment.administratorURL())
         try await PostgresScript.runPatiently(
-            ["CREATE DATABASE \(copyName) OWNER \(TestRoles.owner) TEMPLATE \(name)"], configuration: administration,
-            loop: loop)
+            [DatabaseMaker.create(copyName, from: name)], configuration: administration, loop: loop)
         let copy = TemporaryDatabase(
             name: copyName, administratorURL: administratorURL.replacing(name, with: copyName),
             ownerURL: ownerURL.replacing(name, with: copyName), serverURL: serverURL.replacing(name, with: copyName))

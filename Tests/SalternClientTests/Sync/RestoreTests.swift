@@ -7,7 +7,7 @@ import Testing
 ///
 /// A scenario is its seed. `SALTERN_SYNC_SCENARIOS` runs more of them, `SALTERN_SYNC_SEED` begins at another one.
 @Suite struct RestoreTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SCENARIOS"] ?? "") ?? 150
+    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SCENARIOS"] ?? "") ?? 300
     private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SEED"] ?? "") ?? 1
     /// At once.
     private static let lanes: UInt64 = 2

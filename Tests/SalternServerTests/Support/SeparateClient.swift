@@ -8,7 +8,8 @@ struct SeparateClient: Sendable {
     let postgres: PostgresClient
     private let loop: EventLoop
 
-    /// Lends a client that connects to `url` and has as many connections for transactions as a test needs at once.
+    /// Lends a client that connects to `url` and has as many connections for transactions as a test needs at once. Those for
+    /// single statements are one of each kind: to open one is as much work as the rest of many a test.
     /// - Parameter watch: What looks at its connections, and the epoch that they are of.
     static func with<Result: Sendable>(
         _ url: String, transactions: Int = 1, watch: (DatabaseWatch, DatabaseEpoch)? = nil,
@@ -18,6 +19,8 @@ struct SeparateClient: Sendable {
         try loop.start()
         defer { loop.stop() }
         var settings = try PostgresConfiguration.patient(url)
+        settings.readConnections = 1
+        settings.commitConnections = 1
         settings.leasedConnections = transactions
         settings.onConnected = watch?.0.welcome
         let epoch = watch?.1 ?? DatabaseEpoch()
