@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What goes wrong around saltern-client: folders in the wrong place, disks that are not there, output that nobody takes, an
-# editor's folder that is left behind.
+# editor's folder that is left behind, a process that ends while its threads do not.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -52,6 +52,18 @@ for name in phone laptop; do
     expect_status 0
 done
 store=$work/phone/.local/share/saltern-client
+
+# Threads that are still freeing what is theirs must not meet what libraries do at a process's end.
+scenario "a command that has said all it says is gone at once"
+clang -shared -fPIC -x c -o "$work/end.so" - <<'C'
+#include <unistd.h>
+__attribute__((destructor)) static void end(void) { (void)!write(STDOUT_FILENO, "ended slowly\n", 13); }
+C
+for program in jq "$client" "$executable"; do
+    body=$(LD_PRELOAD=$work/end.so "$program" --help)
+    [[ $program == jq ]] && slowly=1 || slowly=0
+    (($(grep --count --line-regexp 'ended slowly' <<<"$body") == slowly)) || fail "the end of $program to be $slowly"
+done
 
 scenario "what opens the connections is written nowhere, whatever the environment asks for"
 phone sync
