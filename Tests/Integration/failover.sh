@@ -7,7 +7,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
 source "$repository/scripts/lib/postgres.sh"
 
-clusters=$(mktemp --directory /tmp/saltern-clusters-XXXXXX)
+clusters=$(mktemp --directory --tmpdir saltern-clusters-XXXXXX)
 # PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
 chmod 0711 -- "$clusters"
 postgres_authentication=trust

@@ -17,7 +17,7 @@ source "$repository/Tests/Integration/handbook/machine.sh"
 # shellcheck source=Tests/Integration/handbook/blocks.sh
 source "$repository/Tests/Integration/handbook/blocks.sh"
 
-folder=$(mktemp --directory /tmp/saltern-handbook-XXXXXX)
+folder=$(mktemp --directory --tmpdir saltern-handbook-XXXXXX)
 # PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
 chmod 0711 -- "$folder"
 postgres_authentication=trust

@@ -207,7 +207,7 @@ start_own_server() {
         clean+=(--unset "$name")
     done
     if [[ -z $own_home ]]; then
-        own_home=$(mktemp --directory /tmp/saltern-home-XXXXXX)
+        own_home=$(mktemp --directory --tmpdir saltern-home-XXXXXX)
         chmod 0711 -- "$own_home"
         own_port=$(free_port)
         if is_on_cluster; then make_own_database; fi

@@ -8,7 +8,7 @@ source "$repository/scripts/lib/packages.sh"
 source "$repository/scripts/lib/postgres.sh"
 
 PATH=$PATH:/usr/sbin
-folder=$(mktemp --directory /tmp/saltern-pooler-XXXXXX)
+folder=$(mktemp --directory --tmpdir saltern-pooler-XXXXXX)
 # PostgreSQL's system user has to pass through it; nobody but that user and root reaches the sockets.
 chmod 0711 -- "$folder"
 postgres_authentication=trust

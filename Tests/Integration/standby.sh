@@ -7,7 +7,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/postgres.sh
 source "$repository/scripts/lib/postgres.sh"
 
-folder=$(mktemp --directory /tmp/saltern-standby-XXXXXX)
+folder=$(mktemp --directory --tmpdir saltern-standby-XXXXXX)
 # PostgreSQL's system user has to pass through it.
 chmod 0711 -- "$folder"
 standby_pid=

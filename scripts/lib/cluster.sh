@@ -31,7 +31,7 @@ cluster_psql() {
 
 # Starts it, with the roles of the schema's owner and of the server.
 cluster_start() {
-    cluster_directory=$(mktemp --directory /tmp/saltern-citus-XXXXXX)
+    cluster_directory=$(mktemp --directory --tmpdir saltern-citus-XXXXXX)
     # The system user that PostgreSQL runs as has to pass through it.
     chmod 0711 -- "$cluster_directory"
     local attempt
@@ -114,7 +114,7 @@ cluster_stop() {
     [[ -n $cluster_directory ]] || return 0
     "$cluster_tools/cluster" stop "$cluster_directory" || true
     case $cluster_directory in
-        /tmp/saltern-citus-*) rm -rf -- "${cluster_directory%/[0-9]}" ;;
+        */saltern-citus-*) rm -rf -- "${cluster_directory%/[0-9]}" ;;
     esac
     cluster_directory=
 }

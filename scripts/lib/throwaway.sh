@@ -12,7 +12,7 @@ start_throwaway() {
     for name in "${!SALTERN_@}"; do
         clean+=(--unset "$name")
     done
-    throwaway_home=$(mktemp --directory /tmp/saltern-home-XXXXXX)
+    throwaway_home=$(mktemp --directory --tmpdir saltern-home-XXXXXX)
     # PostgreSQL's system user has to pass through it.
     chmod 0711 -- "$throwaway_home"
     : >"$throwaway_home/run.log"

@@ -8,7 +8,7 @@ public struct Parameters: ~Copyable {
     private var formats: [CInt] = []
     private var addresses: [UnsafePointer<CChar>?] = []
 
-    init() {}
+    package init() {}
 
     /// How many parameters were appended.
     public var count: Int { offsets.count }
@@ -40,7 +40,7 @@ public struct Parameters: ~Copyable {
         types.append(type.oid)
     }
 
-    mutating func removeAll() {
+    package mutating func removeAll() {
         writer.removeAll()
         offsets.removeAll(keepingCapacity: true)
         lengths.removeAll(keepingCapacity: true)

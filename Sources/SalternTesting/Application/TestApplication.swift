@@ -57,7 +57,7 @@ public final class TestApplication: Sendable {
         settings.readConnections = (connections + 1) / 2
         settings.commitConnections = connections
         settings.acquireTimeout = acquireTimeout
-        settings.backOff = .milliseconds(10)...(.milliseconds(50))
+        settings.backOff = .milliseconds(10)...(.milliseconds(500))
         let application = try await start(configuration, database, settings, clock, tally, loop)
         do {
             let result = try await body(application)

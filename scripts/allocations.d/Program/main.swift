@@ -1,6 +1,5 @@
 import AllocationCount
-
-@testable import Postgres
+import Postgres
 
 /// A statement of the shape of the hot ones: what is stored, computed, inside of a part, supplied, and used twice.
 struct Hot: Sendable {
