@@ -9,7 +9,8 @@ public protocol HTTPTransport: Sendable {
     /// - Throws: ``TransportError``; an error status is a reply.
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply
 
-    /// Sends a request and waits for the head of the reply. The body comes as it arrives, and no faster than it is read.
+    /// Sends a request and waits for the head of the reply. The body comes as it arrives, and no faster than it is read; it
+    /// ends with the transport, which has to be kept as long as it is read.
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream
 }
 

@@ -120,11 +120,13 @@ import Testing
             connection.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
             for _ in 0..<3 { connection.write(piece) }
         }
-        let stream = try await transport(server).stream(HTTPRequest(.get, "/"))
+        let transport = try transport(server)
+        let stream = try await transport.stream(HTTPRequest(.get, "/"))
         #expect(stream.head["Content-Type"] == "text/event-stream")
         var received: [UInt8] = []
         for try await bytes in stream.body { received += bytes }
         #expect(received == piece + piece + piece)
+        withExtendedLifetime(transport) {}
     }
 
     @Test func `a stream that nobody reads any more ends`() async throws {
@@ -138,5 +140,7 @@ import Testing
         for try await _ in try await transport.stream(HTTPRequest(.get, "/")).body { break }
         for _ in 0..<200 where !hasEnded.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(20)) }
         #expect(hasEnded.withLock { $0 })
+        // Not because its transport has gone.
+        withExtendedLifetime(transport) {}
     }
 }
