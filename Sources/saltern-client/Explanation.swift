@@ -66,6 +66,10 @@ enum Explanation {
             untrustworthy(
                 "the server has no keyring of this client, or an older one than is known; if its database was restored: "
                     + "saltern-client login --restore-keyring", "keyring_unusable")
+        case .keyringNotRestorable:
+            untrustworthy(
+                "keys were changed after the password that the server has now, which would open what is new: export what "
+                    + "is here, log out, log in, and import it", "keyring_not_restorable")
         case .malformedRecoveryCode: unreadable("the recovery code has a typing error", "malformed_recovery_code")
         case .otherAccount:
             CommandFailure(

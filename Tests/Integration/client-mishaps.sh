@@ -150,9 +150,18 @@ query "UPDATE saltern.accounts SET keyring = decode('${restored#* }', 'hex'), ke
     WHERE userid = '$userid'"
 laptop login --password-file "$work/password" --json
 expect_error 76 keyring_unusable
+# Whoever does not, is told each time: others cannot read what is written here.
+for words in sync "sync $work/laptop/files"; do
+    # shellcheck disable=SC2086  # several words
+    laptop $words --json
+    expect_status 2
+    expect_json '[.notices[].kind] | contains(["keyringRolledBack"]) | tostring' true
+done
 laptop login --restore-keyring --password-file "$work/password" --json
 expect_status 0
 [[ $(state) != "$restored" ]] || fail "the later keyring to be back"
+laptop sync --json
+expect_json '[.notices[].kind] | contains(["keyringRolledBack"]) | tostring' false
 # What an older key has sealed is believed until then.
 laptop rotate --password-file "$work/password"
 expect_status 0
@@ -160,6 +169,47 @@ expect_status 0
 phone login --password-file "$work/password"
 [[ $status == 0 || $status == 2 ]] || fail "the phone to be logged in"
 for name in phone laptop; do wait_until 180 settled "$name" || fail "the folder of $name to be in sync"; done
+
+scenario "where the password is another since, it is not put back: what is here is exported, and imported after a new log-in"
+echo 'another horse, another staple' >"$work/later"
+mkdir "$work/other"
+other() { device other "$@"; }
+eve=$(unique eve)
+arrive() {
+    other "$1" --server "$SALTERN_TEST_URL" --userid "$eve" --certificate "$certificate" --password-file "$work/password" --json
+}
+arrive register
+expect_status 0
+restored=$(query "SELECT encode(verifier, 'hex') || ' ' || encode(keyring, 'hex') || ' ' || keyring_revision
+    FROM saltern.accounts JOIN saltern.logins USING (userid) WHERE userid = '$eve'")
+read -r verifier keyring revision <<<"$restored"
+other password --password-file "$work/password" --new-password-file "$work/later"
+expect_status 0
+other rotate --password-file "$work/later"
+expect_status 0
+other put --title sent "$work/password"
+other sync
+expect_status 0
+other put --title unsent "$work/later"
+query "UPDATE saltern.logins SET verifier = decode('$verifier', 'hex') WHERE userid = '$eve'"
+query "UPDATE saltern.accounts SET keyring = decode('$keyring', 'hex'), keyring_revision = $revision WHERE userid = '$eve'"
+other login --restore-keyring --password-file "$work/password" --json
+expect_error 76 keyring_not_restorable
+other export "$work/other.ndjson"
+expect_status 0
+other logout --discard-unsent
+expect_status 0
+arrive login
+expect_status 2
+other import "$work/other.ndjson" --json
+expect_json '[.created, .copies] | tostring' '[1,1]'
+other sync
+expect_status 0
+for title in sent unsent; do
+    other get "$title"
+    expect_status 0
+done
+[[ $body == "$(<"$work/later")" ]] || fail "what was never sent"
 
 scenario "output that cannot be written is an error, whatever was to be printed"
 phone put --title note "$work/password"

@@ -106,6 +106,7 @@ import Testing
             (VaultError.untrustworthy(.saltPrefix), 76, "weak_kdf"),
             (VaultError.useridNotCanonical(canonical: "ada"), 1, "userid_not_canonical"),
             (VaultError.keyringUnusable, 76, "keyring_unusable"),
+            (VaultError.keyringNotRestorable, 76, "keyring_not_restorable"),
             (VaultError.malformedRecoveryCode, 65, "malformed_recovery_code"),
             (VaultError.unsentEdits(count: 2), 2, "unsent_changes"), (VaultError.deletionsHeld, 2, "deletions_held"),
             (VaultError.notFound, 66, "not_found"), (VaultError.unreadable, 65, "unreadable"),

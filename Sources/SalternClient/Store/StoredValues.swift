@@ -82,7 +82,9 @@ public struct Notice: Hashable, Sendable {
         case refused
         /// Many deletions at once: nothing was removed here until somebody has agreed.
         case massDeletion
-        /// The server gave an older keyring than is known. It was not taken.
+        /// The server gave an older keyring than is known, and it was not taken. As long as this notice is there, other devices
+        /// cannot read what this one writes: its keyring has to be put back
+        /// (``Vault/logInAgain(password:code:restoringKeyring:)``), when the server's database was restored.
         case keyringRolledBack
         /// No printed recovery code opens the account any more: a keyring was put back after a restore of the server, or a
         /// new code was made and never shown, because the reply was lost. Make another.

@@ -210,7 +210,7 @@ extension Vault {
         _ item: PlainItem, _ id: ItemID, _ collection: String, _ properties: [String: String],
         _ done: inout DocumentImport
     ) async throws(VaultError) {
-        let known = try self.item(id)
+        let known = try readable(id)
         if let known, known.title == item.title {
             let digest = Attachment(known.body)?.digest
             // What begins like a manifest may have been put as it is.
@@ -238,12 +238,25 @@ extension Vault {
             done.created += 1
             return
         }
-        if there.collection == collection, try self.item(id) == item { return done.unchanged += 1 }
-        // The same document again is the same copy.
-        let copy = try copyID(item, id, collection)
-        if try self.item(copy) == item { return done.unchanged += 1 }
+        if there.collection == collection, try readable(id) == item { return done.unchanged += 1 }
+        // The same document again is the same copy, unless somebody has made that one unreadable, too.
+        var copy = try copyID(item, id, collection)
+        while try readable(copy) == nil, try stored({ try store.current(copy) }) != nil {
+            copy = try copyID(item, copy, collection)
+        }
+        if try readable(copy) == item { return done.unchanged += 1 }
         try put(item, copy, in: collection)
         done.copies += 1
+    }
+
+    /// What is here, when it opens: what does not is another thing than any document.
+    private func readable(_ id: ItemID) throws(VaultError) -> PlainItem? {
+        do throws(VaultError) {
+            return try item(id)
+        } catch {
+            guard case .unreadable = error else { throw error }
+            return nil
+        }
     }
 
     /// Made of the document, and of the vault key: who does not have that cannot try what the document may be.

@@ -13,7 +13,13 @@ extension Vault {
         }
         let known = try stored { try store.number(.keyringCounter) } ?? 0
         guard Int64(keyring.counter) > known else {
-            if Int64(keyring.counter) < known { try stored { try store.note(.keyringRolledBack) } }
+            try stored {
+                if Int64(keyring.counter) < known {
+                    try store.note(.keyringRolledBack)
+                } else {
+                    try store.forgetNotices(.keyringRolledBack)
+                }
+            }
             return
         }
         let sealer = Sealer(account: opened.account, keyring: keyring)
@@ -24,6 +30,14 @@ extension Vault {
             }
         }
         opened.engine.sealer = sealer
+    }
+
+    /// Whether the server goes on having an older keyring than is known: somebody may have put the later one back, here or
+    /// on another device.
+    func lookAtOlderKeyringAgain() async throws(VaultError) {
+        if try stored({ try store.notices() }).contains(where: { $0.kind == .keyringRolledBack }) {
+            try await takeLaterKeyring()
+        }
     }
 
     /// Puts the keyring that is known here in the place of an older one. It opens what that one opens, too: the server's
@@ -40,7 +54,7 @@ extension Vault {
         let isNewer = own.dataKeys.contains { key in !older.dataKeys.contains { $0.id == key.id } }
         let known = try stored { try store.fact(.keyring) }
         let isOwn = known.flatMap { try? Keyring(sealed: $0, openedBy: password) } != nil
-        guard isOwn || !isNewer else { throw .keyringUnusable }
+        guard isOwn || !isNewer else { throw .keyringNotRestorable }
         let account = try await call { api throws(APIError) in try await api.getAccount(token) }
         // The code that the server knows is that of the older keyring. Nothing new is sealed to one that was removed.
         let code = account.recovery.set ? older.recovery?.publicKey.bytes : nil
@@ -55,7 +69,6 @@ extension Vault {
         }
         let hadCode = account.recovery.set || own.recovery != nil || older.recovery != nil
         try stored {
-            try store.forgetNotices(.keyringRolledBack)
             if hadCode && !keepsCode { try store.note(.recoveryRemoved) }
         }
         return (next, sealed, written)
@@ -73,6 +86,7 @@ extension Vault {
         try store.set(.keyring, sealedKeyring)
         try store.set(.keyringCounter, Int64(sealer.keyring.counter))
         try store.noteKeys(of: sealer.keyring)
+        try store.forgetNotices(.keyringRolledBack)
         if let revision { try store.set(.keyringRevision, revision.number) }
         if let seal { try store.set(.openKeyring, seal.seal(Self.secrets(password, sealer.keyring), .openKeyring)) }
         if let old { try store.reseal(from: old, to: sealer) }

@@ -24,18 +24,20 @@ extension Vault {
         let reply = try await call { api throws(APIError) in
             try await api.recover(userid: userid, recoveryKey: stretched.passwordKey, deviceName: settings.deviceName)
         }
-        guard let sealed = reply.keyring?.bytes,
-            let opened = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
-        else { throw .keyringUnusable }
-        let keyring = try notOlder(opened, of: reply.accountId)
-        let iterations = max(try await newIterations(nil), reply.kdf.iterations, try knownIterations())
-        let new = try await stretch(password, userid, iterations)
-        let next = keyring.changed { _ in }
-        var (credential, _) = try newCredential(
-            new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
-        credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
-        _ = try await call { [credential] api throws(APIError) in
-            try await api.changeCredential(credential, current: nil, reply.session.token)
+        try await usingNewSession(reply.session.token) { () async throws(VaultError) in
+            guard let sealed = reply.keyring?.bytes,
+                let opened = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
+            else { throw .keyringUnusable }
+            let keyring = try notOlder(opened, of: reply.accountId)
+            let iterations = max(try await newIterations(nil), reply.kdf.iterations, try knownIterations())
+            let new = try await stretch(password, userid, iterations)
+            let next = keyring.changed { _ in }
+            var (credential, _) = try newCredential(
+                new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
+            credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
+            _ = try await call { [credential] api throws(APIError) in
+                try await api.changeCredential(credential, current: nil, reply.session.token)
+            }
         }
     }
 

@@ -26,11 +26,11 @@ extension Vault {
     ///   - userid: The new one, when another device has changed it.
     ///   - restoringKeyring: Whether somebody has agreed that the keyring that is known here goes over an older one that
     ///     the server gives, after ``Notice/Kind/keyringRolledBack``: its database was restored from a backup. Fewer
-    ///     iterations than were used here are taken then, too. A printed
-    ///     code that not both know opens nothing afterwards (``Notice/Kind/recoveryRemoved``). Refused where the password is
-    ///     not the one that the known keyring is sealed with, and there are newer keys in it.
-    /// - Throws: ``VaultError/unsentEdits(count:)`` when another device has changed password and keys while the vault here
-    ///   was locked: unlock it with the password of before, then log in again.
+    ///     iterations than were used here are taken then, too. A printed code that not both know opens nothing afterwards
+    ///     (``Notice/Kind/recoveryRemoved``).
+    /// - Throws: ``VaultError/keyringNotRestorable`` where the password is not the one that the known keyring is sealed
+    ///   with, and there are newer keys in it. ``VaultError/unsentEdits(count:)`` when another device has changed password
+    ///   and keys while the vault here was locked: unlock it with the password of before, then log in again.
     public func logInAgain(
         password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false
     ) async throws(VaultError) {
@@ -123,33 +123,44 @@ extension Vault {
         } catch {
             throw VaultError(error)
         }
-        if renamed, try knownAccount() != reply.accountId {
+        try await usingNewSession(reply.session.token) { () async throws(VaultError) in
             // Somebody else's account: what is here is not to be mixed with it.
-            try? await api.endCurrentSession(reply.session.token)
-            throw .otherAccount
+            if renamed, try knownAccount() != reply.accountId { throw .otherAccount }
+            guard var sealed = reply.keyring?.bytes, var keyring = try? Keyring(sealed: sealed, openedBy: stretched)
+            else { throw .keyringUnusable }
+            var revision = reply.keyringRevision
+            // The same account gave a later keyring before: this one would seal with keys that are no longer used.
+            if let known = try stored({ try store.number(.keyringCounter) }), Int64(keyring.counter) < known {
+                try stored { try store.note(.keyringRolledBack) }
+                guard restoringKeyring else { throw .keyringUnusable }
+                (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, stretched)
+            }
+            var iterations = parameters.iterations
+            var deviceToken = reply.deviceToken
+            if reply.kdfUpgradeRequired, revision == reply.keyringRevision,
+                let raised = try await raiseIterations(
+                    from: iterations, of: password, userid, stretched, keyring, reply)
+            {
+                (stretched, iterations, keyring, sealed, revision) = raised.opening
+                deviceToken = raised.deviceToken ?? deviceToken
+            }
+            try remember(
+                account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
+                device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched,
+                opens: locks == lockCount)
         }
-        guard var sealed = reply.keyring?.bytes, var keyring = try? Keyring(sealed: sealed, openedBy: stretched) else {
-            throw .keyringUnusable
+    }
+
+    /// Does what a session was opened for. What is refused leaves none behind that nobody has.
+    func usingNewSession(_ token: Token, _ body: () async throws(VaultError) -> Void) async throws(VaultError) {
+        do throws(VaultError) {
+            try await body()
+        } catch {
+            // Without an answer nobody knows what has become of it, and another request has none either.
+            if case .unavailable = error { throw error }
+            try? await api.endCurrentSession(token)
+            throw error
         }
-        var revision = reply.keyringRevision
-        // The same account gave a later keyring before: this one would seal with keys that are no longer used.
-        if let known = try stored({ try store.number(.keyringCounter) }), Int64(keyring.counter) < known {
-            try stored { try store.note(.keyringRolledBack) }
-            guard restoringKeyring else { throw .keyringUnusable }
-            (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, stretched)
-        }
-        var iterations = parameters.iterations
-        var deviceToken = reply.deviceToken
-        if reply.kdfUpgradeRequired, revision == reply.keyringRevision,
-            let raised = try await raiseIterations(from: iterations, of: password, userid, stretched, keyring, reply)
-        {
-            (stretched, iterations, keyring, sealed, revision) = raised.opening
-            deviceToken = raised.deviceToken ?? deviceToken
-        }
-        try remember(
-            account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
-            device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched,
-            opens: locks == lockCount)
     }
 
     private func resume() throws(VaultError) -> Bool {

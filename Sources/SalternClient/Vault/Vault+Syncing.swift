@@ -42,6 +42,7 @@ extension Vault {
         try await syncing { () async throws(VaultError) in
             try await settleUnconfirmedChange()
             try await settleRotation()
+            try await lookAtOlderKeyringAgain()
             try await makeRoom()
             let report = try await runEngine(agreesToDeletions: agreesToDeletions)
             try stored { try store.set(.leaving, nil) }

@@ -20,6 +20,10 @@ public enum VaultError: Error, Sendable {
     case useridNotCanonical(canonical: String)
     /// The server has an account under this userid, but not the keyring of this app, or an older one than is known.
     case keyringUnusable
+    /// The keyring that is known here does not go over the server's older one: it has newer keys, and the password is
+    /// another since, so that whoever knows the one of before could open what is new. Sign out after
+    /// ``Vault/exportDocuments(to:collection:)``, log in, and ``Vault/importDocuments(from:)``.
+    case keyringNotRestorable
     /// A recovery code with a typing error.
     case malformedRecoveryCode
     /// What is here belongs to another account, and is not mixed with this one.

@@ -11,7 +11,7 @@ struct LogIn: Command {
           --restore-keyring     put the keyring that is known here over an older one that the server has: when its operator
                                 says that the database was restored. Then rotate: what an older key has sealed is believed
                                 until then. Not where the password is another since and keys were rotated: with the old
-                                one somebody could open what is new; export what is here, and begin anew
+                                one somebody could open what is new; export what is here, log out, log in, and import it
           --json                one object, for scripts
 
         \(FirstContact.trust)

@@ -66,9 +66,9 @@ struct SyncFolder {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let sync = FolderSync(vault: account.vault, root: root, settings: settings)
         let vault = account.vault
-        let known = Set(try await vault.notices())
+        let known = try await vault.notices()
         if watches {
-            let told = Mutex(known)
+            let told = Mutex(Set(known))
             let learning = PeriodicTask(every: .seconds(3_600))
             let sweeping = PeriodicTask(every: .seconds(86_400))
             do {
@@ -92,7 +92,7 @@ struct SyncFolder {
             throw Explanation.interrupted
         }
         let report = try await console.showingProgress(of: vault) { try await sync.run() }
-        let notices = try await vault.notices().filter { !known.contains($0) }
+        let notices = try await vault.notices().toBeSaid(after: known)
         try show(report, notices, console)
         // Not what was asked for: without it the next time will do.
         if !report.isOffline { try? await account.learnPins() }

@@ -4,7 +4,7 @@ import SalternClient
 /// What a command that syncs has found, for a person to look at.
 struct Findings: Encodable {
     let report: SyncReport
-    /// Those that are new. `saltern-client status` says all of them.
+    /// Those that are new, or go on. `saltern-client status` says all of them.
     let notices: [Notice]
     /// How many changes the server does not have.
     let unsent: Int
@@ -17,10 +17,9 @@ struct Findings: Encodable {
     static func gather(
         in vault: Vault, except known: [Notice], _ sync: () async throws -> SyncReport
     ) async throws -> Findings {
-        let known = Set(known.map(\.number))
         let report = try await sync()
         return Findings(
-            report: report, notices: try await vault.notices().filter { !known.contains($0.number) },
+            report: report, notices: try await vault.notices().toBeSaid(after: known),
             unsent: try await vault.unsentCount())
     }
 
@@ -48,5 +47,13 @@ struct Findings: Encodable {
         try container.encode(unsent, forKey: .unsent)
         try container.encode(report.isHeld, forKey: .deletionsHeld)
         try container.encode(notices.map(NoticeRecord.init), forKey: .notices)
+    }
+}
+
+extension [Notice] {
+    /// Those that were not said before, and what is said until somebody has mended it.
+    func toBeSaid(after known: some Sequence<Notice>) -> [Notice] {
+        let numbers = Set(known.map(\.number))
+        return filter { !numbers.contains($0.number) || $0.kind == .keyringRolledBack }
     }
 }

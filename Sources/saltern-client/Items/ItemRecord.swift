@@ -91,7 +91,8 @@ extension Notice {
         case .massDeletion:
             return "many items were deleted elsewhere; they are still here: see saltern-client sync --allow-deletions"
         case .keyringRolledBack:
-            return "the server gave an older keyring than is known; it was not taken: see saltern-client login --help"
+            return "the server has an older keyring than is known; it was not taken, and other devices cannot read "
+                + "what this one writes: if its database was restored, saltern-client login --restore-keyring"
         case .recoveryRemoved:
             return "no printed recovery code opens the account any more: make another, saltern-client recovery create"
         }

@@ -73,6 +73,32 @@ import Testing
         }
     }
 
+    @Test func `what is there and does not open stays, and the file's version is beside it, once`() async throws {
+        try await withVault { _, vault, file in
+            let long = item("long", Array(repeating: 7, count: 700_000))
+            let source = AttachmentSource(long.body)
+            let short = item("short", [1])
+            let manifest = PlainItem(title: "long", body: try await vault.attach(source).body())
+            var damaged = [try await vault.put(short, .random(), in: "notes")]
+            damaged.append(try await vault.put(manifest, .random(), in: "notes"))
+            try await vault.put(item("last", [2]), .random(), in: "notes")
+            try await vault.sync()
+            try await vault.exportDocuments(to: file)
+            // The copies, too, may be under a key that nobody has any more.
+            for round in 1...2 {
+                for id in damaged { try await vault.damage(id) }
+                let known = Set(try await vault.ids("notes"))
+                #expect(try await vault.importDocuments(from: file) == DocumentImport(unchanged: 1, copies: 2))
+                #expect(try await vault.importDocuments(from: file) == DocumentImport(unchanged: 3), "round \(round)")
+                damaged = try await vault.ids("notes").filter { !known.contains($0) }
+                try await vault.sync()
+            }
+            var contents: [PlainItem] = []
+            for id in damaged { contents.append(try #require(try await vault.wholeItem(id))) }
+            #expect(contents.count == 2 && [short, long].allSatisfy(contents.contains))
+        }
+    }
+
     @Test func `the id of what is imported beside something says nothing of it`() async throws {
         try await withVault { server, vault, file in
             let id = try await vault.put(item("a", [1]), .random(), in: "notes")

@@ -30,9 +30,12 @@ import Testing
             await #expect { try await vault.logInAgain(password: fixture.password) } throws: {
                 if case VaultError.keyringUnusable = $0 { true } else { false }
             }
+            try await vault.sync()
+            #expect(try await vault.notices().map(\.kind) == [.keyringRolledBack], "it is told as long as it is so")
             phone.link.setRewrite { $1 }
             let later = try await fixture.notes(vault).put(Note(text: "later"))
             try await vault.sync()
+            #expect(try await vault.notices().isEmpty, "the server has the later one again")
             try await fixture.check(server, has: [id: Note(text: "kept"), later: Note(text: "later")])
         }
     }
@@ -52,11 +55,13 @@ import Testing
             let token = try await other.secrets().token
             let now = try #require(try await api.getKeyring(token))
             _ = try await api.putKeyring(old, recoveryKeyring: nil, .revision(now.revision), token)
+            let sessions = Set(try await other.sessions().map(\.id))
             await #expect {
                 try await vault.logInAgain(password: fixture.password, restoringKeyring: true)
             } throws: {
-                if case VaultError.keyringUnusable = $0 { true } else { false }
+                if case VaultError.keyringNotRestorable = $0 { true } else { false }
             }
+            #expect(try await sessions.isSuperset(of: other.sessions().map(\.id)), "what nobody has is not left behind")
         }
     }
 
