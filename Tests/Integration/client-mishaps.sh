@@ -151,7 +151,7 @@ query "UPDATE saltern.accounts SET keyring = decode('${restored#* }', 'hex'), ke
 laptop login --password-file "$work/password" --json
 expect_error 76 keyring_unusable
 # Whoever does not, is told each time: others cannot read what is written here.
-for words in sync "sync $work/laptop/files"; do
+for words in "status --seen" sync "sync $work/laptop/files"; do
     # shellcheck disable=SC2086  # several words
     laptop $words --json
     expect_status 2

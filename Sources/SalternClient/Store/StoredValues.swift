@@ -89,6 +89,9 @@ public struct Notice: Hashable, Sendable {
         /// No printed recovery code opens the account any more: a keyring was put back after a restore of the server, or a
         /// new code was made and never shown, because the reply was lost. Make another.
         case recoveryRemoved
+
+        /// Whether it is not said once, but is so until somebody mends it: then it goes by itself.
+        public var isLasting: Bool { self == .keyringRolledBack }
     }
 
     /// For ``Vault/forget(_:)``.

@@ -204,8 +204,9 @@ public actor Vault {
     /// What a person has to hear of.
     public func notices() throws(VaultError) -> [Notice] { try stored { try store.notices() } }
 
-    /// They have heard of it.
+    /// They have heard of it. What is so until it is mended (``Notice/Kind/isLasting``) stays.
     public func forget(_ notice: Notice) throws(VaultError) {
+        if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
     }
 

@@ -7,7 +7,7 @@ struct ShowStatus: Command {
     static let summary = "show who is logged in, what was not sent, what a person should look at, plan and usage"
     static let help = """
         \(AccountOption.help)
-          --seen                forget what is listed to look at
+          --seen                forget what is listed to look at, unless it is so until somebody mends it
           --json                one object, for scripts
 
         Without --account, and with several accounts, lists them. Ends with status 2 when there is something to look at.
@@ -78,7 +78,8 @@ struct ShowStatus: Command {
         if forgets {
             for notice in notices { try await vault.forget(notice) }
         }
-        if record.deletionsHeld || !forgets && !notices.isEmpty {
+        let isLeft = try await !vault.notices().isEmpty
+        if record.deletionsHeld || isLeft {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }

@@ -54,6 +54,6 @@ extension [Notice] {
     /// Those that were not said before, and what is said until somebody has mended it.
     func toBeSaid(after known: some Sequence<Notice>) -> [Notice] {
         let numbers = Set(known.map(\.number))
-        return filter { !numbers.contains($0.number) || $0.kind == .keyringRolledBack }
+        return filter { !numbers.contains($0.number) || $0.kind.isLasting }
     }
 }

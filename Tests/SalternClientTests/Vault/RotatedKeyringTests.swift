@@ -31,6 +31,7 @@ import Testing
                 if case VaultError.keyringUnusable = $0 { true } else { false }
             }
             try await vault.sync()
+            for notice in try await vault.notices() { try await vault.forget(notice) }
             #expect(try await vault.notices().map(\.kind) == [.keyringRolledBack], "it is told as long as it is so")
             phone.link.setRewrite { $1 }
             let later = try await fixture.notes(vault).put(Note(text: "later"))
