@@ -28,13 +28,17 @@ package struct Arguments {
 
     /// Takes the next word that is no option. Ask after every option was taken.
     package mutating func word(_ meaning: String) throws(UsageError) -> String {
-        guard let word = optionalWord() else { throw UsageError(message: "\(meaning) is missing") }
+        guard let word = try optionalWord() else { throw UsageError(message: "\(meaning) is missing") }
         return word
     }
 
     /// Takes the next word that is no option; nil when there is none. Ask after every option was taken.
-    package mutating func optionalWord() -> String? {
-        words.firstIndex { !$0.hasPrefix("--") }.map { words.remove(at: $0) }
+    package mutating func optionalWord() throws(UsageError) -> String? {
+        guard let index = words.firstIndex(where: { !$0.hasPrefix("--") }) else { return nil }
+        let word = words.remove(at: index)
+        // A shell's variable that is not set: as a path it would be the folder where somebody happens to be.
+        if word.isEmpty { throw UsageError(message: "an argument is empty") }
+        return word
     }
 
     /// Refuses what nobody took.

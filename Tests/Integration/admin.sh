@@ -53,6 +53,15 @@ if said=$(bare SALTERN_TLS_DIRECTORY="$work/nowhere" "$executable" doctor 2>&1);
 says "$work/nowhere"
 says 'SALTERN_DATABASE_URL is missing'
 
+lonely_doctor() (
+    # shellcheck source=/dev/null
+    source "$SALTERN_TEST_HOME/run.env"
+    unset "${!SALTERN_TEST_@}"
+    SALTERN_DATABASE_URL=postgresql://saltern@127.0.0.1:1/saltern "$executable" doctor 2>&1
+)
+if said=$(lonely_doctor); then fail "the doctor to end with 1: $said"; fi
+[[ $(grep --count 'Connection refused' <<<"$said") == 1 ]] || fail "what is wrong with the database, once: $said"
+
 scenario "the doctor looks whether this process may listen, and write, where the settings say"
 powerless=()
 if ((EUID == 0)); then

@@ -103,6 +103,9 @@ for words in put "sync $work"; do
     phone $words --collection saltern-chunks --json
     expect_error 64 usage
 done
+# A variable that is not set is no folder, least of all the one where somebody is.
+phone sync "" --json
+expect_error 64 usage
 phone list --json
 expect_json '[.items[] | [.collection, .title, .bytes, .unsent]] | sort | tostring' \
     '[["files","photo.bin",4,true],["notes","shopping",10,true]]'

@@ -53,6 +53,14 @@ import Testing
         }
     }
 
+    @Test func `a variable that is not set is no file`() async throws {
+        for command in ["backup", "restore"] {
+            let outcome = try await run(command, "")
+            #expect(outcome.status == 64)
+            #expect(outcome.error.contains("an argument is empty"), "\(outcome)")
+        }
+    }
+
     @Test func `help for serve names every setting`() async throws {
         let help = try await run("serve", "--help")
         let others: Set = [

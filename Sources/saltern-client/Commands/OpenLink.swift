@@ -39,7 +39,7 @@ struct OpenLink: Command {
         output = try arguments.option("--output")
         pins = try arguments.options("--pin")
         certificate = try arguments.option("--certificate")
-        link = arguments.optionalWord()
+        link = try arguments.optionalWord()
     }
 
     func run(_ console: Console) async throws {

@@ -35,7 +35,7 @@ struct PutItem: Command {
         collection = try CollectionOption.name(&arguments)
         title = try arguments.option("--title")
         account = try AccountOption(&arguments)
-        file = arguments.optionalWord()
+        file = try arguments.optionalWord()
     }
 
     func run(_ console: Console) async throws {

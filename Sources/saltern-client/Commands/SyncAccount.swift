@@ -48,7 +48,7 @@ struct SyncAccount: Command {
         watches = arguments.flag("--watch")
         collection = try CollectionOption.name(&arguments)
         account = try AccountOption(&arguments)
-        folder = arguments.optionalWord()
+        folder = try arguments.optionalWord()
         if folder == nil, watches || collection != nil {
             throw UsageError(message: "--watch and --collection are about a folder: sync DIR")
         }

@@ -11,7 +11,7 @@ struct NamedItems {
         asJSON = arguments.flag("--json")
         account = try AccountOption(&arguments)
         var items = [ItemReference(try arguments.word("the item"))]
-        while let word = arguments.optionalWord() { items.append(ItemReference(word)) }
+        while let word = try arguments.optionalWord() { items.append(ItemReference(word)) }
         self.items = items
     }
 
