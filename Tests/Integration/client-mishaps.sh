@@ -180,9 +180,8 @@ arrive() {
 }
 arrive register
 expect_status 0
-restored=$(query "SELECT encode(verifier, 'hex') || ' ' || encode(keyring, 'hex') || ' ' || keyring_revision
-    FROM saltern.accounts JOIN saltern.logins USING (userid) WHERE userid = '$eve'")
-read -r verifier keyring revision <<<"$restored"
+verifier=$(query "SELECT encode(verifier, 'hex') FROM saltern.logins WHERE userid = '$eve'")
+restored=$(query "SELECT keyring_revision || ' ' || encode(keyring, 'hex') FROM saltern.accounts WHERE userid = '$eve'")
 other password --password-file "$work/password" --new-password-file "$work/later"
 expect_status 0
 other rotate --password-file "$work/later"
@@ -192,7 +191,8 @@ other sync
 expect_status 0
 other put --title unsent "$work/later"
 query "UPDATE saltern.logins SET verifier = decode('$verifier', 'hex') WHERE userid = '$eve'"
-query "UPDATE saltern.accounts SET keyring = decode('$keyring', 'hex'), keyring_revision = $revision WHERE userid = '$eve'"
+query "UPDATE saltern.accounts SET keyring = decode('${restored#* }', 'hex'), keyring_revision = ${restored%% *}
+    WHERE userid = '$eve'"
 other login --restore-keyring --password-file "$work/password" --json
 expect_error 76 keyring_not_restorable
 other export "$work/other.ndjson"
