@@ -25,6 +25,10 @@ enum Explanation {
                 "the folder is an older copy of one that was in sync since, or came out of a backup; with "
                     + "--allow-deletions it begins as a new one: nothing is deleted, and what differs is kept twice",
                 status: ExitStatus.configuration, code: "outdated_folder")
+        case FolderError.nested(let outer):
+            CommandFailure(
+                "the folder is in \(VisibleText.visible(outer)), which is in sync: each would send what is the other's",
+                status: ExitStatus.configuration, code: "nested_folder")
         case FolderError.otherCollection(let collection):
             CommandFailure(
                 "the folder is in sync with the collection \(VisibleText.visible(collection)): give --collection "

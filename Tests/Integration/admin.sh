@@ -43,6 +43,18 @@ openssl x509 -in "$certificate" -outform DER | cmp --silent - "$work/certificate
 run_command 0 certificate check
 if grep --quiet '^problem' <<<"$said"; then fail "no problem: $said"; fi
 
+scenario "what is shown can be had as an object"
+while read -r words filter; do
+    # shellcheck disable=SC2086  # several words
+    said=$(saltern ${words//_/ } --json)
+    jq --exit-status "$filter" <<<"$said" >/dev/null || fail "$filter of ${words//_/ }: $said"
+done <<FILTERS
+certificate_pins .active=="$active" and (.backup|startswith("sha256//"))
+certificate_check .problems==0 and (.findings|length>3 and all(.severity!="problem"))
+master-key_list .keys|length>0
+migrate_status .migrations[0]|.file=="0001_accounts_sessions_items.sql" and .known and (.appliedAt|length>0)
+FILTERS
+
 scenario "the doctor finds nothing to mend here, and elsewhere says what"
 run_command 0 doctor
 says 'the schema is current'

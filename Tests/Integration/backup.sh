@@ -73,6 +73,7 @@ cat "$backup" | pg_restore --file /dev/null || fail "pg_restore to read it from 
 scenario "no file is overwritten, and nothing is left of a backup that fails"
 refused 'is there already' saltern backup "$backup"
 refused 'cannot write' saltern backup "$work/nowhere/backup"
+refused 'there is no folder' saltern backup "$work/nowhere/"
 without_programs() (
     # shellcheck source=/dev/null
     source "$own_home/run.env"

@@ -498,6 +498,9 @@ phone register --account eve --server "$SALTERN_TEST_URL" --userid "$other" --ce
 expect_status 0
 phone list --json
 expect_error 64 usage
+# Not all of them.
+phone logout --account "" --json
+expect_error 64 usage
 phone status --json
 expect_json '.accounts | tostring' "[\"$userid\",\"eve\"]"
 sed '$d' "$work/items.ndjson" >"$work/cut.ndjson"

@@ -144,7 +144,7 @@ if grep --quiet --fixed-strings "$userid" "$work/dump"; then fail "no userid in 
 request POST /v1/accounts "{\"userid\":\"$userid\",\"passwordKey\":\"$password_key\",\"kdf\":{\"iterations\":600000}}"
 expect_status 201
 
-start_own_server SALTERN_LOOPS=1
+start_own_server SALTERN_LOOPS=2
 
 scenario "an account with 100,000 items is exported in constant memory"
 register grace
@@ -174,6 +174,21 @@ size=$(($(stat --format %s "$work/export") / 1024))
 ((size > 100000)) || fail "an export of 100 MB, which has $size KiB"
 ((after - before < 24576)) || fail "less than 24 MiB for an export of $size KiB: $before KiB before, $after KiB after"
 printf 'export of %s KiB: at most %s KiB before, %s KiB after\n' "$size" "$before" "$after"
+
+scenario "two exports of an account run at once, whatever loop its connections come to"
+exports=()
+for number in {1..10}; do
+    export_to "$work/export-$number" --limit-rate 100K --dump-header "$work/head-$number" 2>/dev/null &
+    exports+=($!)
+done
+# all_answered: each has its status.
+all_answered() { [[ $(cat "$work"/head-* 2>/dev/null | grep --count '^HTTP') == 10 ]]; }
+wait_until 180 all_answered || fail "ten answers"
+[[ $(cat "$work"/head-* | grep --count '^HTTP/1.1 200') == 2 ]] || fail "two exports, not those of $(cat "$work"/head-*)"
+kill "${exports[@]}" 2>/dev/null || true
+wait "${exports[@]}" || true
+may_export() { [[ $(export_to /dev/null --write-out '%{http_code}') == 200 ]]; }
+wait_until 180 may_export || fail "another one when those have ended"
 
 scenario "an export breaks off when its session ends"
 export_to "$work/partial" --limit-rate 2M 2>"$work/curl-said" &

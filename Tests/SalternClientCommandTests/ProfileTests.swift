@@ -19,29 +19,38 @@ import Testing
     @Test func `profiles and stores are where XDG says, and relative paths do not count`() throws {
         let folder = "saltern-client/accounts/ada"
         let named = try ProfileStore(["HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"])
-        #expect(named.folder("ada").path == "/d/\(folder)")
+        let ada = try AccountName("ada")
+        #expect(named.folder(ada).path == "/d/\(folder)")
         let relative = try ProfileStore(["HOME": "/h", "XDG_DATA_HOME": "d", "XDG_CONFIG_HOME": ""])
-        #expect(relative.folder("ada").path == "/h/.local/share/\(folder)")
+        #expect(relative.folder(ada).path == "/h/.local/share/\(folder)")
         #expect(throws: CommandFailure.self) { try ProfileStore([:]) }
     }
 
     @Test func `any name is one file, and is found again`() throws {
         let directory = try TemporaryDirectory()
         let profiles = try ProfileStore(["HOME": directory.path])
-        let names = ["../../etc/passwd", ".", "ada@example.org", "ä ö%2F", "a/b"]
+        let longest = String(repeating: "界", count: 26) + "abcdef"
+        let names = try ["../../etc/passwd", ".", "ada@example.org", "ä ö%2F", "a/b", longest].map(AccountName.init)
         for name in names {
             try profiles.save(profile(), name)
             #expect(try profiles.profile(name) == profile())
             #expect(profiles.folder(name).deletingLastPathComponent().lastPathComponent == "accounts")
         }
-        #expect(profiles.names() == names.sorted())
+        #expect(Set(profiles.names()) == Set(names))
+        #expect(profiles.names().map(\.description) == names.map(\.description).sorted())
         let folder = directory.path + "/.config/saltern-client/accounts"
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).count == names.count)
         let file = try FileManager.default.attributesOfItem(atPath: folder + "/ada@example.org.json")
         #expect(file[.posixPermissions] as? Int == 0o600)
-        profiles.remove("a/b")
-        #expect(try profiles.profile("a/b") == nil)
+        profiles.remove(names[4])
+        #expect(try profiles.profile(names[4]) == nil)
         #expect(profiles.names().count == names.count - 1)
+    }
+
+    @Test(arguments: ["", String(repeating: "界", count: 27), String(repeating: "a", count: 241)])
+    func `what no file can be called is no account's name`(_ name: String) {
+        // Of an empty one the folder would be the one that holds all accounts.
+        #expect(throws: UsageError.self) { try AccountName(name) }
     }
 
     private func service(active: [String], backup: [String]) throws -> ServiceDescription {

@@ -53,6 +53,14 @@ import Testing
         }
     }
 
+    @Test func `what is misspelt passes for no default, whatever the command`() async throws {
+        for words in [["purge"], ["plan", "list"], ["migrate", "status"], ["backup", "x"], ["stats"], ["health"]] {
+            let outcome = try await run(words, environment: ["SALTERN_TOMBSTONE_RETENTON": "400d"])
+            #expect(outcome.status == 1)
+            #expect(outcome.error.contains("SALTERN_TOMBSTONE_RETENTON is not a setting"), "\(outcome)")
+        }
+    }
+
     @Test func `a variable that is not set is no file`() async throws {
         for command in ["backup", "restore"] {
             let outcome = try await run(command, "")

@@ -150,7 +150,8 @@ import TransportSecurity
     @Test func `an empty value is refused, whatever it is of`() throws {
         let directory = try TemporaryDirectory()
         let environment = try Self.required(directory)
-        for name in Self.refused.map(\.name) + ["TLS_DIRECTORY"] where name != "SALT_PREFIX" {
+        let others = ["TLS_DIRECTORY", "OWNER_DATABASE_URL", "SUPERUSER_DATABASE_URL"]
+        for name in Self.refused.map(\.name) + others where name != "SALT_PREFIX" {
             let variable = "SALTERN_" + name
             let messages = Self.outcome(environment.merging([variable: ""]) { $1 })
             #expect(messages.first == "\(variable) is empty: leave it out, or give it a value", "\(messages)")

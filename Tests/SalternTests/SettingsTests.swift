@@ -144,10 +144,18 @@ import Testing
         #expect(settings.problems.first?.hasPrefix("SALTERN_RATE_LIMITS must be on, off, or figures") == true)
     }
 
-    @Test func `a misspelt variable is refused, also as a file`() {
-        var settings = Settings(["SALTERN_LISTEM": "x", "SALTERN_LISTEN": "y", "SALTERN_TYPO_FILE": "z", "HOME": "/"])
-        settings.refuseUnknown(known: ["SALTERN_LISTEN"])
-        #expect(settings.problems == ["SALTERN_LISTEM is not a setting", "SALTERN_TYPO_FILE is not a setting"])
+    @Test func `a misspelt variable is refused, also as a file, and an empty one that is read by others`() throws {
+        let settings = Settings([
+            "SALTERN_LISTEM": "x", "SALTERN_LISTEN": "y", "SALTERN_TYPO_FILE": "z", "HOME": "",
+            "SALTERN_OWNER_DATABASE_URL": "",
+        ])
+        let failure = #expect(throws: CommandFailure.self) { try settings.finish() }
+        #expect(
+            failure?.messages == [
+                "SALTERN_LISTEM is not a setting",
+                "SALTERN_OWNER_DATABASE_URL is empty: leave it out, or give it a value",
+                "SALTERN_TYPO_FILE is not a setting",
+            ])
     }
 
     @Test func `all problems are told at once`() throws {

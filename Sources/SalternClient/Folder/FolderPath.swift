@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// Where a file is, seen from the folder's root: names in NFC with slashes between them. Nothing that leads out of the
-/// root, or into the kit's own corner of it, is one.
+/// root, or into a corner of the kit's own, is one.
 public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Why a text is no path. Titles come from other devices and are not trusted.
     public enum Refusal: Error, Hashable, Sendable {
@@ -32,8 +32,8 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
             if name.utf8.count > Self.nameLimit { throw .tooLong }
         }
         if text.utf8.count > Self.limit { throw .tooLong }
-        // Also where the file system does not tell "a" from "A".
-        if names[0].lowercased() == Self.corner { throw .reserved }
+        // Also where the file system does not tell "a" from "A", and of a folder in the folder, which may be in sync itself.
+        if names.contains(where: { $0.lowercased() == Self.corner }) { throw .reserved }
         self.text = text
         self.names = names
     }

@@ -35,6 +35,17 @@ enum FolderPlace {
         return found
     }
 
+    /// The nearest folder with a marker that a folder is in.
+    static func outer(of path: String, _ system: any FolderSystem) -> String? {
+        var place = path
+        for _ in folders(from: path).dropFirst() {
+            place += "/.."
+            guard let folder = system.openRoot(place) else { continue }
+            if FolderTree.marker(in: folder, system) != nil { return URL(filePath: place).standardized.path }
+        }
+        return nil
+    }
+
     /// Whether two folders are there and have the same marker.
     /// - Parameter marker: That of `one`.
     static func isCopy(_ one: String, of other: String, marker: FolderMarker, _ system: any FolderSystem) -> Bool {

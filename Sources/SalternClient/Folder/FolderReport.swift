@@ -70,6 +70,8 @@ public struct FolderWarning: Hashable, Sendable {
         case unreadableItem = "unreadable_item"
         /// A file or folder that cannot be read, or is on another disk: nothing is deleted in this round.
         case unreadable
+        /// A folder that is in sync by itself: it is left alone, and nothing is deleted in this round.
+        case nestedFolder = "nested_folder"
         /// The folder is not the one that it was, or its disk is not there: nothing is deleted in this round, and nothing
         /// that was there before comes back.
         case markerMissing = "marker_missing"
@@ -116,6 +118,8 @@ public enum FolderError: Error, Sendable {
     case outdated
     /// The folder was in sync with this collection, and not with the one of ``FolderSettings/collection``.
     case otherCollection(String)
+    /// The folder is in this one, which is in sync: each would send what is the other's.
+    case nested(in: String)
     case vault(VaultError)
     case cancelled
 
@@ -127,6 +131,7 @@ public enum FolderError: Error, Sendable {
         case .copy: "copy"
         case .outdated: "outdated"
         case .otherCollection: "other_collection"
+        case .nested: "nested"
         case .vault: "vault"
         case .cancelled: "cancelled"
         }

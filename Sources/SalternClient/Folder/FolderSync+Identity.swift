@@ -6,6 +6,7 @@ extension FolderSync {
     func refuseWrongPlace() async throws {
         // The store would be sent, and written over by that of another device.
         if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
+        if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
         guard let marker = system.openRoot(root).flatMap({ FolderTree.marker(in: $0, system) }) else { return }
         // Of two folders that pass for one each would undo what the other has.
         if let other = try await vault.place(ofFolder: marker.id), other != root,

@@ -147,6 +147,12 @@ final class FolderTree {
             guard case .something(let status) = entry else { continue }
             if status.isFolder {
                 if let inner = system.openFolder(name, in: folder), status.st_dev == device {
+                    if Self.marker(in: inner, system) != nil {
+                        report.warn(.nestedFolder, path.text)
+                        scan.skipped.insert(path)
+                        scan.isComplete = false
+                        continue
+                    }
                     walk(inner, path.text + "/", now, &scan, &kept, &report)
                 } else {
                     report.warn(.unreadable, path.text)
@@ -246,7 +252,7 @@ final class FolderTree {
         for name in path.names.dropLast() {
             if isMade, !system.makeFolder(name, in: folder) { return nil }
             guard let inner = system.openFolder(name, in: folder),
-                system.status(inner)?.st_dev == device
+                system.status(inner)?.st_dev == device, Self.marker(in: inner, system) == nil
             else { return nil }
             folder = inner
         }

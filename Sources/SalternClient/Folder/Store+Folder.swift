@@ -44,10 +44,11 @@ extension Store {
             """
             SELECT id, path, digest, byte_count, executable, revision, sequence, pending FROM folder_files WHERE folder = ?
             """, .blob(folder.bytes)
-        ) { row in
-            guard let path = row.text(1).flatMap({ try? FolderPath($0) }), let digest = row.blob(2),
-                let count = row.integer(3), let executable = row.integer(4)
-            else { throw StoreError.damaged }
+        ) { row -> (ItemID, KnownFile)? in
+            guard let path = try Self.path(row.text(1)) else { return nil }
+            guard let digest = row.blob(2), let count = row.integer(3), let executable = row.integer(4) else {
+                throw StoreError.damaged
+            }
             let stamp = ItemStamp(revision: row.integer(5), sequence: row.integer(6))
             return (
                 try Self.id(row, 0),
@@ -57,7 +58,18 @@ extension Store {
                     stamp: stamp == ItemStamp() ? nil : stamp, isPending: row.integer(7) == 1)
             )
         }
-        return Dictionary(files) { _, last in last }
+        return Dictionary(files.compactMap(\.self)) { _, last in last }
+    }
+
+    /// The path of a row; nil for one in a corner of the kit's own, which was in sync before each of those was left alone.
+    private static func path(_ text: String?) throws -> FolderPath? {
+        guard let text else { throw StoreError.damaged }
+        do throws(FolderPath.Refusal) {
+            return try FolderPath(text)
+        } catch {
+            guard error == .reserved else { throw StoreError.damaged }
+            return nil
+        }
     }
 
     /// Notes what both sides are, or with nil that they are nothing any more.
@@ -83,11 +95,11 @@ extension Store {
     func uploads(in folder: ItemID) throws -> [FolderPath: ItemID] {
         let uploads = try database.rows(
             "SELECT path, attachment FROM folder_uploads WHERE folder = ?", .blob(folder.bytes)
-        ) { row in
-            guard let path = row.text(0).flatMap({ try? FolderPath($0) }) else { throw StoreError.damaged }
+        ) { row -> (FolderPath, ItemID)? in
+            guard let path = try Self.path(row.text(0)) else { return nil }
             return (path, try Self.id(row, 1))
         }
-        return Dictionary(uploads) { _, last in last }
+        return Dictionary(uploads.compactMap(\.self)) { _, last in last }
     }
 
     /// Under which attachment a file is sent.
@@ -113,16 +125,16 @@ extension Store {
         let hashes = try database.rows(
             "SELECT path, inode, byte_count, modified, changed, digest FROM folder_hashes WHERE folder = ?",
             .blob(folder.bytes)
-        ) { row in
-            guard let path = row.text(0).flatMap({ try? FolderPath($0) }), let inode = row.integer(1),
-                let count = row.integer(2), let modified = row.integer(3), let changed = row.integer(4),
-                let digest = row.blob(5)
+        ) { row -> (FolderPath, FolderTree.KnownHash)? in
+            guard let path = try Self.path(row.text(0)) else { return nil }
+            guard let inode = row.integer(1), let count = row.integer(2), let modified = row.integer(3),
+                let changed = row.integer(4), let digest = row.blob(5)
             else { throw StoreError.damaged }
             let signature = FileSignature(
                 inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
             return (path, FolderTree.KnownHash(signature: signature, digest: digest))
         }
-        return Dictionary(hashes) { _, last in last }
+        return Dictionary(hashes.compactMap(\.self)) { _, last in last }
     }
 
     func setFileHashes(

@@ -39,8 +39,8 @@ private struct DocumentLine: Codable {
 
     /// The document that the line holds; nil when it holds none.
     var document: (id: ItemID, collection: String, item: PlainItem, properties: [String: String])? {
-        guard type == "document", let id, let collection, let body = text.map({ Array($0.utf8) }) ?? data?.bytes,
-            Self.isName(collection)
+        guard type == "document", let id, let collection, text == nil || data == nil,
+            let body = text.map({ Array($0.utf8) }) ?? data?.bytes, Self.isName(collection)
         else { return nil }
         return (id, collection, PlainItem(title: title, body: SecureBytes(copying: body)), properties ?? [:])
     }
@@ -188,10 +188,11 @@ extension Vault {
 
     /// Puts the documents of a file into the vault: under their ids, and beside what is there when that is something else.
     /// Importing a file twice is importing it once.
-    /// - Throws: ``VaultError/unreadable`` for what is no whole file of documents; nothing was changed then.
+    /// - Throws: ``VaultError/unreadable`` for what is no whole file of documents, or cannot be read; nothing was changed
+    ///   then.
     @discardableResult
     public func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport {
-        guard let data = try? Data(contentsOf: file, options: .mappedIfSafe) else { throw .store(.unusable) }
+        guard let data = try? Data(contentsOf: file, options: .mappedIfSafe) else { throw .unreadable }
         try DocumentLines.check(data)
         var lines = DocumentLines(data)
         var done = DocumentImport()

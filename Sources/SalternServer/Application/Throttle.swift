@@ -12,6 +12,8 @@ public struct Throttle: Sendable {
     let sessions: SessionTally
     /// Sessions whose requests may wait for their account.
     let knownSessions = KnownSessions()
+    /// Exports under way.
+    let exports = RunningExports()
 
     /// - Parameters:
     ///   - limits: What addresses may do.

@@ -7,9 +7,9 @@ struct AccountOption {
     static let help =
         "  --account NAME        which account, where there are several (saltern-client status lists them)"
 
-    private let name: String?
+    private let name: AccountName?
 
-    init(_ arguments: inout Arguments) throws(UsageError) { name = try arguments.option("--account") }
+    init(_ arguments: inout Arguments) throws(UsageError) { name = try arguments.accountName() }
 
     /// Whether it was said.
     var isNamed: Bool { name != nil }
@@ -34,17 +34,17 @@ struct AccountOption {
         return account
     }
 
-    private func resolve(_ profiles: ProfileStore) throws -> String {
+    private func resolve(_ profiles: ProfileStore) throws -> AccountName {
         if let name { return name }
         let names = profiles.names()
         guard let only = names.first else { throw Self.nobody(nil) }
         guard names.count == 1 else {
-            throw UsageError(message: "--account has to say which: \(names.joined(separator: ", "))")
+            throw UsageError(message: "--account has to say which: \(names.map(\.description).joined(separator: ", "))")
         }
         return only
     }
 
-    private static func nobody(_ name: String?) -> CommandFailure {
+    private static func nobody(_ name: AccountName?) -> CommandFailure {
         CommandFailure(
             "nobody is logged in here\(name.map { " as \($0)" } ?? ""): see saltern-client login --help",
             status: ExitStatus.configuration, code: "no_account")
@@ -53,7 +53,7 @@ struct AccountOption {
 
 /// An account whose store is open. Nobody else can open it while this lives.
 struct OpenAccount {
-    let name: String
+    let name: AccountName
     let profile: AccountProfile
     let profiles: ProfileStore
     let vault: Vault

@@ -22,7 +22,7 @@ struct FirstContact {
     private let userid: String?
     private let pins: [String]
     private let certificate: String?
-    private let account: String?
+    private let account: AccountName?
     private let device: String?
 
     init(_ arguments: inout Arguments) throws(UsageError) {
@@ -30,13 +30,13 @@ struct FirstContact {
         userid = try arguments.option("--userid")
         pins = try arguments.options("--pin")
         certificate = try arguments.option("--certificate")
-        account = try arguments.option("--account")
+        account = try arguments.accountName()
         device = try arguments.option("--device")
     }
 
     /// Where the account will be, and what is known of it.
     struct Place {
-        let name: String
+        let name: AccountName
         var profile: AccountProfile
         let profiles: ProfileStore
         /// Whether the account was known here by another userid.
@@ -80,7 +80,8 @@ struct FirstContact {
     ) async throws -> Place {
         let profiles = try ProfileStore(console.environment)
         let names = profiles.names()
-        guard let name = account ?? userid ?? (names.count == 1 ? names.first : nil) else {
+        let said = try account ?? userid.map { text throws(UsageError) in try AccountName(text) }
+        guard let name = said ?? (names.count == 1 ? names.first : nil) else {
             throw UsageError(message: "--userid is missing")
         }
         let known = try profiles.profile(name)

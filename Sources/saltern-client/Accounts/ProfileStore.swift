@@ -28,14 +28,15 @@ struct ProfileStore {
     }
 
     /// The names of all accounts, in their order.
-    func names() -> [String] {
+    func names() -> [AccountName] {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: profiles.path)) ?? []
         return files.filter { $0.hasSuffix(Self.suffix) }
-            .compactMap { String($0.dropLast(Self.suffix.count)).removingPercentEncoding }.sorted()
+            .compactMap { AccountName(component: $0.dropLast(Self.suffix.count)) }
+            .sorted { $0.description < $1.description }
     }
 
     /// - Returns: nil when there is no such account.
-    func profile(_ name: String) throws(CommandFailure) -> AccountProfile? {
+    func profile(_ name: AccountName) throws(CommandFailure) -> AccountProfile? {
         guard let data = try? Data(contentsOf: file(name)) else { return nil }
         guard let profile = try? JSONDecoder().decode(AccountProfile.self, from: data) else {
             throw CommandFailure(
@@ -44,7 +45,7 @@ struct ProfileStore {
         return profile
     }
 
-    func save(_ profile: AccountProfile, _ name: String) throws(CommandFailure) {
+    func save(_ profile: AccountProfile, _ name: AccountName) throws(CommandFailure) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
@@ -57,23 +58,15 @@ struct ProfileStore {
     }
 
     /// Where the account's store is.
-    func folder(_ name: String) -> URL { folders.appending(path: Self.escaped(name), directoryHint: .isDirectory) }
+    func folder(_ name: AccountName) -> URL { folders.appending(path: name.component, directoryHint: .isDirectory) }
 
     /// Forgets the account.
-    func remove(_ name: String) {
+    func remove(_ name: AccountName) {
         try? FileManager.default.removeItem(at: file(name))
         try? FileManager.default.removeItem(at: folder(name))
     }
 
     private static let suffix = ".json"
 
-    private func file(_ name: String) -> URL { profiles.appending(path: Self.escaped(name) + Self.suffix) }
-
-    /// A name that is one component of a path, whatever the account is called.
-    private static func escaped(_ name: String) -> String {
-        let plain = CharacterSet(charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@+-_")
-        let escaped = name.addingPercentEncoding(withAllowedCharacters: plain.union(CharacterSet(charactersIn: ".")))
-        let text = escaped ?? ""
-        return text.hasPrefix(".") ? "%2E" + text.dropFirst() : text
-    }
+    private func file(_ name: AccountName) -> URL { profiles.appending(path: name.component + Self.suffix) }
 }

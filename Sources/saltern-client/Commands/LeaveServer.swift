@@ -32,7 +32,7 @@ struct LeaveServer: Command {
             }
             try await account.vault.leave(password: password, discardingUnsentEdits: discardsUnsent)
             account.profiles.remove(account.name)
-            return account.name
+            return account.name.description
         }
         try console.show(["left": name], asJSON: proof.asJSON) { "\(name) is gone, on the server and here\n" }
     }

@@ -30,7 +30,7 @@ struct LogIn: Command {
         }
 
         init(_ account: OpenAccount, _ findings: Findings? = nil) {
-            self.account = account.name
+            self.account = account.name.description
             userid = account.profile.userid
             server = account.profile.server
             self.findings = findings

@@ -37,7 +37,7 @@ struct LogOut: Command {
         let account = try await account.open(console)
         let session = try await signOut(account.vault)
         account.profiles.remove(account.name)
-        let record = Record(loggedOut: account.name, sessionEnded: session == .ended)
+        let record = Record(loggedOut: account.name.description, sessionEnded: session == .ended)
         try console.show(record, asJSON: asJSON) {
             "\(account.name) is logged out\n"
                 + (record.sessionEnded

@@ -61,7 +61,11 @@ struct OpenLink: Command {
         let file = SharedFile(payload: payload)
         let content = file.map { SecureBytes(copying: $0.data.bytes) } ?? payload
         if let target {
-            try target.finish(with: content.withUnsafeBytes { Data($0) })
+            do {
+                try target.finish(with: content.withUnsafeBytes { Data($0) })
+            } catch let error as CommandFailure {
+                throw Self.kept(content, error, console)
+            }
             if asJSON { try console.printJSON(["file": output]) }
         } else if asJSON {
             let text = file == nil ? payload.withUnsafeBytes { String(validating: $0, as: UTF8.self) } : nil
@@ -72,6 +76,19 @@ struct OpenLink: Command {
         } else {
             console.write(content.withUnsafeBytes { [UInt8]($0) })
         }
+    }
+
+    /// What is there once only, and has no room where it should be, is kept in memory until somebody has taken it.
+    private static func kept(_ content: SecureBytes, _ failure: CommandFailure, _ console: Console) -> CommandFailure {
+        guard let folder = try? PrivateFolder(console.environment, of: URL(filePath: "/")) else { return failure }
+        let file = try? content.withUnsafeBytes { bytes throws(CommandFailure) in try folder.write("content", bytes) }
+        guard let file else {
+            folder.wipe()
+            return failure
+        }
+        return CommandFailure(
+            failure.messages.map { "\($0); what the link has opened is in \(file): move it from there" },
+            status: failure.status, code: failure.code)
     }
 
     /// The way to the link's server: as an account here knows it, or as it was said.

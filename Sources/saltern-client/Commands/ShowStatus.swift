@@ -52,7 +52,7 @@ struct ShowStatus: Command {
     }
 
     func run(_ console: Console) async throws {
-        let names = try ProfileStore(console.environment).names()
+        let names = try ProfileStore(console.environment).names().map(\.description)
         if !isNamed, names.count > 1 {
             return try console.show(["accounts": names], asJSON: asJSON) { names.map { $0 + "\n" }.joined() }
         }
@@ -64,7 +64,7 @@ struct ShowStatus: Command {
         if case .success = plan { try? await account.learnPins() }
         let description = try? plan.get()
         let record = Record(
-            account: account.name, userid: account.profile.userid, server: account.profile.server,
+            account: account.name.description, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
             unsentItems: try await vault.unsentItems(limit: Self.shownItems).map(ItemLine.init),
             deleted: try await vault.deletedItems().count, deletionsHeld: try await vault.areDeletionsHeld(),

@@ -50,16 +50,17 @@ struct BackUpDatabase: Command {
                         + "end, restore again; what `saltern migrate up` has left makes `saltern migrate up` whole")
             }
         }
-        let file = path(at: now)
+        let file = try path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }
         try write(to: file, from: database.programConnection, Int(tables), console)
         let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
         console.print("\(file): \(tables) tables, \(size) bytes, read back")
     }
 
-    private func path(at now: Timestamp) -> String {
+    private func path(at now: Timestamp) throws(CommandFailure) -> String {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: destination, isDirectory: &isFolder), isFolder.boolValue else {
+            if destination.hasSuffix("/") { throw CommandFailure("there is no folder \(destination)") }
             return destination
         }
         let moment = now.shown.filter { $0 != ":" && $0 != "-" }

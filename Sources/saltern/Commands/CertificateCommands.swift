@@ -1,4 +1,5 @@
 import CommandLineKit
+import HTTPCore
 import TransportSecurity
 
 /// Where certificate and keys are: `--directory DIR`, else `SALTERN_TLS_DIRECTORY`, else `tls`.
@@ -69,15 +70,27 @@ struct CreateCertificate: Command {
 struct ShowPins: Command {
     static let words = ["certificate", "pins"]
     static let summary = "print the pins of the active and of the backup key, as curl --pinnedpubkey takes them"
-    static let help = TLSDirectoryOption.help
+    static let help = """
+        \(TLSDirectoryOption.help)
+          --json           one object, for scripts
+        """
 
     let option: TLSDirectoryOption
+    private let asJSON: Bool
 
-    init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        option = try TLSDirectoryOption(&arguments)
+    }
 
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
-        console.printPins(try reporting { () throws(CertificateError) in try directory.pins() })
+        let pins = try reporting { () throws(CertificateError) in try directory.pins() }
+        guard asJSON else { return console.printPins(pins) }
+        console.printJSON { writer in
+            writer.member("active", "\(pins.active)")
+            if let backup = pins.backup { writer.member("backup", "\(backup)") }
+        }
     }
 }
 
@@ -146,18 +159,20 @@ struct CheckCertificate: Command {
     static let summary = "look at everything about certificate and keys that has to be right"
     static let help = """
         \(TLSDirectoryOption.help)
+          --json           one object, for scripts
 
         Prints a line for each point; exit status 1 when one is a problem.
         """
 
     let option: TLSDirectoryOption
+    private let asJSON: Bool
 
-    init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        option = try TLSDirectoryOption(&arguments)
+    }
 
     func run(_ console: Console) async throws {
-        let findings = try option.directory(console).check()
-        for finding in findings { console.print("\(finding)") }
-        let problems = findings.count { $0.severity == .problem }
-        if problems > 0 { throw CommandFailure("\(problems) to mend") }
+        try console.report(option.directory(console).check().map(Finding.init), asJSON: asJSON)
     }
 }

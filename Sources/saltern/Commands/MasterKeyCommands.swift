@@ -1,4 +1,5 @@
 import CommandLineKit
+import HTTPCore
 import SalternServer
 
 struct CreateMasterKey: Command {
@@ -23,14 +24,27 @@ struct CreateMasterKey: Command {
 struct ListMasterKeys: Command {
     static let words = ["master-key", "list"]
     static let summary = "print the names of the keys, the active one first"
-    static let help = MasterKeyFileOption.help
+    static let help = """
+        \(MasterKeyFileOption.help)
+          --json           one object, for scripts
+        """
 
     let option: MasterKeyFileOption
+    private let asJSON: Bool
 
-    init(_ arguments: inout Arguments) throws(UsageError) { option = try MasterKeyFileOption(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        option = try MasterKeyFileOption(&arguments)
+    }
 
     func run(_ console: Console) async throws {
-        console.printKeys(try option.file(console).read())
+        let key = try option.file(console).read()
+        guard asJSON else { return console.printKeys(key) }
+        console.printJSON { writer in
+            writer.array("keys") { writer in
+                for id in key.ids { writer.string("\(id)") }
+            }
+        }
     }
 }
 

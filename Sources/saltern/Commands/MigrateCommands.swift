@@ -78,12 +78,31 @@ struct MigrateFinish: Command {
 struct MigrateStatus: Command {
     static let words = ["migrate", "status"]
     static let summary = "list the migrations and when each was applied"
-    static let help = migrationHelp
+    static let help = """
+          --json           one object, for scripts
 
-    init(_ arguments: inout Arguments) {}
+        \(migrationHelp)
+        """
+
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) { asJSON = arguments.flag("--json") }
 
     func run(_ console: Console) async throws {
         let all = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.status() }
+        guard !asJSON else {
+            return console.printJSON { writer in
+                writer.array("migrations") { writer in
+                    for status in all {
+                        writer.object { writer in
+                            writer.member("file", Migration.fileName(status.version, status.name))
+                            writer.member("known", status.isKnown)
+                            if let appliedAt = status.appliedAt { writer.member("appliedAt", appliedAt.utc) }
+                        }
+                    }
+                }
+            }
+        }
         for status in all {
             let applied = status.appliedAt.map {
                 "applied \(UTCTimestamp(microsecondsSinceEpoch: $0.unixMicroseconds))"

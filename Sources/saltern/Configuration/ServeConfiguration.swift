@@ -87,7 +87,6 @@ struct ServeConfiguration {
     /// - Throws: ``CommandFailure`` with one message for each problem.
     init(_ environment: [String: String], coreCount: Int) throws(CommandFailure) {
         var settings = Settings(environment)
-        settings.refuseUnknown(known: Self.variables)
         var database = settings.serverDatabase()
         failover = settings.choice(
             "SALTERN_FAILOVER", ["asynchronous": .asynchronous, "synchronous": .synchronous], default: .asynchronous)

@@ -47,7 +47,7 @@ struct Settings {
     private mutating func word(_ name: String) -> String? {
         guard let value = possiblyEmptyText(name) else { return nil }
         guard value.isEmpty else { return value }
-        note("\(name) is empty: leave it out, or give it a value")
+        note(Self.isEmpty(name))
         return nil
     }
 
@@ -116,17 +116,23 @@ struct Settings {
         return fallback
     }
 
-    /// Refuses variables that begin with `SALTERN_` and that nobody knows: a typo must not pass for a default.
-    mutating func refuseUnknown(known: Set<String>) {
-        for name in variables.keys.sorted() where name.hasPrefix("SALTERN_") {
-            let base = name.hasSuffix("_FILE") ? String(name.dropLast(5)) : name
-            if !known.contains(name), !known.contains(base) { problems.append("\(name) is not a setting") }
-        }
-    }
-
-    /// Ends the reading.
+    /// Ends the reading. Variables that begin with `SALTERN_` are refused when no command knows them, for a typo must not
+    /// pass for a default, and when they are empty, also where this command does not read them.
     /// - Throws: ``CommandFailure`` with every problem.
     func finish() throws(CommandFailure) {
+        let problems = variables.keys.sorted().filter { $0.hasPrefix("SALTERN_") }.compactMap(problem(with:)) + problems
         if !problems.isEmpty { throw CommandFailure(problems) }
     }
+
+    /// What is wrong with a variable, whoever reads it, and was not noted.
+    private func problem(with name: String) -> String? {
+        let base = name.hasSuffix("_FILE") ? String(name.dropLast(5)) : name
+        guard ServeConfiguration.variables.contains(name) || ServeConfiguration.variables.contains(base) else {
+            return "\(name) is not a setting"
+        }
+        guard variables[name] == "", !problems.contains(where: { $0.hasPrefix("\(name) ") }) else { return nil }
+        return Self.isEmpty(name)
+    }
+
+    private static func isEmpty(_ name: String) -> String { "\(name) is empty: leave it out, or give it a value" }
 }

@@ -21,25 +21,7 @@ struct ExamineInstallation: Command {
 
     func run(_ console: Console) async throws {
         let findings = try await examine(console)
-        let problems = findings.count { $0.severity == .problem }
-        if asJSON {
-            console.printJSON { writer in
-                writer.member("problems", problems)
-                writer.member("warnings", findings.count { $0.severity == .warning })
-                writer.array("findings") { writer in
-                    for finding in findings {
-                        writer.object { writer in
-                            writer.member("subject", finding.subject)
-                            writer.member("severity", finding.severity.rawValue)
-                            writer.member("text", finding.text)
-                        }
-                    }
-                }
-            }
-        } else {
-            for finding in findings { console.print("\(finding.severity.rawValue): \(finding.text)") }
-        }
-        if problems > 0 { throw CommandFailure("\(problems) to mend") }
+        try console.report(findings, asJSON: asJSON)
     }
 
     private func examine(_ console: Console) async throws -> [Finding] {

@@ -1,6 +1,8 @@
+import CommandLineKit
+import HTTPCore
 import TransportSecurity
 
-/// One thing that ``ExamineInstallation`` looked at.
+/// One thing that ``ExamineInstallation`` or ``CheckCertificate`` looked at.
 struct Finding: Sendable {
     /// What was looked at; a stable name for programs.
     let subject: String
@@ -17,5 +19,31 @@ struct Finding: Sendable {
     /// What was found about certificate and keys of TLS.
     init(_ finding: CertificateFinding) {
         self.init("tls_" + finding.subject.rawValue, finding.severity, finding.text)
+    }
+}
+
+extension Console {
+    /// Prints findings: a line each, or one object.
+    /// - Throws: ``CommandFailure`` when one of them is a problem.
+    func report(_ findings: [Finding], asJSON: Bool) throws(CommandFailure) {
+        let problems = findings.count { $0.severity == .problem }
+        if asJSON {
+            printJSON { writer in
+                writer.member("problems", problems)
+                writer.member("warnings", findings.count { $0.severity == .warning })
+                writer.array("findings") { writer in
+                    for finding in findings {
+                        writer.object { writer in
+                            writer.member("subject", finding.subject)
+                            writer.member("severity", finding.severity.rawValue)
+                            writer.member("text", finding.text)
+                        }
+                    }
+                }
+            }
+        } else {
+            for finding in findings { print("\(finding.severity.rawValue): \(finding.text)") }
+        }
+        if problems > 0 { throw CommandFailure("\(problems) to mend") }
     }
 }

@@ -45,6 +45,40 @@ import Testing
         }
     }
 
+    @Test func `a folder in one that is in sync is refused, and one in it that is in sync by itself is left alone`()
+        async throws
+    {
+        try await withPhone { server, phone in
+            try phone.write("outer", to: "a")
+            try phone.write("inner", to: "in/b")
+            try await phone.sync.run()
+            let inner = phone.url("in").path
+            await #expect {
+                try await FolderSync(vault: phone.vault, root: URL(filePath: inner)).run()
+            } throws: { if case FolderError.nested(phone.folder.path) = $0 { true } else { false } }
+            #expect(!FileManager.default.fileExists(atPath: inner + "/.saltern"))
+
+            // As when it was in sync first.
+            try phone.write(ItemID.random().description, to: "in/.saltern/folder")
+            try phone.write("new", to: "in/c")
+            try phone.remove("a")
+            let report = try await phone.sync.run()
+            #expect(report.warnings.map(\.kind) == [.nestedFolder])
+            #expect(report.uploaded.isEmpty && report.deletedThere.isEmpty)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            try await laptop.sync.run()
+            try laptop.write("changed", to: "in/b")
+            try await laptop.sync.run()
+            #expect(try await phone.sync.run().downloaded.isEmpty)
+            #expect(phone.read("in/b") == "inner")
+
+            try phone.remove("in/.saltern")
+            let last = try await phone.sync.run()
+            #expect(last.uploaded.map(\.text) == ["in/c"] && last.deletedThere.map(\.text) == ["a"])
+            #expect(phone.read("in/b") == "changed")
+        }
+    }
+
     @Test func `a copy is refused as long as the folder is there, and what was moved is known again`() async throws {
         try await withPhone { _, phone in
             try phone.write("one", to: "a")

@@ -94,7 +94,7 @@ import Testing
         try await withPair { phone, laptop in
             let outside = FileManager.default.fileExists(atPath: laptop.folder.path + "/../x")
             let titles = [
-                "../x", "/x", "a/../../x", "", "a\0b", "a//b", ".", ".saltern/folder", ".SALTERN/x",
+                "../x", "/x", "a/../../x", "", "a\0b", "a//b", ".", ".saltern/folder", ".SALTERN/x", "a/.saltern/x",
                 String(repeating: "x", count: 256), "\u{fffd}",
             ]
             for title in titles {

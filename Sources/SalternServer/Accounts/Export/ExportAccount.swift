@@ -6,10 +6,11 @@ internal import Synchronization
 /// (`application/x-ndjson`).
 struct ExportAccount: AccountEndpoint {
     private let service: String
-    private let running = RunningExports()
+    private let running: RunningExports
 
     init(_ parts: Dependencies) {
         service = parts.configuration.name
+        running = parts.throttle.exports
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
@@ -34,7 +35,7 @@ struct ExportAccount: AccountEndpoint {
     }
 }
 
-/// Which accounts are being exported by a loop. An export holds a page in memory for as long as its client reads, so
+/// Which accounts are being exported by a node. An export holds a page in memory for as long as its client reads, so
 /// nobody has many at once.
 final class RunningExports: Sendable {
     private let counts = Mutex<[AccountID: Int]>([:])
@@ -72,7 +73,7 @@ final class RunningExports: Sendable {
 
 /// The account is being exported already, as often at once as it may be.
 struct TooManyExports: ProblemConvertible {
-    /// At once, in each event loop of a node.
+    /// At once, on a node.
     static let limit = 2
 
     var problem: Problem {
