@@ -244,6 +244,30 @@ for output in '>&4' '>&-'; do
 done
 exec 4>&-
 
+scenario "what a link opens once, and the disk has no room for, is kept in memory"
+head --bytes 200000 /dev/urandom >"$work/secret"
+phone put --title secret "$work/secret"
+phone sync
+expect_status 0
+phone share secret --views 1 --json
+expect_status 0
+json .url >"$work/secret-link"
+mkdir "$work/full"
+namespace=(--mount)
+((EUID == 0)) || namespace+=(--user --map-root-user)
+status=0
+# shellcheck disable=SC2016  # the inner shell's
+env --ignore-environment HOME="$work/phone" PATH="$PATH" XDG_RUNTIME_DIR="$runtime" unshare "${namespace[@]}" bash -c '
+    mount -t tmpfs -o size=300k,mode=0777 saltern "$1" && head --bytes 250000 /dev/zero >"$1/fill" || exit 1
+    exec "$2" open --link-file "$3" --output "$1/secret" --json' - "$work/full" "$client" "$work/secret-link" \
+    >"$work/body" 2>"$work/errors" </dev/null || status=$?
+body=$(<"$work/body") headers=$(<"$work/errors")
+expect_error 74 disk_full
+kept=$(find "$runtime" -name content)
+cmp "$kept" "$work/secret" || fail "the content in $kept"
+grep --quiet --fixed-strings "$kept" "$work/errors" || fail "the error to say where"
+rm --recursive "${kept%/*}"
+
 scenario "a folder is watched for as long as somebody reads what is said"
 exec 3<>"$work/pipe"
 env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch --json \
