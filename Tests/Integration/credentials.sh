@@ -158,14 +158,10 @@ server=$(own_server_process)
 # The most memory that the server ever had, in KiB.
 peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$server/status"; }
 before=$(peak)
-# export_to FILE [CURL-ARGUMENT…]: as it comes, without a limit of time.
-export_to() {
-    local file=$1
-    shift
-    curl --silent --show-error --noproxy '*' --cacert "$certificate" --header "Authorization: Bearer $token" \
-        --json "$(proof)" --output "$file" "$@" "$SALTERN_TEST_URL/v1/account/export"
-}
-export_to "$work/export"
+# As it comes, without a limit of time.
+export=(curl --silent --show-error --noproxy '*' --cacert "$certificate" --header "Authorization: Bearer $token"
+    --json "$(proof)" "$SALTERN_TEST_URL/v1/account/export" --output)
+"${export[@]}" "$work/export"
 after=$(peak)
 [[ $(tail -n 1 "$work/export" | jq .counts.item) == 100000 ]] || fail "100,000 items: $(tail -n 1 "$work/export")"
 [[ $(jq --raw-output 'select(.type == "item") | .id' "$work/export" | sort --unique | wc -l) == 100000 ]] ||
@@ -178,7 +174,7 @@ printf 'export of %s KiB: at most %s KiB before, %s KiB after\n' "$size" "$befor
 scenario "two exports of an account run at once, whatever loop its connections come to"
 exports=()
 for number in {1..10}; do
-    export_to "$work/export-$number" --limit-rate 100K --dump-header "$work/head-$number" 2>/dev/null &
+    "${export[@]}" "$work/export-$number" --limit-rate 100K --dump-header "$work/head-$number" 2>/dev/null &
     exports+=($!)
 done
 # all_answered: each has its status.
@@ -187,11 +183,11 @@ wait_until 180 all_answered || fail "ten answers"
 [[ $(cat "$work"/head-* | grep --count '^HTTP/1.1 200') == 2 ]] || fail "two exports, not those of $(cat "$work"/head-*)"
 kill "${exports[@]}" 2>/dev/null || true
 wait "${exports[@]}" || true
-may_export() { [[ $(export_to /dev/null --write-out '%{http_code}') == 200 ]]; }
+may_export() { [[ $("${export[@]}" /dev/null --write-out '%{http_code}') == 200 ]]; }
 wait_until 180 may_export || fail "another one when those have ended"
 
 scenario "an export breaks off when its session ends"
-export_to "$work/partial" --limit-rate 2M 2>"$work/curl-said" &
+"${export[@]}" "$work/partial" --limit-rate 2M 2>"$work/curl-said" &
 exporting=$!
 wait_until 180 test -s "$work/partial" || fail "the export to begin"
 request DELETE /v1/sessions/current
