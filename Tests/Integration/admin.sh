@@ -65,13 +65,8 @@ if said=$(bare SALTERN_TLS_DIRECTORY="$work/nowhere" "$executable" doctor 2>&1);
 says "$work/nowhere"
 says 'SALTERN_DATABASE_URL is missing'
 
-lonely_doctor() (
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    unset "${!SALTERN_TEST_@}"
-    SALTERN_DATABASE_URL=postgresql://saltern@127.0.0.1:1/saltern "$executable" doctor 2>&1
-)
-if said=$(lonely_doctor); then fail "the doctor to end with 1: $said"; fi
+nowhere=SALTERN_DATABASE_URL=postgresql://saltern@127.0.0.1:1/saltern
+if said=$(with_settings "$nowhere" "$executable" doctor 2>&1); then fail "the doctor to end with 1: $said"; fi
 [[ $(grep --count 'Connection refused' <<<"$said") == 1 ]] || fail "what is wrong with the database, once: $said"
 
 scenario "the doctor looks whether this process may listen, and write, where the settings say"
@@ -80,14 +75,8 @@ if ((EUID == 0)); then
     powerless=(setpriv --bounding-set '-net_bind_service,-dac_override,-dac_read_search')
 fi
 mkdir --mode 0500 "$work/sealed"
-# The installation's own settings but for these.
-powerless_doctor() (
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    unset "${!SALTERN_TEST_@}"
-    SALTERN_LISTEN=127.0.0.1:443 SALTERN_HANDOVER_SOCKET=$work/sealed/handover "${powerless[@]}" "$executable" doctor 2>&1
-)
-if said=$(powerless_doctor); then
+if said=$(with_settings SALTERN_LISTEN=127.0.0.1:443 SALTERN_HANDOVER_SOCKET="$work/sealed/handover" \
+    "${powerless[@]}" "$executable" doctor 2>&1); then
     fail "the doctor to end with 1: $said"
 fi
 says "problem: SALTERN_HANDOVER_SOCKET: nothing can be written in $work/sealed"
@@ -160,14 +149,9 @@ end_process "$waiting" TERM 30
 if grep --quiet hunter2-canary "$work/problems"; then fail "no password in: $(cat "$work/problems")"; fi
 
 scenario "another salt prefix than the database's is refused: it would lock everybody out"
-serve_with_another_prefix() (
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    unset "${!SALTERN_TEST_@}"
-    timeout 60 env SALTERN_LISTEN="127.0.0.1:$(free_port)" SALTERN_SALT_PREFIX=another: "$executable" serve
-)
 result=0
-serve_with_another_prefix >"$work/problems" 2>&1 </dev/null || result=$?
+with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" SALTERN_SALT_PREFIX=another: timeout 60 "$executable" serve \
+    >"$work/problems" 2>&1 </dev/null || result=$?
 ((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
 grep --quiet 'SALTERN_SALT_PREFIX is not the one' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
 

@@ -183,14 +183,17 @@ on_every_loop() {
     for _ in {1..16}; do "$@" || return 1; done
 }
 
-# saltern ARGUMENT…: the command, talking to the server's own database.
-saltern() (
+# with_settings [NAME=VALUE]… COMMAND…: a command with the server's own settings, but for those.
+with_settings() (
     # shellcheck source=/dev/null
     source "$SALTERN_TEST_HOME/run.env"
-    # The command refuses settings that it does not know.
+    # Commands refuse settings that they do not know.
     unset "${!SALTERN_TEST_@}"
-    command saltern "$@"
+    exec env "$@"
 )
+
+# saltern ARGUMENT…: the command, talking to the server's own database.
+saltern() { with_settings saltern "$@"; }
 
 # A server of the scenario's own, for what the others must not feel: signals, kills, other settings.
 own_pid=

@@ -79,15 +79,7 @@ run_scenarios() {
 }
 
 # refused [NAME=VALUE]…: whether the server ends at once; what it says is in $work/said.
-refused() (
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    unset "${!SALTERN_TEST_@}"
-    for setting in "$@"; do
-        export "${setting?}"
-    done
-    ! timeout 60 saltern serve >"$work/said" 2>&1
-)
+refused() { ! with_settings "$@" timeout 60 saltern serve >"$work/said" 2>&1; }
 
 command -v pgbouncer >/dev/null || ensure_packages pgbouncer
 version=$(pgbouncer --version | sed -n 's/^PgBouncer \([0-9]*\.[0-9]*\).*/\1/p')

@@ -163,14 +163,8 @@ expect_problem 429 too_many_attempts
 stop_own_server
 
 scenario "figures that are none do not start"
-serve_with_slips() (
-    # shellcheck source=/dev/null
-    source "$SALTERN_TEST_HOME/run.env"
-    unset "${!SALTERN_TEST_@}"
-    SALTERN_RATE_LIMITS=login=0/1 SALTERN_TRUSTED_PROXIES=10.0.0.1/8 command saltern serve
-)
 result=0
-serve_with_slips >"$work/output" 2>&1 || result=$?
+with_settings SALTERN_RATE_LIMITS=login=0/1 SALTERN_TRUSTED_PROXIES=10.0.0.1/8 saltern serve >"$work/output" 2>&1 || result=$?
 ((result == 1)) || fail "exit status 1, not $result: $(cat "$work/output")"
 grep --quiet 'SALTERN_RATE_LIMITS must be' "$work/output" || fail "a word about the figures: $(cat "$work/output")"
 grep --quiet 'SALTERN_TRUSTED_PROXIES must be' "$work/output" || fail "a word about the proxies: $(cat "$work/output")"

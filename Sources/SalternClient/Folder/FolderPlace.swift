@@ -15,21 +15,21 @@ enum FolderPlace {
 
     /// Whether one folder is the other, or in it. One that is not there is in none.
     static func overlap(_ one: String, _ other: String) -> Bool {
-        let (first, second) = (folders(from: one), folders(from: other))
+        let (first, second) = (wayUp(from: one).map(\.identity), wayUp(from: other).map(\.identity))
         guard let one = first.first, let other = second.first else { return false }
         return first.contains(other) || second.contains(one)
     }
 
-    /// The folder and all that it is in, by the way up: nothing of it has to be readable.
-    private static func folders(from path: String) -> [Identity] {
-        var found: [Identity] = []
+    /// The folder and all that it is in: nothing of it has to be readable.
+    private static func wayUp(from path: String) -> [(place: String, identity: Identity)] {
+        var found: [(place: String, identity: Identity)] = []
         var place = path
         var status = stat()
         while stat(place, &status) == 0 {
             let identity = Identity(status)
             // The root is in itself.
-            if identity == found.last { break }
-            found.append(identity)
+            if identity == found.last?.identity { break }
+            found.append((place, identity))
             place += "/.."
         }
         return found
@@ -37,13 +37,10 @@ enum FolderPlace {
 
     /// The nearest folder with a marker that a folder is in.
     static func outer(of path: String, _ system: any FolderSystem) -> String? {
-        var place = path
-        for _ in folders(from: path).dropFirst() {
-            place += "/.."
-            guard let folder = system.openRoot(place) else { continue }
-            if FolderTree.marker(in: folder, system) != nil { return URL(filePath: place).standardized.path }
+        let outer = wayUp(from: path).dropFirst().first { place, _ in
+            system.openRoot(place).flatMap { FolderTree.marker(in: $0, system) } != nil
         }
-        return nil
+        return outer.map { URL(filePath: $0.place).standardized.path }
     }
 
     /// Whether two folders are there and have the same marker.

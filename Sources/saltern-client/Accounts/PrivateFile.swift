@@ -32,11 +32,11 @@ enum PrivateFile {
         fileprivate let path: String
         fileprivate let handle: FileHandle
 
-        func finish(with data: Data) throws {
+        func finish(with data: Data) throws(CommandFailure) {
             do {
                 try PrivateFile.fill(handle, path, data)
             } catch {
-                guard PrivateFile.isFull(error) else { throw unusable(path) }
+                guard (error as? CocoaError)?.code == .fileWriteOutOfSpace else { throw unusable(path) }
                 throw CommandFailure(
                     "cannot write \(path): the disk is full", status: ExitStatus.store, code: "disk_full")
             }
@@ -44,12 +44,6 @@ enum PrivateFile {
 
         /// There is no content for it.
         func remove() { unlink(path) }
-    }
-
-    private static func isFull(_ error: any Error) -> Bool {
-        if let error = error as? CocoaError, error.code == .fileWriteOutOfSpace { return true }
-        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
-        return cause.domain == NSPOSIXErrorDomain && [ENOSPC, EDQUOT].contains(Int32(cause.code))
     }
 
     private static func unusable(_ path: String) -> CommandFailure {

@@ -61,9 +61,9 @@ struct OpenLink: Command {
         let file = SharedFile(payload: payload)
         let content = file.map { SecureBytes(copying: $0.data.bytes) } ?? payload
         if let target {
-            do {
+            do throws(CommandFailure) {
                 try target.finish(with: content.withUnsafeBytes { Data($0) })
-            } catch let error as CommandFailure {
+            } catch {
                 throw Self.kept(content, error, console)
             }
             if asJSON { try console.printJSON(["file": output]) }
