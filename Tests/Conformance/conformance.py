@@ -12,6 +12,7 @@ import json
 import pathlib
 import random
 import sys
+from typing import Any
 
 import h11
 
@@ -27,7 +28,7 @@ def without_empty_line(data):
 def run_h11(data):
     """What h11 makes of the bytes: (refused, requests). A server of h11's closes after some requests; here what
     follows is always read, because whether to close is not the parser's business."""
-    requests = []
+    requests: list[dict[str, Any]] = []
     rest = data
     # To h11, receiving nothing means that the client has closed.
     while rest := without_empty_line(rest):
