@@ -67,7 +67,7 @@ struct LentMemory: Sendable {
     /// - Returns: Who has to be woken.
     mutating func giveBack(_ count: Int, by id: ObjectIdentifier) -> [Borrower] {
         used -= count
-        holding.removeAll { $0.id == id }
+        holding = holding.filter { $0.id != id }
         return next.map { [$0] } ?? []
     }
 
