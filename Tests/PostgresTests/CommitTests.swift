@@ -233,4 +233,39 @@ import Testing
             }
         }
     }
+
+    private struct OtherBackends: Statement {
+        typealias Row = Int32
+        static let isReadOnly = true
+        static let sql: SQL<Self> = """
+            SELECT pid FROM pg_stat_activity WHERE application_name ~ '^under test' AND pid <> pg_backend_pid()
+            """
+    }
+
+    @Test func `when all that commit were given up, reads go on, and commits when their processes are gone`()
+        async throws
+    {
+        let recorder = EventRecorder()
+        try await Self.with(recorder, { $0.silenceTimeout = .seconds(5) }) { client, _ in
+            try await eventually { try await client.execute(CountBackends()) == [3] }
+            let pids = try await client.execute(OtherBackends())
+            #expect(pids.count == 2)
+            for pid in pids { #expect(kill(pid, SIGSTOP) == 0) }
+            defer { for pid in pids { _ = kill(pid, SIGCONT) } }
+            // One for each of the two.
+            for task in [Self.add(client, 1), Self.add(client, 2)] {
+                let error = await #expect(throws: PostgresError.self) { try await task.value }
+                guard case .timedOut = error else {
+                    Issue.record("\(String(describing: error))")
+                    continue
+                }
+            }
+            #expect(await Self.isUnavailable(client, 3))
+            #expect(try await client.execute(OtherBackends()) == pids)
+            for pid in pids { #expect(kill(pid, SIGCONT) == 0) }
+            try await eventually { await !Self.isUnavailable(client, 4) }
+            #expect(recorder.events.last == .commitsResumed)
+            try await eventually { try await client.execute(CountBackends()) == [3] }
+        }
+    }
 }

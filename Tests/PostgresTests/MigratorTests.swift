@@ -45,7 +45,7 @@ import Testing
     @Test func `migrations are applied once, in order, and are then current`() async throws {
         try await withEmptyDatabase { database, loop in
             let first = try migrator(database.ownerURL, [Self.notes], loop)
-            #expect(try await first.verify() == [.notApplied(version: 1, name: "notes")])
+            #expect(try await first.verify(rightsOf: nil) == [.notApplied(version: 1, name: "notes")])
             #expect(try await first.up().migrations.map(\.version) == [1])
             #expect(try await first.up().isEmpty)
             let both = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
@@ -96,7 +96,7 @@ import Testing
                 while try await client.execute(SleeperCount()) != [0] { try await Task.sleep(for: .milliseconds(10)) }
                 #expect(try await client.execute(NoteCount()) == [0])
             }
-            #expect(try await migrator.verify() == [.notApplied(version: 2, name: "slow")])
+            #expect(try await migrator.verify(rightsOf: nil) == [.notApplied(version: 2, name: "slow")])
         }
     }
 
@@ -111,7 +111,7 @@ import Testing
                 return
             }
             #expect(reason.sqlState == .divisionByZero)
-            #expect(try await migrator.verify() == [.notApplied(version: 2, name: "broken")])
+            #expect(try await migrator.verify(rightsOf: nil) == [.notApplied(version: 2, name: "broken")])
             let count = try await withClient(url: database.ownerURL) { try await $0.execute(NoteCount()) }
             #expect(count == [0])
         }
@@ -151,7 +151,7 @@ import Testing
                 ["ALTER TABLE saltern.schema_migrations DROP COLUMN oldest_program"],
                 configuration: .patient(database.ownerURL), loop: loop)
             var migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
-            migrator.historyPatience = .seconds(20)
+            migrator.patience = .seconds(20)
             try await withReader(database) { [migrator] in
                 let migration = Task { try await migrator.up() }
                 // Each stands behind the migrator for as long as that waits in the queue, at worst: a moment, and not until it
@@ -172,9 +172,61 @@ import Testing
         }
     }
 
+    private struct WaiterCount: Statement {
+        typealias Row = Int64
+        static let sql: SQL<Self> = """
+            SELECT count(*) FROM pg_locks WHERE relation = 'saltern.notes'::regclass AND NOT granted
+            """
+    }
+
+    @Test func `a migration that somebody keeps waiting lets others pass, and is applied in the end`() async throws {
+        try await withEmptyDatabase { database, loop in
+            try await migrator(database.ownerURL, [Self.notes], loop).up()
+            let wider = Migration(version: 2, name: "wider", sql: "ALTER TABLE saltern.notes ADD COLUMN title text")
+            let migrator = try migrator(database.ownerURL, [Self.notes, wider], loop)
+            let migration = try await withClient(url: database.ownerURL) { client in
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(NoteCount())
+                    let migration = Task { try await migrator.up() }
+                    try await withClient(url: database.ownerURL) { other in
+                        try await eventually { try await other.execute(WaiterCount()) == [1] }
+                        // For as long as the transaction is open nothing else would end the wait before the time-out does.
+                        #expect(try await other.execute(NoteCount()) == [0])
+                    }
+                    return migration
+                }
+            }
+            #expect(try await migration.value.migrations.map(\.version) == [2])
+        }
+    }
+
+    @Test func `a migration that gets no lock in time changes nothing`() async throws {
+        try await withEmptyDatabase { database, loop in
+            try await migrator(database.ownerURL, [Self.notes], loop).up()
+            let wider = Migration(
+                version: 2, name: "wider",
+                sql: "CREATE TABLE saltern.more (); ALTER TABLE saltern.notes ADD COLUMN title text")
+            var migrator = try migrator(database.ownerURL, [Self.notes, wider], loop)
+            migrator.patience = .seconds(1)
+            try await withClient(url: database.ownerURL) { [migrator] client in
+                try await client.withTransaction { transaction in
+                    _ = try await transaction.execute(NoteCount())
+                    let error = await #expect(throws: MigrationError.self) { try await migrator.up() }
+                    guard case .failed(version: 2, name: "wider", let reason) = error else {
+                        Issue.record("\(String(describing: error))")
+                        return
+                    }
+                    #expect(reason.sqlState == .lockNotAvailable)
+                }
+            }
+            #expect(try await migrator.up().migrations.map(\.version) == [2])
+        }
+    }
+
     @Test func `a migration must not end its transaction`() async throws {
         try await withEmptyDatabase { database, loop in
-            let sly = Migration(version: 1, name: "sly", sql: "CREATE TABLE saltern.a (); COMMIT")
+            let sly = Migration(
+                version: 1, name: "sly", sql: "CREATE TABLE saltern.a (); COMMIT; CREATE TABLE saltern.b ()")
             let error = await #expect(throws: MigrationError.self) {
                 try await migrator(database.ownerURL, [sly], loop).up()
             }
@@ -196,7 +248,7 @@ import Testing
                 ([Self.notes], .unknown(version: 2, name: "more")),
             ] as [([Migration], MigrationFinding)] {
                 let migrator = try migrator(database.serverURL, migrations, loop)
-                #expect(try await migrator.verify() == [finding])
+                #expect(try await migrator.verify(rightsOf: nil) == [finding])
                 await #expect(throws: MigrationError.self) { try await migrator.requireCompatible() }
                 let error = await #expect(throws: MigrationError.self) {
                     try await self.migrator(database.ownerURL, migrations, loop).up()
@@ -210,7 +262,7 @@ import Testing
                 ["DELETE FROM saltern.schema_migrations WHERE version = 1"],
                 configuration: .patient(database.ownerURL), loop: loop)
             let migrator = try migrator(database.ownerURL, [Self.notes, Self.more], loop)
-            #expect(try await migrator.verify() == [.gap(version: 1, name: "notes")])
+            #expect(try await migrator.verify(rightsOf: nil) == [.gap(version: 1, name: "notes")])
             await #expect(throws: MigrationError.self) { try await migrator.up() }
         }
     }
@@ -252,12 +304,12 @@ import Testing
             await #expect(throws: MigrationError.self) { try await new.requireCompatible() }
             #expect(try await new.up().migrations.map(\.version) == [2])
             for migrator in [old, new] { try await migrator.requireCompatible() }
-            #expect(try await old.verify() == [.ahead(version: 2, name: "widened")])
-            #expect(try await new.verify() == [.notFinished(version: 3, name: "narrowed")])
+            #expect(try await old.verify(rightsOf: nil) == [.ahead(version: 2, name: "widened")])
+            #expect(try await new.verify(rightsOf: nil) == [.notFinished(version: 3, name: "narrowed")])
             await #expect(throws: MigrationError.self) { try await old.up() }
             #expect(try await new.up().isEmpty)
             #expect(try await new.finish().migrations.map(\.version) == [3])
-            #expect(try await new.verify().isEmpty)
+            #expect(try await new.verify(rightsOf: nil).isEmpty)
             await #expect(throws: MigrationError.self) { try await old.requireCompatible() }
         }
     }

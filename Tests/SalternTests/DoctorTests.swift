@@ -83,6 +83,75 @@ import TransportSecurity
     }
 
     @Test(arguments: [
+        ("REVOKE INSERT ON saltern.items FROM saltern_server", "GRANT INSERT ON items"),
+        ("REVOKE UPDATE ON saltern.sessions FROM saltern_server", "GRANT UPDATE ON sessions"),
+        (
+            "REVOKE UPDATE (used_at) ON saltern.invites FROM saltern_server",
+            "GRANT UPDATE (used_at) ON invites"
+        ),
+        (
+            "ALTER TABLE saltern.logins DROP CONSTRAINT logins_pkey",
+            "CREATE UNIQUE INDEX logins_pkey ON saltern.logins USING btree (userid)"
+        ),
+        (
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'saltern.items_by_revision'::regclass",
+            "CREATE INDEX items_by_revision ON saltern.items"
+        ),
+        ("ALTER TABLE saltern.items DROP CONSTRAINT items_check", "CONSTRAINT items_check ON items"),
+        ("ALTER TABLE saltern.shares ALTER COLUMN sealed DROP NOT NULL", "COLUMN shares.sealed bytea NOT NULL"),
+        ("ALTER TABLE saltern.accounts DROP COLUMN writer", "COLUMN accounts.writer bigint"),
+    ])
+    func `a schema that somebody has changed is a problem, and what it lacks is named`(
+        _ change: String, _ part: String
+    ) async throws {
+        try await withPatient { patient in
+            try await patient.administer(change)
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["schema"] == ["problem"], "\(found.text)")
+            #expect(found.text.contains(part), "\(found.text)")
+        }
+    }
+
+    @Test func `a role that may read nothing is a problem, and so is all that it may not do`() async throws {
+        try await withPatient { patient in
+            try await patient.administer("REVOKE ALL ON ALL TABLES IN SCHEMA saltern FROM saltern_server")
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["database_role"] == ["problem"], "\(found.text)")
+            #expect(found.text.contains(/and \d+ more/), "\(found.text)")
+        }
+    }
+
+    @Test func `the owner has to be able to connect and to own the schema, where it is told`() async throws {
+        try await withPatient { patient in
+            #expect(try await patient.examine().severities["database_owner"] == nil)
+            for (url, severity) in [
+                (patient.database.ownerURL, "fine"), (patient.database.serverURL, "problem"),
+                ("postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=2", "problem"),
+            ] {
+                patient.environment["SALTERN_OWNER_DATABASE_URL"] = url
+                let found = try await patient.examine()
+                #expect(found.severities["database_owner"] == [severity], "\(found.text)")
+                #expect(found.status == (severity == "fine" ? 0 : 1))
+            }
+        }
+    }
+
+    @Test func `secrets that the master key does not open are a problem`() async throws {
+        try await withPatient { patient in
+            try await patient.administer(
+                """
+                INSERT INTO saltern.second_factors (account_id, sealed_secret, created_at)
+                VALUES (gen_random_uuid(), decode('01' || repeat('7f', 60), 'hex'), now())
+                """)
+            let found = try await patient.examine()
+            #expect(found.status == 1)
+            #expect(found.severities["master_key"] == ["problem"], "\(found.text)")
+        }
+    }
+
+    @Test(arguments: [
         ("SALTERN_LISTEN", "192.0.2.7:8443", "listen", "problem"),
         ("SALTERN_LISTEN", "nowhere.invalid:8443", "listen", "problem"),
         ("SALTERN_METRICS_LISTEN", "192.0.2.7:9464", "metrics_listen", "problem"),
@@ -135,6 +204,7 @@ import TransportSecurity
             let found = try await patient.examine()
             #expect(found.status == 1)
             #expect(found.severities["database"] == ["problem"])
+            #expect(found.text.contains("look whether PostgreSQL runs, and whether SALTERN_DATABASE_URL leads there"))
             #expect(found.severities["tls_expiry"] == ["fine"])
         }
     }

@@ -28,6 +28,8 @@ private struct WriteNothing: Statement {
 struct FindBackends: Statement {
     typealias Row = Int32
 
+    /// It commits nothing, and is what ends the time in which nothing is committed because of them.
+    static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT a.pid, CASE WHEN a.state LIKE 'idle%' THEN pg_terminate_backend(a.pid) END
         FROM pg_stat_activity a JOIN unnest(\(\.pids), \(\.starts)) AS known (pid, backend_start)

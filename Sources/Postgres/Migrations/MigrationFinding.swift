@@ -18,6 +18,8 @@ public enum MigrationFinding: Sendable, Equatable {
     case notPlaced(table: String)
     /// The table's rows are spread over the nodes, and those of before are still on the coordinator as well.
     case notCleanedUp(table: String)
+    /// What the migrations have made and is not there, or what the role may not do any more.
+    case lacks([String])
 }
 
 extension MigrationFinding: CustomStringConvertible {
@@ -41,8 +43,14 @@ extension MigrationFinding: CustomStringConvertible {
             "\(table) is on one node only: run `saltern migrate distribute`"
         case .notCleanedUp(let table):
             "the coordinator still has the rows of \(table) from before it was spread: run `saltern migrate distribute`"
+        case .lacks(let parts):
+            "the schema is not as its migrations have made it, so somebody has changed it; make again: "
+                + parts.prefix(Self.namedParts).joined(separator: "; ")
+                + (parts.count > Self.namedParts ? "; and \(parts.count - Self.namedParts) more" : "")
         }
     }
+
+    private static let namedParts = 8
 }
 
 /// One migration's state in a database.

@@ -34,7 +34,7 @@ struct MigrationHistory {
     var incompatibilities: [MigrationFinding] {
         findings.filter {
             switch $0 {
-            case .ahead, .notFinished, .notPlaced, .notCleanedUp: false
+            case .ahead, .notFinished, .notPlaced, .notCleanedUp, .lacks: false
             case .notApplied, .unknown, .checksumChanged, .nameChanged, .gap: true
             }
         }
@@ -44,7 +44,7 @@ struct MigrationHistory {
     var obstacles: [MigrationFinding] {
         findings.filter {
             switch $0 {
-            case .notApplied, .notFinished, .notPlaced, .notCleanedUp: false
+            case .notApplied, .notFinished, .notPlaced, .notCleanedUp, .lacks: false
             case .ahead, .unknown, .checksumChanged, .nameChanged, .gap: true
             }
         }

@@ -8,18 +8,22 @@ public struct Migrator: Sendable {
     private let configuration: PostgresConfiguration
     private let migrations: [Migration]
     let placements: [TablePlacement]
+    private let parts: SchemaParts?
     private let loop: EventLoop
-    /// How long somebody may read the history of an earlier release without a break, before ``up()`` gives up.
-    var historyPatience = Duration.seconds(30)
+    /// How long somebody may hold what ``up()`` needs without a break, before it gives up.
+    var patience = Duration.seconds(30)
     /// Between two attempts, in which everybody else gets at it.
     private static let historyInterval = Duration.seconds(1)
+    private static let lockInterval = Duration.seconds(3)
 
     /// Works as the owner for ``up()``; for the other functions the server's role is enough, if it may read the history.
-    /// - Parameter placements: Where the tables of a distributed database are, companions first.
+    /// - Parameters:
+    ///   - placements: Where the tables of a distributed database are, companions first.
+    ///   - parts: What all of the migrations make, for ``verify(rightsOf:)``.
     /// - Throws: ``MigrationError/invalidMigrations(_:)`` unless the versions are 1, 2, 3, ….
     public init(
         configuration: PostgresConfiguration, migrations: [Migration], placements: [TablePlacement] = [],
-        loop: EventLoop
+        parts: SchemaParts? = nil, loop: EventLoop
     ) throws(MigrationError) {
         for (index, migration) in migrations.enumerated() where migration.version != index + 1 {
             throw .invalidMigrations(
@@ -28,6 +32,7 @@ public struct Migrator: Sendable {
         self.configuration = configuration
         self.migrations = migrations
         self.placements = placements
+        self.parts = parts
         self.loop = loop
     }
 
@@ -87,13 +92,9 @@ public struct Migrator: Sendable {
                     isThere ? MigrationStatements.widenHistory : MigrationStatements.createHistory)
             } catch {
                 guard error.sqlState == .lockNotAvailable else { throw .database(error) }
-                if ContinuousClock.now - started >= historyPatience { throw .historyIsHeld }
+                if ContinuousClock.now - started >= patience { throw .historyIsHeld }
             }
-            do {
-                try await Task.sleep(for: Self.historyInterval)
-            } catch {
-                throw .database(.cancelled)
-            }
+            try await pause(Self.historyInterval)
         }
     }
 
@@ -104,20 +105,47 @@ public struct Migrator: Sendable {
         }
     }
 
+    /// Applies it when nobody holds what it needs. Whoever comes while it waits for a lock queues behind it: so it waits for a
+    /// moment only, and lets everybody pass before it tries again.
     private func apply(_ migration: Migration, on connection: ScriptConnection) async throws(MigrationError) {
+        let started = ContinuousClock.now
+        while true {
+            do throws(MigrationError) {
+                return try await attempt(migration, on: connection)
+            } catch {
+                guard case .failed(_, _, let reason) = error, reason.sqlState == .lockNotAvailable,
+                    ContinuousClock.now - started < patience
+                else { throw error }
+            }
+            try await asking { () async throws(PostgresError) in try await connection.run("ROLLBACK") }
+            try await pause(Self.lockInterval)
+        }
+    }
+
+    private func attempt(_ migration: Migration, on connection: ScriptConnection) async throws(MigrationError) {
         do throws(PostgresError) {
-            try await connection.run("BEGIN")
-            try await connection.run(migration.sql)
-            guard connection.isInTransaction else {
-                throw .configuration("")
+            // Longer than PostgreSQL takes to end a vacuum that is in the way (deadlock_timeout).
+            try await connection.run("BEGIN; SET LOCAL lock_timeout = '1500ms'")
+            // One by one: a cluster hands a statement to its nodes as the text in which it has come.
+            for statement in ScriptText.statements(of: migration.sql) {
+                try await connection.run(String(statement))
+                guard connection.isInTransaction else { throw .configuration("") }
             }
             _ = try await connection.execute(MigrationStatements.Record(migration: migration))
             try await connection.run("COMMIT")
         } catch .configuration {
             throw .endedTransaction(version: migration.version, name: migration.name)
         } catch {
-            // The connection closes next, and the transaction with it.
+            // What was begun is rolled back, or the connection closes next, and the transaction with it.
             throw .failed(version: migration.version, name: migration.name, error)
+        }
+    }
+
+    private func pause(_ duration: Duration) async throws(MigrationError) {
+        do {
+            try await Task.sleep(for: duration)
+        } catch {
+            throw .database(.cancelled)
         }
     }
 
@@ -126,12 +154,27 @@ public struct Migrator: Sendable {
         try await history().status
     }
 
-    /// What is wrong with the database's schema history, and on a distributed database with the places of its tables; empty
-    /// when all is well.
-    public func verify() async throws(MigrationError) -> [MigrationFinding] {
+    /// What is wrong with the database's schema history, and on a distributed database with the places of its tables; and
+    /// what of the schema is missing though its migrations were applied. Empty when all is well.
+    /// - Parameter role: Who has to have the rights that the migrations grant to the server's role; nil for who asks.
+    public func verify(rightsOf role: String?) async throws(MigrationError) -> [MigrationFinding] {
         try await withConnection { connection throws(MigrationError) in
-            try await history(on: connection).findings + unplaced(on: connection)
+            let findings = try await history(on: connection).findings
+            // What is not applied is missing, and what is ahead may have been changed.
+            let missing = findings.isEmpty ? try await missingParts(rightsOf: role, on: connection) : []
+            return try await findings + unplaced(on: connection) + missing
         }
+    }
+
+    private func missingParts(
+        rightsOf role: String?, on connection: ScriptConnection
+    ) async throws(MigrationError) -> [MigrationFinding] {
+        guard let parts else { return [] }
+        let found = try await asking { () async throws(PostgresError) in
+            try await connection.execute(FindSchemaParts(role: role))
+        }
+        let missing = parts.missing(from: found)
+        return missing.isEmpty ? [] : [.lacks(missing)]
     }
 
     /// What keeps a program with these migrations from being used with the database's schema.

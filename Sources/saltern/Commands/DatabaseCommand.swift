@@ -68,10 +68,13 @@ enum DatabaseCommand {
         return try await with(database, from: ownerVariable(console), needsSchema: needsSchema, body)
     }
 
+    /// The setting that says where the server connects.
+    static let serverVariable = "SALTERN_DATABASE_URL"
+
     /// The setting that says where the owner connects.
     static func ownerVariable(_ console: Console) -> String {
         let name = "SALTERN_OWNER_DATABASE_URL"
-        return [name, name + "_FILE"].contains { console.environment[$0] != nil } ? name : "SALTERN_DATABASE_URL"
+        return [name, name + "_FILE"].contains { console.environment[$0] != nil } ? name : serverVariable
     }
 
     /// What an operator is told of an error of the migrator's, which has connections of its own.

@@ -22,7 +22,8 @@ private func withMigrator<Result: Sendable>(
         return try await loop.run {
             try await body(
                 Migrator(
-                    configuration: database, migrations: Schema.migrations, placements: Schema.placements, loop: loop))
+                    configuration: database, migrations: Schema.migrations, placements: Schema.placements,
+                    parts: Schema.parts, loop: loop))
         }
     } catch let error as MigrationError {
         throw await DatabaseCommand.failure(error, console)
@@ -114,17 +115,19 @@ struct MigrateStatus: Command {
 
 struct MigrateVerify: Command {
     static let words = ["migrate", "verify"]
-    static let summary = "check that the migrations that this program has were carried out, and no others"
+    static let summary = "check that the schema is what this program's migrations make"
     static let help = """
         \(migrationHelp)
 
-        Exit status 1 when a migration is missing, unknown or was changed after it had been applied.
+        Exit status 1 when a migration is missing, unknown or was changed after it had been applied, and when a column, an
+        index, a check or a right of saltern_server that migrations have made is not there any more.
         """
 
     init(_ arguments: inout Arguments) {}
 
     func run(_ console: Console) async throws {
-        let findings = try await withMigrator(console) { migrator throws(MigrationError) in try await migrator.verify()
+        let findings = try await withMigrator(console) { migrator throws(MigrationError) in
+            try await migrator.verify(rightsOf: Schema.serverRole)
         }
         if !findings.isEmpty { throw CommandFailure(findings.map { "\($0)" }) }
         console.print("the schema is current")

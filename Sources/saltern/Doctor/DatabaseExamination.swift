@@ -1,3 +1,4 @@
+import CommandLineKit
 import EventLoop
 import Foundation
 import Postgres
@@ -28,7 +29,8 @@ struct DatabaseExamination {
                 findings += try await examineSecrets(client)
             }
         } catch {
-            findings.append(Finding("database", .problem, "PostgreSQL cannot be asked: \(error)"))
+            let reasons = DatabaseCommand.failure(error, DatabaseCommand.serverVariable).messages
+            findings += reasons.map { Finding("database", .problem, "PostgreSQL cannot be asked: \($0)") }
         }
         await client.shutdown()
         // Of who does not answer at all enough is said.
@@ -69,12 +71,12 @@ struct DatabaseExamination {
                     "SALTERN_FAILOVER is synchronous, and synchronous_standby_names is empty: a failover would lose "
                         + "commits, and nobody would be told"))
         }
-        if let finding = judgeDisk(facts.dataDirectory) { findings.append(finding) }
+        findings.append(judgeDisk(facts))
         return findings
     }
 
     private func judgeRole(_ facts: DatabaseFacts) -> Finding {
-        if facts.isSuperuser || facts.ownsSchema {
+        if facts.isSuperuser || facts.ownsSchema == true {
             let who = facts.isSuperuser ? "a superuser" : "the schema's owner"
             return Finding(
                 "database_role", .warning,
@@ -105,16 +107,23 @@ struct DatabaseExamination {
         return Finding("database_connections", .fine, text)
     }
 
-    /// Nil when the files are on another machine, which has to watch its disk itself.
-    private func judgeDisk(_ directory: String?) -> Finding? {
-        guard let directory else {
+    private func judgeDisk(_ facts: DatabaseFacts) -> Finding {
+        let unseen = "the database's disk was not looked at: "
+        guard facts.isHere else {
+            return Finding("database_disk", .fine, unseen + "it is on another machine, and has to be watched there")
+        }
+        guard let directory = facts.dataDirectory else {
             return Finding(
                 "database_disk", .warning,
-                "the database's disk was not looked at: the server's role may not know where it is. GRANT "
-                    + "pg_read_all_settings to it, or watch the disk in another way")
+                unseen + "the server's role may not know where it is. GRANT pg_read_all_settings to it, or watch the "
+                    + "disk in another way")
         }
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory)
-        return (attributes?[.systemFreeSize] as? NSNumber).map { Self.judgeDisk(free: $0.int64Value) }
+        guard let free = attributes?[.systemFreeSize] as? NSNumber else {
+            return Finding(
+                "database_disk", .fine, unseen + "\(directory) is not here, and has to be watched where it is")
+        }
+        return Self.judgeDisk(free: free.int64Value)
     }
 
     /// - Parameter free: In bytes.
@@ -181,12 +190,17 @@ struct DatabaseExamination {
     private func examineSchema() async -> [Finding] {
         do throws(MigrationError) {
             let migrator = try Migrator(
-                configuration: patient, migrations: Schema.migrations, placements: Schema.placements, loop: loop)
+                configuration: patient, migrations: Schema.migrations, placements: Schema.placements,
+                parts: Schema.parts, loop: loop)
             let problems = try await migrator.incompatibilities()
             if !problems.isEmpty { return problems.map { Finding("schema", .problem, "\($0)") } }
-            let findings = try await migrator.verify()
+            let findings = try await migrator.verify(rightsOf: nil)
             if findings.isEmpty { return [Finding("schema", .fine, "the schema is current")] }
-            return findings.map { Finding("schema", .warning, "\($0)") }
+            return findings.map { finding in
+                // With what is left to be applied or to be cleaned up a server works.
+                if case .lacks = finding { return Finding("schema", .problem, "\(finding)") }
+                return Finding("schema", .warning, "\(finding)")
+            }
         } catch {
             return [Finding("schema", .problem, "\(error)")]
         }

@@ -7,8 +7,8 @@ struct DatabaseFacts: DecodableRow {
     let version: Int32
     let isStandby: Bool
     let isSuperuser: Bool
-    /// Whether the role owns the schema, or is in a role that does.
-    let ownsSchema: Bool
+    /// Whether the role owns the schema, or is in a role that does; nil when there is none.
+    let ownsSchema: Bool?
     /// Whether the role may read rows, as migrations grant it to the group `saltern_server`.
     let isServer: Bool
     /// Whether a restore has not come to its end (`UnfinishedRestore`).
@@ -16,6 +16,8 @@ struct DatabaseFacts: DecodableRow {
     /// How many connections the role can have, with everybody else's.
     let connectionLimit: Int32
     let waitsForStandbys: Bool
+    /// Whether PostgreSQL is asked over a socket of this machine, or at the address that it is asked from.
+    let isHere: Bool
     /// Where the files are; nil when the role may not know.
     let dataDirectory: String?
 
@@ -28,6 +30,7 @@ struct DatabaseFacts: DecodableRow {
         isRestoring = try row.next()
         connectionLimit = try row.next()
         waitsForStandbys = try row.next()
+        isHere = try row.next()
         dataDirectory = try row.next()
     }
 }
@@ -47,12 +50,12 @@ struct ReadDatabaseFacts: Statement {
     static let sql: SQL<Self> = """
         SELECT current_setting('server_version_num')::int, pg_is_in_recovery(),
             (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user),
-            coalesce((SELECT pg_has_role(n.nspowner, 'MEMBER') FROM pg_namespace n WHERE n.nspname = 'saltern'), false),
+            (SELECT pg_has_role(n.nspowner, 'MEMBER') FROM pg_namespace n WHERE n.nspname = 'saltern'),
             coalesce((
                 SELECT has_table_privilege(c.oid, 'SELECT') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'saltern' AND c.relname = 'accounts'), false),
             \(UnfinishedRestore.isMarked),
-            \(connectionLimit), \(waitsForStandbys),
+            \(connectionLimit), \(waitsForStandbys), coalesce(inet_server_addr() = inet_client_addr(), true),
             (SELECT s.setting FROM pg_settings s WHERE s.name = 'data_directory')
         """
 }

@@ -11,8 +11,8 @@ struct ExamineInstallation: Command {
     static let help = """
           --json           one object, for scripts: {"problems": N, "warnings": N, "findings": [{subject, severity, text}]}
 
-        Reads the same settings as saltern serve, connects as the server's role, and changes nothing. A line for each point;
-        exit status 1 when one is a problem.
+        Reads the same settings as saltern serve, connects as the server's role, and as the owner where
+        SALTERN_OWNER_DATABASE_URL is given, and changes nothing. A line for each point; exit status 1 when one is a problem.
         """
 
     private let asJSON: Bool
@@ -42,6 +42,7 @@ struct ExamineInstallation: Command {
         let database = await loop.run { await DatabaseExamination(configuration: configuration, loop: loop).findings() }
         return [Finding("configuration", .fine, "every setting can be used")] + certificate
             + PlaceExamination(configuration: configuration).findings() + [examineDescriptors(configuration)] + database
+            + (await OwnerExamination.findings(console))
     }
 
     private func examineDescriptors(_ configuration: ServeConfiguration) -> Finding {

@@ -23,6 +23,12 @@ public enum Schema {
         }
     }
 
+    /// What all of them together make.
+    public static var parts: SchemaParts { SchemaParts(String(decoding: PackageResources.parts_txt, as: UTF8.self)) }
+
+    /// Who has the rights of a server; every server's role is a member.
+    public static let serverRole = "saltern_server"
+
     /// What the schema of a database is to this program.
     enum Fit: Sendable {
         /// It works with it.

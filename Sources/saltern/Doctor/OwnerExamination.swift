@@ -1,0 +1,27 @@
+import CommandLineKit
+import Postgres
+import TransportSecurity
+
+/// Looks whether the commands that need the schema's owner can have it, when they are told where.
+enum OwnerExamination {
+    static func findings(_ console: Console) async -> [Finding] {
+        let variable = DatabaseCommand.ownerVariable(console)
+        guard variable != DatabaseCommand.serverVariable else { return [] }
+        do {
+            return try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
+                try await client.execute(ReadDatabaseFacts()).map { facts in
+                    // Where there is no schema the first migration makes it.
+                    facts.isSuperuser || facts.ownsSchema != false
+                        ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
+                        : Finding(
+                            "database_owner", .problem,
+                            "the role of \(variable) does not own the schema, so that nothing can be migrated or "
+                                + "administered with it")
+                }
+            }
+        } catch {
+            let reasons = DatabaseCommand.failure(error, variable).messages
+            return reasons.map { Finding("database_owner", .problem, "the owner cannot connect: \($0)") }
+        }
+    }
+}
