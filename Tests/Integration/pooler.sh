@@ -33,7 +33,7 @@ start_pooler() {
     {
         printf '[databases]\nsaltern = host=%s dbname=saltern\n[pgbouncer]\n' "$postgres_sockets"
         printf '%s = %s\n' listen_addr '' unix_socket_dir "$sockets" listen_port 6432 auth_type trust \
-            auth_file "$sockets/users" pool_mode "$1" default_pool_size 60 max_client_conn 500
+            auth_file "$sockets/users" admin_users saltern_owner pool_mode "$1" default_pool_size 60 max_client_conn 500
         [[ $1 == session ]] || echo 'max_prepared_statements = 500'
     } >"$folder/pgbouncer.ini"
     chmod 0644 -- "$folder/pgbouncer.ini"
@@ -54,7 +54,8 @@ through_pooler() { psql --no-psqlrc --tuples-only --no-align --dbname "$(pooler_
 
 pooler_answers() { through_pooler 'SELECT 1' >/dev/null 2>&1; }
 
-pooler_url() { printf 'postgresql://saltern_app@%s:6432/saltern\n' "${folder//\//%2F}%2Fpooler"; }
+# pooler_url [ROLE DATABASE]
+pooler_url() { printf 'postgresql://%s@%s:6432/%s\n' "${1:-saltern_app}" "${folder//\//%2F}%2Fpooler" "${2:-saltern}"; }
 
 stop_pooler() {
     [[ -n $pooler_pid ]] || return 0
@@ -97,6 +98,12 @@ saltern doctor --json >"$work/doctor" || true
     fail "the doctor to be content: $(cat "$work/doctor")"
 saltern purge >/dev/null
 stop_own_server
+
+scenario "RECONNECT in its console exchanges sessions of PostgreSQL"
+before=$(through_pooler 'SELECT pg_backend_pid()')
+[[ $(through_pooler 'SELECT pg_backend_pid()') == "$before" ]] || fail "the session to be kept"
+psql --no-psqlrc --quiet --dbname "$(pooler_url saltern_owner pgbouncer)" --command RECONNECT
+[[ $(through_pooler 'SELECT pg_backend_pid()') != "$before" ]] || fail "another session"
 stop_pooler
 
 if [[ $(printf '%s\n' 1.21 "$version" | sort --version-sort | head -n 1) != 1.21 ]]; then
