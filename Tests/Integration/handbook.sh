@@ -38,7 +38,7 @@ end() {
 }
 trap end EXIT
 
-# Blocks that are typed, or tried, by another script, which has their names in it.
+# Blocks that are typed, or tried, by another script.
 declare -A elsewhere=(
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
@@ -82,20 +82,43 @@ types_settings=
 type_in <"$repository/Tests/Integration/handbook/text.sh"
 
 scenario "every command of the text was typed"
-# is_typed WORDS: on one line, but for what stands for something else: NAME, [--json], …
+# What stands for something else, beside words with dots.
+placeholders=(COMMAND USERID PLAN NAME N ID ACCOUNT FILE 'FILE|DIR' SEQUENCE:HASH)
+
+# is_placeholder WORD: of a command.
+is_placeholder() {
+    local each
+    if [[ $1 == *…* ]]; then return 0; fi
+    for each in "${placeholders[@]}"; do
+        if [[ ${1//[][]/} == "$each" ]]; then return 0; fi
+    done
+    return 1
+}
+
+# is_typed WORDS: on one line, but for placeholders.
 is_typed() {
     local words pattern='' word
     read -ra words <<<"$1"
     for word in "${words[@]}"; do
-        [[ $word == *…* || $word =~ ^[][A-Z:|]+$ ]] || pattern+="(?=.*(?<![\\w-])\\Q${word//[][]/}\\E(?![\\w-]))"
+        is_placeholder "$word" || pattern+="(?=.*(?<![\\w-])\\Q${word//[][]/}\\E(?![\\w-]))"
     done
+    [[ -n $pattern ]] || fail "a word that somebody could type in: $1"
     grep --quiet --perl-regexp -- "^$pattern" "$work/typed"
 }
 
-# What has a space, or is an option, and is no command; commands with the script that has them, and its words.
+# lines_of FILE…: without remarks.
+lines_of() { sed '/^ *#/d' -- "$@"; }
+
+# is_said_elsewhere NAME: of the table `spoken`; nothing is to be said of what has no words there.
+is_said_elsewhere() {
+    local where=${spoken[$1]}
+    [[ -z $where ]] || grep --quiet --fixed-strings -- "${where#* }" <(lines_of "$repository/${where%% *}")
+}
+
+# What is no command, and nothing that the server knows; else the script that has it, and its words.
 declare -A spoken=(
     ['CONNECTION LIMIT']='Tests/Integration/backup.sh CONNECTION LIMIT 6'
-    ['"allowed": 10']='' ['"limit": "items"']='' ['head SEQUENCE:HASH']='' ['package=SHA-256 of the signing certificate']=''
+    ['"allowed": 10']='' ['"limit": "items"']='' ['package=SHA-256 of the signing certificate']=''
     ['--reuse-key']='' ['--executable']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
     ['libevent-core-2.1-7 libpq5 libssl3 libstdc++6']=''
     ['ca_file: certificate.pem']='Tests/Integration/metrics.sh scrape --cacert'
@@ -104,12 +127,33 @@ declare -A spoken=(
     ['http-request set-log-level silent if { path_beg /s/ /v1/shares }']='Tests/Integration/proxies.sh http-request set-log-level'
     ["shared_preload_libraries = 'citus'"]='scripts/lib/cluster.sh cluster_tools'
     ["citus.node_connection_timeout = '3s'"]="scripts/lib/cluster.sh citus.node_connection_timeout = '3s'"
-    ['CREATE DATABASE saltern']='scripts/lib/cluster.sh cluster_tools' ['CREATE EXTENSION citus']='scripts/lib/cluster.sh cluster_tools'
+    ['CREATE DATABASE saltern']="scripts/lib/cluster.sh CREATE DATABASE \$1"
+    ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
+    ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
     ['man saltern']='scripts/package man --warnings' ['man saltern-admin']='scripts/package saltern-admin.8'
     ['systemctl show --property LimitNOFILE saltern']=''
     ['systemd-analyze security saltern']='scripts/package systemd-analyze security'
+    # Settings of PostgreSQL and Citus.
+    [archive_timeout]="scripts/pitr type_block 'To any moment 3'"
+    [citus.enable_local_execution]='scripts/citus know_settings' [citus.node_conninfo]='scripts/citus know_settings'
+    [citus.recover_2pc_interval]='scripts/citus know_settings'
+    # Options of others, files, addresses, and a name for something.
+    [RuntimeDirectoryPreserve]='Tests/Integration/handbook/blocks.sh RuntimeDirectoryPreserve=yes'
+    [repo1-host]='' [repo1-type]='' [sslmode]='' [tls_config]='' [pg_upgrade]='' [accounts.locked_at]='' [postgres/]=''
+    [NAME.….unfinished]=''
+    [.build/package/saltern_VERSION_ARCHITECTURE.deb]='' [/etc/pgbackrest.conf]='' [/etc/systemd/system/saltern.service]=''
+    [docs/observability/alerts.yml]='' [docs/observability/dashboard.json]=''
 )
+declare -A asked_for=()
+
+# require_spoken WORDS
+require_spoken() {
+    [[ -v spoken[$1] ]] || fail "somebody to type what docs/admins.md says, or a test to have it: $1"
+    is_said_elsewhere "$1" || fail "${spoken[$1]#* } in ${spoken[$1]%% *}"
+    asked_for[$1]=yes
+}
+
 handbook_commands | sort --unique >"$work/commands"
 (($(wc --lines <"$work/commands") >= 40)) || fail "to find the table of commands"
 while read -r span; do
@@ -120,13 +164,46 @@ while read -r span; do
     esac
     # A row of the table says the first words once.
     if grep --quiet " $(printf '%s' "$span" | sed 's/[][\.*^$]/\\&/g')$" "$work/commands"; then continue; fi
-    [[ -v spoken[$span] ]] || fail "somebody to type what docs/admins.md says: $span"
-    [[ -z ${spoken[$span]} ]] ||
-        grep --quiet --fixed-strings -- "${spoken[$span]#* }" "$repository/${spoken[$span]%% *}" || fail "${spoken[$span]}"
+    require_spoken "$span"
 done < <(handbook_spans | grep --extended-regexp ' |^--' && cat "$work/commands")
+
+scenario "every other word of the text is one of the program or of a test"
+# lines_in FILE…: those of all files there, without remarks.
+lines_in() {
+    (cd -- "$repository" && grep --recursive --no-filename --binary-files=without-match --exclude=handbook.sh \
+        --invert-match --extended-regexp '^ *(#|//)' "$@")
+}
+lines_in scripts Tests/Integration >"$work/tests"
+lines_in Sources Migrations openapi.yaml docs/observability docker-compose.yml docker-compose.standby.yml >"$work/program"
+while read -r word; do
+    if [[ -v spoken[$word] ]]; then
+        require_spoken "$word"
+        continue
+    fi
+    if grep --quiet --fixed-strings --word-regexp -- "$word" "$work/tests"; then continue; fi
+    case $word in
+        SALTERN_* | pg_*) ;;
+        # What is said to PgBouncer, to PostgreSQL or to Citus is typed.
+        [A-Z]*[A-Z] | citus*) fail "a test that has what docs/admins.md says: $word" ;;
+    esac
+    grep --quiet --fixed-strings --word-regexp -- "$word" "$work/program" || require_spoken "$word"
+done < <(handbook_spans | grep --invert-match --extended-regexp ' |^--|^[0-9]+[smhd]?$' |
+    sed --regexp-extended 's/\{[a-z,]+\}$//; s/=.*//; s/\(\)$//' | sort --unique)
+for words in "${!spoken[@]}"; do
+    [[ -v asked_for[$words] ]] || fail "the handbook to say what it was found a place for: $words"
+done
+
+scenario "the handbook lists the events of the log"
+(cd -- "$repository" && grep --recursive --null-data --only-matching --perl-regexp --no-filename --include='*.swift' \
+    '\.write\(\s*[^"();]{1,60}"\K[a-z_]+(?=")|writer\.member\("event", "\K[a-z_]+' Sources) |
+    tr '\0' '\n' | sort --unique >"$work/events"
+(($(wc --lines <"$work/events") >= 40)) || fail "to find the events in the sources"
+handbook_events >"$work/listed"
+diff "$work/events" "$work/listed" >&2 || fail "the events of the sources (<), and no others (>)"
 
 scenario "nothing is listed as typed elsewhere that is not there"
 for name in "${!elsewhere[@]}"; do
     grep --quiet --line-regexp --fixed-strings -- "$name" "$work/blocks" || fail "a block $name in docs/admins.md"
-    grep --quiet --fixed-strings -- "$name" "$repository/${elsewhere[$name]}" || fail "$name in ${elsewhere[$name]}"
+    grep --quiet --extended-regexp "(type_block|handbook_block) '$name'" <(lines_of "$repository/${elsewhere[$name]}") ||
+        fail "a call for '$name' in ${elsewhere[$name]}"
 done

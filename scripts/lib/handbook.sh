@@ -56,3 +56,10 @@ handbook_commands() {
         for (field = 4; field <= NF; field += 2) { print group " " $field }
     }' | sed 's/\\|/|/g'
 }
+
+# handbook_events: those of the log that the section "Logs and metrics" lists, a line each.
+handbook_events() {
+    sed -n '/Other events: /,/No userid, key/p' "$repository/docs/admins.md" | tr '\n' ' ' |
+        sed 's/.*Other events: //; s/No userid, key.*//; s/([^)]*)//g' | grep --only-matching '`[a-z_]*`' | tr -d '`' |
+        sort --unique
+}

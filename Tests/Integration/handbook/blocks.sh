@@ -6,7 +6,6 @@ backup='' types_settings='' shared=''
 # here: the handbook's words, made those of this machine.
 here() {
     sed --regexp-extended "
-        s|postgresql://postgres@%2Frun%2Fpostgresql/postgres|$(postgres_url postgres postgres)|
         s|postgresql://(saltern_[a-z]*):…@localhost/saltern|postgresql://\1@${postgres_sockets//\//%2F}/saltern|
         s|/var/backups|$folder/backups|g; s|saltern-20261123T070000Z.backup|${backup:-}|
         s|/usr/share/saltern|$repository/scripts/package.d|; s|/etc/saltern|$folder/etc|; s|/run/saltern|$folder|
@@ -19,7 +18,8 @@ here() {
 type_in() {
     here >"$work/typing"
     # On one line and without remarks, for who asks later what was typed.
-    sed --null-data 's/\\\n */ /g' "$work/typing" | sed 's/\(^\| \)# .*//' >>"$work/typed"
+    sed --null-data 's/\\\n */ /g' "$work/typing" |
+        sed 's/\(^\| \)# .*//; s/^saltern-admin \(.*\)/&; saltern \1/' >>"$work/typed"
     # shellcheck source=/dev/null
     source "$work/typing" >>"$work/said"
 }
@@ -100,9 +100,10 @@ try_unit() {
     local settings
     has_executable >"$folder/saltern.service"
     verify_unit "$folder/saltern.service"
-    mapfile -t settings < <(sed -n "s|^Environment=||p" "$folder/saltern.service" |
-        sed "s|%d|$folder/etc|; s|/var/lib/saltern|$folder/lib|; s|=\[::\]:.*|=127.0.0.1:$(free_port)|")
-    postgres_url saltern_app saltern >"$folder/etc/database-url"
+    mapfile -t settings < <(
+        sed -n "s|^EnvironmentFile=||p" "$folder/saltern.service" | here | xargs grep '^[A-Z]'
+        sed -n "s|^Environment=||p" "$folder/saltern.service" | sed "s|%d|$folder/etc|"
+    )
     serve_once env "${settings[@]}" "$(sed -n 's|^ExecStart=||; s| serve$||p' "$folder/saltern.service")" serve
 }
 
@@ -127,8 +128,8 @@ before() {
             install --directory --mode 0700 "$folder/lib"
             ;;
         'From source 2')
-            types_settings=yes
-            install --directory --mode 0700 "$folder/lib" "$folder/backups/saltern"
+            install --directory --mode 0700 "$folder/lib"
+            cp --recursive -- "$repository/scripts/package.d" scripts/
             ;;
         'Behind PgBouncer sql 1')
             source_environment
@@ -155,12 +156,13 @@ after() {
             ;;
         'The Debian package 1')
             umask 0022
-            psql_as_superuser --command 'DROP DATABASE saltern' --command 'DROP ROLE saltern_owner, saltern_app, saltern_server'
-            rm -rf -- "${folder:?}/lib"
+            forget_database
+            rm -rf -- "${folder:?}/lib" "${folder:?}"/etc/*
             ;;
         'From source 1') [[ -x $folder/bin/saltern ]] || fail "the program to be installed" ;;
         'From source 2')
-            grep --quiet server_started "$work/served" || fail "it to have served"
+            umask 0022
+            [[ -x $folder/bin/saltern-admin ]] || fail "the command to be installed"
             serve
             person
             ;;

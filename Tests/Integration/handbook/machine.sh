@@ -14,7 +14,7 @@ systemctl() {
         'stop saltern')
             stop_own_server
             # The machine that a backup is restored on is a new one.
-            [[ -z $backup ]] || psql_as_superuser --command 'DROP DATABASE saltern'
+            [[ -z $backup ]] || forget_database
             ;;
         'start saltern') serve ;;
         'enable --now saltern') serve_packaged ;;
@@ -28,14 +28,18 @@ systemctl() {
 
 has_reloaded() { (($(grep --count _reloaded "$own_home/run.log") >= $1)); }
 
-# sudo -u USER COMMAND…: a server is given some time to be ready, and ended.
+forget_database() {
+    psql_as_superuser --command 'DROP DATABASE saltern' --command 'DROP ROLE saltern_owner, saltern_app, saltern_server'
+}
+
+# sudo -u USER COMMAND…
 sudo() {
     shift 2
     if [[ $1 == psql ]]; then set -- psql --no-psqlrc --quiet --host "$postgres_sockets" --username postgres "${@:2}"; fi
-    if [[ ${*: -1} == serve ]]; then serve_once "$@"; else "$@"; fi
+    "$@"
 }
 
-# serve_once COMMAND…
+# serve_once COMMAND…: a server, which is given some time to be ready, and ended.
 serve_once() {
     : >"$work/served"
     "$@" 2>"$work/served" &
@@ -93,7 +97,10 @@ swift() {
 }
 
 install() {
-    if [[ $1 == .build/release/saltern ]]; then set -- "$executable" "$folder/bin/"; fi
+    case ${*: -1} in
+        /usr/local/bin/) set -- "$executable" "$folder/bin/" ;;
+        /usr/local/sbin/) set -- "${@:1:$#-1}" "$folder/bin/" ;;
+    esac
     command install "$@"
 }
 
