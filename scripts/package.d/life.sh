@@ -9,6 +9,7 @@ as_postgres() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
 
 server=
 
+# start_server [WORD…]: by this command, which becomes it.
 start_server() {
     local settings
     mapfile -t settings < <(grep '^[A-Z]' /etc/saltern/saltern.conf)
@@ -16,7 +17,7 @@ start_server() {
     [[ $(sed -n 's/^ExecStart=//p' /lib/systemd/system/saltern.service) == '/usr/bin/saltern serve' ]] || fail "the unit to serve"
     cd /
     setpriv --reuid saltern --regid saltern --init-groups --no-new-privs --bounding-set=-all env --ignore-environment \
-        PATH=/usr/bin "${settings[@]}" SALTERN_DATABASE_URL_FILE=/run/saltern-database-url /usr/bin/saltern serve &
+        PATH=/usr/bin "${settings[@]}" SALTERN_DATABASE_URL_FILE=/run/saltern-database-url "$@" /usr/bin/saltern serve &
     server=$!
     for _ in {1..900}; do
         ! saltern-admin health --ready >/dev/null 2>&1 || return 0
@@ -35,6 +36,83 @@ stop_server() {
 post() {
     curl --silent --output /tmp/reply --write-out '%{http_code}' --cacert /var/lib/saltern/tls/certificate.pem \
         --header 'Content-Type: application/json' --data "$2" "https://localhost:8443$1"
+}
+
+# Calls that the unit forbids and the server makes, and why it goes on when they fail.
+declare -A refused=(
+    [setpriority]="libdispatch's threads would be at another priority"
+)
+
+refused_calls() { (IFS=, && echo "${!refused[*]}"); }
+
+# group_of_calls NAME: all of them, also those of groups in it.
+group_of_calls() {
+    local name
+    while read -r name; do
+        case $name in
+            '#'* | "$1") ;;
+            @*) group_of_calls "$name" ;;
+            *) echo "$name" ;;
+        esac
+    done < <(systemd-analyze syscall-filter "$1")
+}
+
+# calls_of WORD…: of a line of the unit.
+calls_of() {
+    local word
+    for word; do
+        if [[ $word == @* ]]; then group_of_calls "$word"; else echo "$word"; fi
+    done
+}
+
+# require_allowed_calls: what the traced server called is what the unit's filter allows.
+require_allowed_calls() {
+    local line words call
+    for _ in {1..100}; do
+        ! grep --quiet total /tmp/calls || break
+        sleep 0.1
+    done
+    calls_of @default >/tmp/allowed
+    while read -r line; do
+        read -ra words <<<"${line#\~}"
+        calls_of "${words[@]}" >/tmp/named
+        if [[ $line == \~* ]]; then
+            grep --invert-match --line-regexp --fixed-strings --file=/tmp/named /tmp/allowed >/tmp/rest
+            mv /tmp/rest /tmp/allowed
+        else
+            cat /tmp/named >>/tmp/allowed
+        fi
+    done < <(sed -n 's/^SystemCallFilter=//p' /lib/systemd/system/saltern.service)
+    awk '/^ *[0-9]/ && $NF != "total" { print $NF }' /tmp/calls >/tmp/called
+    (($(wc --lines </tmp/called) >= 30)) || fail "the calls of a server: $(</tmp/calls)"
+    while read -r call; do
+        grep --quiet --line-regexp --fixed-strings -- "$call" /tmp/allowed || [[ -v refused[$call] ]] ||
+            fail "no call of $call, which the unit forbids"
+    done </tmp/called
+    say "$(wc --lines </tmp/called) kinds of calls"
+}
+
+# type_block NAME: commands of the handbook, with these passwords and this backup. What systemd would do is done by hand.
+type_block() {
+    local number
+    number=$(grep --line-number --line-regexp --fixed-strings -- "$1" /packages/blocks) || fail "a block $1"
+    sed "s/owner_password=…/owner_password=owner-secret/; s/server_password=…/server_password=server-secret/
+        s/saltern-20261123T070000Z.backup/${backup:-}/" "/packages/block-${number%%:*}" >/tmp/block
+    # shellcheck source=/dev/null
+    source /tmp/block
+}
+
+sudo() {
+    [[ $1 == -u && $2 == postgres ]] || fail "sudo to be for postgres, not: $*"
+    as_postgres "${@:3}"
+}
+
+systemctl() {
+    case $* in
+        'stop saltern') stop_server ;;
+        'start saltern') start_server ;;
+        *) fail "a word of systemctl that the handbook may say, not: $*" ;;
+    esac
 }
 
 key=$(openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt pass:secret -kdfopt salt:example.notes:ada -kdfopt iter:600000 \
@@ -95,10 +173,39 @@ start_server
 log_in
 stop_server
 
+say "a backup is restored in a new PostgreSQL, as the handbook says"
+start_server
+type_block 'Backups 1'
+backup=$(basename -- /var/backups/saltern/*)
+pg_dropcluster --stop 15 main
+pg_createcluster 15 main --start >/dev/null
+grep --quiet --extended-regexp '^local +all +postgres +peer$' /etc/postgresql/15/main/pg_hba.conf ||
+    fail "PostgreSQL to let nobody but postgres be a superuser"
+type_block 'Backups 2'
+log_in
+stop_server
+
+say "the server calls nothing that the unit forbids, and goes on without what may fail"
+echo SALTERN_METRICS_LISTEN=127.0.0.1:9464 >>/etc/saltern/saltern.conf
+start_server strace --daemonize --follow-forks --summary-only --output=/tmp/calls --inject="$(refused_calls):error=EPERM"
+[[ $(post /v1/accounts "{\"userid\":\"bob\",\"passwordKey\":\"$key\",\"kdf\":{\"iterations\":600000}}") == 201 ]] ||
+    fail "to register: $(</tmp/reply)"
+log_in
+curl --silent --fail http://127.0.0.1:9464/metrics >/tmp/metrics || fail "metrics"
+kill -HUP "$server"
+sleep 1
+log_in
+stop_server
+require_allowed_calls
+
 say "it is removed, and then forgotten; the keys stay"
 dpkg --remove saltern </dev/null >/dev/null 2>&1
 [[ ! -e /usr/bin/saltern && -e /etc/saltern/saltern.conf ]] || fail "the program to be gone, and its settings not"
-dpkg --purge saltern </dev/null >/dev/null 2>&1
+dpkg --purge saltern </dev/null >/tmp/dpkg.log 2>&1
 [[ ! -e /etc/saltern/saltern.conf && -e /var/lib/saltern/master.key ]] || fail "the settings to be gone, and the keys not"
+for name in database-url owner-database-url; do
+    [[ -e /etc/saltern/$name ]] || fail "$name to stay"
+    grep --quiet "/etc/saltern/$name,.* is left" /tmp/dpkg.log || fail "to be told what has a password in it: $(</tmp/dpkg.log)"
+done
 pg_ctlcluster 15 main stop
 say "the package has lived"

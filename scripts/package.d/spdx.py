@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.parse
 
 
 def output(*words):
@@ -32,9 +33,16 @@ def loaded(executable):
                 yield package.split(":")[0], version, package.split(":")[-1]
 
 
+def package_url(name, version, architecture):
+    """Of a Debian package, whose name may have a plus."""
+    name, version = (urllib.parse.quote(text, safe="") for text in (name, version))
+    return f"pkg:deb/debian/{name}@{version}?arch={architecture}"
+
+
 def package(identifier, name, version, license_, **more):
     return {
-        "SPDXID": f"SPDXRef-{identifier}",
+        # Letters, digits, dots and hyphens only.
+        "SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", identifier),
         "name": name,
         "versionInfo": version,
         "downloadLocation": "NOASSERTION",
@@ -81,7 +89,7 @@ def main():
                 {
                     "referenceCategory": "PACKAGE-MANAGER",
                     "referenceType": "purl",
-                    "referenceLocator": f"pkg:deb/debian/{name}@{found}?arch={architecture}",
+                    "referenceLocator": package_url(name, found, architecture),
                 }
             ],
         )

@@ -1,17 +1,25 @@
 # shellcheck shell=bash disable=SC2154
 # What scripts/package --test shows: two folders make the same bytes; and the package's life in a fresh Debian.
 
+# shellcheck source=scripts/lib/handbook.sh
+source "$repository/scripts/lib/handbook.sh"
+
 test_package() {
     local deb root=$work/debian
-    is_root || die "a fresh Debian needs root"
-    ensure_packages "${package_test_packages[@]}"
     deb=$(deb_of "$version")
+    validate_list "$output/saltern.spdx.json"
     [[ -n $is_built ]] || build_elsewhere "$deb"
     debootstrap_into "$root"
     mkdir "$root/packages"
     cp -- "$deb" "$root/packages/saltern.deb"
     version_before "$root/packages/before.deb"
     live_in "$root"
+}
+
+# validate_list FILE: with the tools of those who have made the format.
+validate_list() {
+    ensure_python_tools
+    "$repository/.venv/bin/pyspdxtools" --infile "$1" || die "$1 is no SPDX document"
 }
 
 # build_elsewhere DEB: the same commit and the same changes, in another folder.
@@ -36,7 +44,7 @@ version_before() {
 debootstrap_into() {
     say "making a fresh Debian"
     mmdebstrap --quiet --mode root --variant minbase --dpkgopt force-unsafe-io \
-        --include postgresql,systemd,curl,openssl,ca-certificates \
+        --include postgresql,systemd,curl,openssl,ca-certificates,strace \
         "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
 }
 
@@ -44,6 +52,7 @@ debootstrap_into() {
 live_in() {
     local root=$1
     install --mode 0755 -- "$parts/life.sh" "$root/life.sh"
+    handbook_blocks "$root/packages"
     cp -- /etc/resolv.conf "$root/etc/resolv.conf"
     # shellcheck disable=SC2016  # the words are for the shell that unshare starts
     timeout 1800 unshare --mount --pid --fork --kill-child --propagation private bash -euc '
