@@ -122,7 +122,7 @@ import TransportSecurity
         }
         try await withServer(prepare: few) { live in
             let line = live.log.lines.first { $0.contains("database_connections_short") }
-            #expect(line?.contains(#""limit":23,"needed":24"#) == true)
+            #expect(line?.contains(#""limit":23,"needed":24,"remedy":"raise max_connections or"#) == true)
         }
         try await withServer { live in
             #expect(!live.log.lines.contains { $0.contains("database_connections_short") })

@@ -149,6 +149,12 @@ struct ServeConfiguration {
         loopCount * database.connectionCount * (handoverSocket == nil ? 1 : 2) + 2
     }
 
+    /// What to do when there are fewer.
+    static let moreConnections: StaticString = """
+        raise max_connections or the CONNECTION LIMIT of its role and database, or lower SALTERN_LOOPS, \
+        SALTERN_READ_CONNECTIONS or SALTERN_COMMIT_CONNECTIONS
+        """
+
     /// Reads certificate, key and master key again. Each by itself: what cannot be used is not taken, is logged, and
     /// keeps nothing else from being taken.
     mutating func reload(_ log: Log) {

@@ -99,10 +99,7 @@ struct DatabaseExamination {
             + "(\(configuration.loopCount) loops × \(configuration.database.connectionCount)\(handover), "
             + "and 2 for commands); its role can have \(facts.connectionLimit), with everybody else's"
         guard needed <= facts.connectionLimit else {
-            return Finding(
-                "database_connections", .problem,
-                text + ": raise max_connections or the CONNECTION LIMIT of its role and database, or lower "
-                    + "SALTERN_LOOPS, SALTERN_READ_CONNECTIONS or SALTERN_COMMIT_CONNECTIONS")
+            return Finding("database_connections", .problem, text + ": \(ServeConfiguration.moreConnections)")
         }
         return Finding("database_connections", .fine, text)
     }

@@ -107,7 +107,11 @@ final class RunningServer: Sendable {
         for facts in try await share.loop.run({ try await share.database.execute(ReadStartingFacts()) }) {
             if needed > facts.connectionLimit {
                 log.write(
-                    .warning, "database_connections_short", ["limit": Int(facts.connectionLimit), "needed": needed])
+                    .warning, "database_connections_short",
+                    [
+                        "limit": Int(facts.connectionLimit), "needed": needed,
+                        "remedy": ServeConfiguration.moreConnections,
+                    ])
             }
             if configuration.failover == .synchronous, !facts.waitsForStandbys {
                 log.write(.warning, "failover_not_synchronous")
