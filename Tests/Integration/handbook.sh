@@ -42,6 +42,7 @@ trap end EXIT
 declare -A elsewhere=(
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
+    ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh
     ['To any moment 1']=scripts/pitr
     ['To any moment ini 1']=scripts/lib/handbook.sh
     ['To any moment text 1']=scripts/pitr
@@ -121,7 +122,6 @@ declare -A spoken=(
     ['"allowed": 10']='' ['"limit": "items"']='' ['package=SHA-256 of the signing certificate']=''
     ['--reuse-key']='' ['--executable']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
     ['libevent-core-2.1-7 libpq5 libssl3 libstdc++6']=''
-    ['ca_file: certificate.pem']='Tests/Integration/metrics.sh scrape --cacert'
     ['log_error_verbosity = terse']='scripts/lib/postgres.sh log_error_verbosity=terse'
     ['max_prepared_statements = 500']='Tests/Integration/pooler.sh max_prepared_statements = 500'
     ['http-request set-log-level silent if { path_beg /s/ /v1/shares }']='Tests/Integration/proxies.sh http-request set-log-level'

@@ -126,6 +126,56 @@ still_there() {
     expect_status 200
 }
 
+# settings_of CONTAINER…: what there is set, but for where and as whom the database is asked.
+settings_of() {
+    "$@" env | tr -d '\r' | grep '^SALTERN_' | grep --invert-match '^SALTERN_[A-Z]*_*DATABASE_URL_FILE=' | sort
+}
+
+# agree NAME=VALUE: the server and the commands have the same settings, and this among them.
+agree() {
+    settings_of docker-compose exec server >"$place/server.settings"
+    settings_of docker-compose run --rm --no-deps --entrypoint '' admin >"$place/admin.settings" 2>"$place/admin.log"
+    diff "$place/server.settings" "$place/admin.settings" >"$place/difference" ||
+        fail "server and commands to have the same settings: $(<"$place/difference")"
+    grep --quiet --line-regexp --fixed-strings -- "$1" "$place/server.settings" || fail "$1: $(<"$place/server.settings")"
+}
+
+set_it() {
+    scenario "a setting is for the server and for every command, and each setting can be set"
+    create_item
+    request DELETE "/v1/items/$id" '' --header 'If-Match: *'
+    expect_status 200
+    in_database "UPDATE saltern.items SET updated_at = now() - interval '200 days' WHERE item_id = '$id'"
+    type_block 'With Docker Compose 2'
+    await_health server
+    agree SALTERN_TOMBSTONE_RETENTION=400d
+    admin purge >/dev/null
+    [[ $(rows_of "$id") == 1 ]] || fail "a tombstone that is kept for longer"
+    sed --in-place '/TOMBSTONE/d; s/^SALTERN_REGISTRATION=.*/SALTERN_REGISTRATION=open/' .env
+    admin purge >/dev/null
+    [[ $(rows_of "$id") == 0 ]] || fail "a tombstone that is purged by default"
+    docker-compose up --detach 2>/dev/null
+    await_health server
+    create_item
+    # All of the handbook's but those of the containers themselves.
+    # shellcheck disable=SC2016  # the backticks are the handbook's
+    sed -n '/^### Settings/,/^### /s/^| `\(SALTERN_[A-Z_]*\)`.*/\1/p' "$repository/docs/admins.md" |
+        grep --invert-match 'DATABASE_URL$\|^SALTERN_\(MASTER_KEY_FILE\|TLS_DIRECTORY\|LISTEN\|HANDOVER_SOCKET\)$' |
+        sort >"$place/documented"
+    sed -n '/^x-settings:/,/^$/s/^  \(SALTERN_[A-Z_]*\):.*/\1/p' docker-compose.yml |
+        grep --invert-match FILE$ | sort >"$place/known"
+    diff "$place/documented" "$place/known" >"$place/difference" || fail "every setting: $(<"$place/difference")"
+}
+
+# in_database SQL
+in_database() {
+    docker-compose exec --user postgres postgres psql --quiet --tuples-only --no-align --command "$1" saltern 2>/dev/null |
+        tr -d '\r'
+}
+
+# rows_of ID: how many rows that item has, as a tombstone or not.
+rows_of() { in_database "SELECT count(*) FROM saltern.items WHERE item_id = '$1'"; }
+
 look_at_containers() {
     scenario "containers have the limits that the files say"
     local name id
@@ -158,7 +208,12 @@ look_at_containers() {
 
 watch_it() {
     scenario "metrics are there, for this machine"
-    curl --silent --show-error --insecure --output "$place/metrics" https://localhost:9464/metrics
+    # As Prometheus does with the handbook's words: there, by that name, and with this certificate as all that it trusts.
+    local block name target
+    block=$(handbook_block 'Logs and metrics yaml 1')
+    name=$(sed -n 's/^ *server_name: //p' <<<"$block") target=$(sed -n 's/.*targets: \["\(.*\)"\]/\1/p' <<<"$block")
+    curl --silent --show-error --cacert "$certificate" --connect-to "$name:${target##*:}:$target" --output "$place/metrics" \
+        "https://$name:${target##*:}/metrics" || fail "metrics with the name of the certificate"
     grep --quiet ^saltern_build_info "$place/metrics" || fail "metrics"
     [[ $(docker inspect --format '{{(index (index .NetworkSettings.Ports "9464/tcp") 0).HostIp}}' "$(container server)") == 127.0.0.1 ]] ||
         fail "metrics at this machine's address alone"
@@ -233,6 +288,7 @@ add_a_standby() {
     still_there "$id"
     create_item
     has_a_standby || fail "a synchronous standby"
+    agree SALTERN_FAILOVER=synchronous
 }
 
 lose_the_primary() {
@@ -282,6 +338,7 @@ main() {
     fi
     install_it
     use_it
+    set_it
     look_at_containers
     watch_it
     rotate_keys
