@@ -46,11 +46,9 @@ public struct Log: Sendable {
         }
     }
 
-    /// Writes the line of a finished request: 5xx as an error, everything else as info, and also what the server does
-    /// not do because the client asks for what HTTP need not have (501 and 505).
+    /// Writes the line of a finished request: a failure of the server as an error, everything else as info.
     public func write(_ record: RequestRecord) {
-        let isFailure = record.status.code >= 500 && record.status.code != 501 && record.status.code != 505
-        let level: LogLevel = isFailure ? .error : .info
+        let level: LogLevel = record.statusClass == 5 ? .error : .info
         guard isEnabled(level) else { return }
         write(level, "request") { writer in
             writer.name("requestId")

@@ -10,7 +10,7 @@ public final class RequestMetrics: Sendable {
 
     /// What one route has seen.
     struct RouteCounts: Sendable {
-        /// Requests by the first digit of their status, from 1 to 5.
+        /// Requests by ``RequestRecord/statusClass``, from 1 to 5.
         var byStatusClass = [Int](repeating: 0, count: 5)
         /// Requests by bucket; the last has no bound.
         var byBucket = [Int](repeating: 0, count: RequestMetrics.bucketBounds.count + 1)
@@ -42,10 +42,9 @@ public final class RequestMetrics: Sendable {
         let (seconds, attoseconds) = record.duration.components
         let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
         let bucket = Self.bucketBounds.firstIndex { microseconds <= $0 } ?? Self.bucketBounds.count
-        let statusClass = min(max(Int(record.status.code) / 100, 1), 5) - 1
         counts.withLock { counts in
             counts[record.route, default: RouteCounts()].count(
-                statusClass, bucket, microseconds, record.problemCode)
+                record.statusClass - 1, bucket, microseconds, record.problemCode)
         }
     }
 

@@ -15,6 +15,12 @@ public struct RequestRecord: Sendable {
     /// The stable code of the problem that was answered.
     public var problemCode: String?
 
+    /// The first digit of the status, 5 for what is the server's own failure: 501 and 505 are 4, because the client asked
+    /// for what HTTP need not have, and anybody can do that.
+    var statusClass: Int {
+        status == .notImplemented || status == .httpVersionNotSupported ? 4 : Int(status.code) / 100
+    }
+
     public init(
         requestID: RequestID, trace: TraceParent?, route: String, status: HTTPStatus, duration: Duration,
         accountID: Postgres.UUID? = nil, problemCode: String? = nil
