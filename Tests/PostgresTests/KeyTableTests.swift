@@ -96,6 +96,18 @@ import Testing
         #expect(route() == 0, "after a long time it begins anew")
     }
 
+    @Test func `who waits is counted, and for how long those waited who had their turn`() throws {
+        var table = Table()
+        _ = acquire(&table, key(1), 0)
+        for waiter in 1...3 { _ = acquire(&table, key(1), waiter) }
+        let gone = try ticket(acquire(&table, key(1), 4))
+        #expect(table.turns.waiting == 4 && table.turns.waits == 0 && table.turns.waited == .zero)
+        _ = table.cancel(gone)
+        _ = table.release(key(1), now: start + .seconds(2))
+        _ = table.release(key(1), now: start + .seconds(5))
+        #expect(table.turns.waiting == 1 && table.turns.waits == 2 && table.turns.waited == .seconds(7))
+    }
+
     @Test func `marks take bounded memory`() {
         var settings = Table.Settings()
         settings.marks = 10

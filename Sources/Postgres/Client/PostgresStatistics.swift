@@ -24,6 +24,17 @@ public struct PostgresStatistics: Sendable {
         public init() {}
     }
 
+    /// Requests of one key wait for each other (``RequestKey``), and hold no connection while they do.
+    public struct TurnCounts: Sendable {
+        /// Requests that wait now.
+        public var waiting = 0
+        /// Requests that have waited and had their turn, and for how long in all.
+        public var waits = 0
+        public var waited = Duration.zero
+
+        public init() {}
+    }
+
     /// Requests by their first statement that is not preliminary (``Statement/isPreliminary``).
     public struct StatementCounts: Sendable {
         public var count = 0

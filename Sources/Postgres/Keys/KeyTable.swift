@@ -49,6 +49,7 @@ struct KeyTable<Waiter> {
     fileprivate struct Entry {
         var waiter: Waiter
         var key: RequestKey
+        var since: Instant
         var deadline: Instant
         /// Who may hold it together with him.
         var party: ObjectIdentifier?
@@ -72,6 +73,7 @@ struct KeyTable<Waiter> {
     private var deadlines = Queue<(deadline: Instant, ticket: Ticket)>()
     private var lastDeadline: Instant?
     private var marks: [RequestKey: Mark] = [:]
+    private var served = PostgresStatistics.TurnCounts()
 
     init(settings: Settings = Settings()) { self.settings = settings }
 
@@ -80,6 +82,13 @@ struct KeyTable<Waiter> {
 
     /// How many requests wait.
     var waiterCount: Int { waiting.count }
+
+    /// Who waits, and has waited.
+    var turns: PostgresStatistics.TurnCounts {
+        var turns = served
+        turns.waiting = waiting.count
+        return turns
+    }
 
     // MARK: Holding
 
@@ -99,7 +108,7 @@ struct KeyTable<Waiter> {
         let deadline = max(deadline, lastDeadline ?? deadline)
         lastDeadline = deadline
         let place = waiting.append(
-            Entry(waiter: waiter, key: key, deadline: deadline, party: party), to: &holding.waiting)
+            Entry(waiter: waiter, key: key, since: now, deadline: deadline, party: party), to: &holding.waiting)
         held[key] = holding
         let ticket = Ticket(key: key, place: place)
         dropServedDeadlines()
@@ -127,6 +136,8 @@ struct KeyTable<Waiter> {
             }
         }
         if next.count > 1 { route = .together }
+        served.waits += next.count
+        for entry in next { served.waited += now - entry.since }
         holding.count = next.count
         held[key] = holding
         return next.map { ($0.waiter, route) }

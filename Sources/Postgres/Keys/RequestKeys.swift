@@ -9,6 +9,9 @@ public final class RequestKeys: Sendable {
     /// How many keys are held and how many requests wait for one.
     var counts: (held: Int, waiting: Int) { table.withLock { ($0.heldCount, $0.waiterCount) } }
 
+    /// Who waits for a key, in all of the process, and has waited.
+    public var turns: PostgresStatistics.TurnCounts { table.withLock { $0.turns } }
+
     /// Holds `key`, unless somebody does.
     func tryHold(_ key: RequestKey, now: ContinuousClock.Instant) -> KeyTable<KeyWaiter>.Route? {
         table.withLock { table in

@@ -94,7 +94,7 @@ struct MetricsResponder: Responder {
             statistics.add(await share.loop.run { share.database.statistics() })
         }
         let state = await first.loop.run { await DatabaseState.read(first.database, within: Self.databasePatience) }
-        text.database(statistics, state)
+        text.database(statistics, backbone.keys.turns, state)
     }
 
     private func seldom(_ text: inout PrometheusText) {

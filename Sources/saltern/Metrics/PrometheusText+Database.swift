@@ -3,7 +3,9 @@ import SalternServer
 
 extension PrometheusText {
     /// The clients of all loops, and what the database says of itself.
-    mutating func database(_ statistics: PostgresStatistics, _ state: DatabaseState?) {
+    mutating func database(
+        _ statistics: PostgresStatistics, _ turns: PostgresStatistics.TurnCounts, _ state: DatabaseState?
+    ) {
         single(
             "saltern_database_up", .gauge,
             "Whether every loop has a connection for statements, and the database answers within two seconds.",
@@ -22,6 +24,7 @@ extension PrometheusText {
             replication(state)
         }
         lanes(statistics)
+        self.turns(turns)
         statements(statistics.statements)
     }
 
@@ -41,6 +44,16 @@ extension PrometheusText {
         write("saltern_database_connections_opened_total", .counter, "Connections that were opened.") { $0.opened }
         write("saltern_database_waits_total", .counter, "Requests that have waited for a connection.") { $0.waits }
         write("saltern_database_wait_seconds_total", .counter, "How long they have waited.") { $0.waited / .seconds(1) }
+    }
+
+    private mutating func turns(_ turns: PostgresStatistics.TurnCounts) {
+        single(
+            "saltern_database_turns_waiting", .gauge,
+            "Requests that wait for the turn of their account, share or userid.", turns.waiting)
+        single("saltern_database_turn_waits_total", .counter, "Requests that have waited for it.", turns.waits)
+        single(
+            "saltern_database_turn_wait_seconds_total", .counter, "How long they have waited.",
+            turns.waited / .seconds(1))
     }
 
     private mutating func statements(_ statements: [String: PostgresStatistics.StatementCounts]) {

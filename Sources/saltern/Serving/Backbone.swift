@@ -14,6 +14,8 @@ struct Backbone: Sendable {
 
     /// One for each loop that serves clients; at least one.
     let shares: [Share]
+    /// Whose turn it is in the database, for all loops.
+    let keys: RequestKeys
     /// The loop of the metrics listener, so that a scrape never waits for requests.
     let metricsLoop: EventLoop
     /// What tells the streams of all loops of changes, and the task that runs it, on the first loop.
@@ -60,7 +62,7 @@ struct Backbone: Sendable {
             await revisions.run(database: first.database, clock: clock, log: log)
         }
         return Backbone(
-            shares: shares, metricsLoop: metricsLoop, revisions: revisions, watching: watching,
+            shares: shares, keys: keys, metricsLoop: metricsLoop, revisions: revisions, watching: watching,
             throttle: Throttle(configuration.service.rateLimits), clock: clock, watch: watch)
     }
 
