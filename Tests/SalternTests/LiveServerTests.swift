@@ -5,6 +5,7 @@ import HTTPServer
 import Postgres
 import SalternServer
 import SalternTesting
+import Synchronization
 import Testing
 import TransportSecurity
 
@@ -146,6 +147,67 @@ import TransportSecurity
             #expect(facts.purge.failures == 1)
             #expect(live.log.lines.contains { $0.contains("not_purged_because_of_clock") })
         }
+    }
+
+    @Test func `metrics tell what was purged, when, and of how many accounts that was left`() async throws {
+        let administratorURL = Mutex("")
+        try await withServer {
+            administratorURL.withLock { [url = $0.administratorURL] in $0 = url }
+        } _: { live in
+            let metrics = { () async throws -> String in
+                let scraper = try await RawConnection.open(port: try #require(live.server.metricsAddress?.port))
+                try await scraper.send(json("GET", "/metrics", nil))
+                return try await scraper.reply().text
+            }
+            #expect(try await metrics().contains("saltern_purge_last_success_timestamp_seconds 0\n"))
+            let begun = Int(Date().timeIntervalSince1970)
+            let loop = try EventLoop(name: "administrator")
+            try loop.start()
+            defer { loop.stop() }
+            let (url, server, service) = (administratorURL.withLock { $0 }, live.server, live.configuration.service)
+            try await loop.run {
+                let postgres = PostgresClient(configuration: try .patient(url), loop: loop)
+                _ = try await postgres.execute(AddExpiredContents())
+                try await postgres.withTransaction { transaction in
+                    _ = try await transaction.execute(HoldOneAccount())
+                    await server.purge(service)
+                }
+                await postgres.shutdown()
+            }
+            let text = try await metrics()
+            #expect(text.contains("saltern_purge_rows_total{kind=\"contents\"} 3\n"))
+            #expect(text.contains("saltern_purge_rows_total{kind=\"shares\"} 0\n"))
+            #expect(text.contains("saltern_purge_skipped_accounts 1\n"))
+            #expect(text.contains("saltern_purge_failures_total 0\n"))
+            let name = "saltern_purge_last_success_timestamp_seconds "
+            let time = text.split(separator: "\n").first { $0.hasPrefix(name) }
+            let seconds = try #require(time?.split(separator: " ").last.flatMap { Int($0) })
+            #expect((begun - 1...begun + 600).contains(seconds))
+            await server.purge(service)
+            let later = try await metrics()
+            #expect(later.contains("saltern_purge_rows_total{kind=\"contents\"} 5\n"))
+            #expect(later.contains("saltern_purge_skipped_accounts 0\n"))
+        }
+    }
+
+    /// Two accounts, of which one has two rows that are due and the other three.
+    private struct AddExpiredContents: Statement {
+        static let sql: SQL<Self> = """
+            WITH account AS (
+                INSERT INTO saltern.accounts (account_id, userid, created_at, kept_count, kept_bytes)
+                SELECT gen_random_uuid(), rows::text, now(), rows, rows FROM generate_series(2, 3) rows
+                RETURNING account_id, kept_count)
+            INSERT INTO saltern.deleted_contents (account_id, item_id, collection, format, body, created_at, expires_at)
+            SELECT account_id, gen_random_uuid(), 'default', 'opaque', '\\x00', now(), now() - interval '1 hour'
+            FROM account, generate_series(1, kept_count)
+            """
+        typealias Row = Void
+    }
+
+    /// Holds the row of the account with two.
+    private struct HoldOneAccount: Statement {
+        static let sql: SQL<Self> = "SELECT FROM saltern.accounts WHERE userid = '2' FOR UPDATE"
+        typealias Row = Void
     }
 
     @Test func `a server that starts before its database waits for it`() async throws {

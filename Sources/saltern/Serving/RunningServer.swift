@@ -185,10 +185,14 @@ final class RunningServer: Sendable {
 
     /// Purges every hour, unless another node is at it or nobody knows what time it is, until it is cancelled.
     func purgeRegularly(_ configuration: ServiceConfiguration) async {
+        while (try? await Task.sleep(for: .seconds(3_600))) != nil { await purge(configuration) }
+    }
+
+    func purge(_ configuration: ServiceConfiguration) async {
         let share = backbone.shares[0]
         let purge = RegularPurge(
             database: share.database, configuration: configuration, clock: backbone.clock, facts: facts, log: log)
-        while (try? await Task.sleep(for: .seconds(3_600))) != nil { await share.loop.run { await purge.run() } }
+        await share.loop.run { await purge.run() }
     }
 
     /// How often it is looked what is to be purged.
