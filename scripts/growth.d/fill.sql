@@ -38,5 +38,21 @@ INSERT INTO saltern.security_events (account_id, occurred_at, event_id, kind)
 SELECT account_id, now() - e * interval '300 days', md5(userid || 'event' || e)::uuid, 'credential_changed'
 FROM person, generate_series(1, 2) e;
 
+-- One more of each hundred that nobody has used but to register, two months ago.
+CREATE TEMPORARY TABLE stranger AS
+SELECT n, md5('stranger ' || n)::uuid AS account_id, 'stranger' || n || '@example.org' AS userid
+FROM generate_series(1, :accounts / 100) n;
+
+INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
+SELECT userid, account_id, sha256(userid::bytea), 600000 FROM stranger;
+
+INSERT INTO saltern.accounts (account_id, userid, plan, created_at)
+SELECT account_id, userid, 'default', now() - interval '60 days' FROM stranger;
+
+INSERT INTO saltern.sessions (account_id, token_hash, session_id, created_at, last_used_at, expires_at)
+SELECT account_id, sha256(userid::bytea), md5(userid)::uuid, now() - interval '60 days', now() - interval '60 days',
+    now() + interval '300 days'
+FROM stranger;
+
 VACUUM ANALYZE saltern.logins, saltern.accounts, saltern.sessions, saltern.items, saltern.deleted_contents,
     saltern.security_events;

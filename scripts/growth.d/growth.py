@@ -22,11 +22,17 @@ from traffic.wire import Connection, Target, request
 FOLDER = Path(__file__).parent
 LIMIT = 10.0
 LEAST_PURGED = 3_000
-BAR = re.compile(r"\[[#.]+\] \d+ of \d+")
+# The least requests of which a percentile is told, and how many times as long they may take as before.
+LEAST_REQUESTS = 300
+SLOWER = {"p50": 4.0, "p99": 10.0}
+# In the folder of the server.
+BACKUP = "growth.backup"
+BAR = re.compile(r"\[[#.]+\] \d+ of \d+|\r\d+ [a-z ]+ *(?=\r)")
 
 COMMANDS = [
     ["stats"],
     ["doctor"],
+    ["migrate", "status"],
     ["migrate", "verify"],
     ["account", "list"],
     ["account", "list", "--userid-prefix", "person99"],
@@ -39,6 +45,7 @@ COMMANDS = [
     ["account", "set-plan", "person7@example.org", "pro"],
     ["account", "delete", "--yes", "person7@example.org"],
     ["account", "delete", "--never-used", "--older-than", "30d", "--dry-run"],
+    ["account", "delete", "--never-used", "--older-than", "30d", "--yes"],
     ["plan", "list"],
     ["plan", "set", "pro", "--items", "200000"],
     ["invite", "create", "--count", "100"],
@@ -47,6 +54,13 @@ COMMANDS = [
     ["audit", "verify"],
     ["master-key", "reseal"],
     ["restored"],
+    ["backup", BACKUP],
+]
+
+# In a database that is made of that backup.
+COMMANDS_OF_COPY = [
+    ["restore", BACKUP],
+    ["restored", "--end-sessions"],
 ]
 
 WRITE = """
@@ -76,13 +90,26 @@ class Commands:
         said = subprocess.run(["bash", "-c", script], check=True, capture_output=True).stdout
         pairs = [entry.split("=", 1) for entry in said.decode().split("\0") if "=" in entry]
         self.environment = {name: value for name, value in pairs if not name.startswith("SALTERN_TEST_")}
+        self.home = home
 
-    def run(self, words: list[str]) -> tuple[float, str, bool]:
+    def of_copy(self) -> dict[str, str]:
+        """The settings for another database beside the server's, which `restore` makes."""
+        names = ["SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL"]
+        copied = {name: f"{self.environment[name].rpartition('/')[0]}/copy" for name in names}
+        superuser = re.sub("saltern_app@", "postgres@", self.environment["SALTERN_DATABASE_URL"]).rpartition("/")[0]
+        return self.environment | copied | {"SALTERN_SUPERUSER_DATABASE_URL": f"{superuser}/postgres"}
+
+    def run(self, words: list[str], environment: dict[str, str] | None = None) -> tuple[float, str, bool]:
         """How long it takes, what it prints, and whether somebody at a terminal sees how far it is."""
         begun = time.monotonic()
         terminal, inner = os.openpty()
         with subprocess.Popen(
-            ["saltern", *words], env=self.environment, stdout=subprocess.PIPE, stderr=inner, text=True
+            ["saltern", *words],
+            env=environment or self.environment,
+            cwd=self.home,
+            stdout=subprocess.PIPE,
+            stderr=inner,
+            text=True,
         ) as process:
             os.close(inner)
             shown: list[bytes] = []
@@ -244,13 +271,24 @@ def difference(before: list[int], after: list[int]) -> dict[str, float]:
 
 def time_commands(commands: Commands, complaints: list[str]) -> dict[str, float]:
     taken = {}
-    for words in COMMANDS:
-        seconds, _, has_bar = commands.run(words)
+    of_copy = commands.of_copy()
+    chosen = [(words, commands.environment) for words in COMMANDS] + [(words, of_copy) for words in COMMANDS_OF_COPY]
+    for words, environment in chosen:
+        if words[-1] == "--end-sessions":
+            leave_sessions(Database(of_copy["SALTERN_OWNER_DATABASE_URL"]))
+        seconds, _, has_bar = commands.run(words, environment)
         taken[" ".join(words)] = seconds
         say(f"{seconds:7.2f} s  saltern {' '.join(words)}{'  (shows its progress)' if has_bar else ''}")
         if seconds > LIMIT and not has_bar:
             complaints.append(f"saltern {' '.join(words)} took {seconds:.0f} s")
     return taken
+
+
+def leave_sessions(database: Database) -> None:
+    """Those of 5,000 accounts: each account's are ended in a transaction of its own."""
+    database.run("""
+        DELETE FROM saltern.sessions WHERE account_id > (
+            SELECT account_id FROM saltern.accounts ORDER BY account_id OFFSET 5000 LIMIT 1)""")
 
 
 def judge_purge(told: dict[str, Any], complaints: list[str]) -> None:
@@ -259,6 +297,12 @@ def judge_purge(told: dict[str, Any], complaints: list[str]) -> None:
         say(f"neighbours {name}: " + ", ".join(f"{key} {value:,.1f}" for key, value in told[name].items()))
     if told["rate"] < LEAST_PURGED:
         complaints.append(f"the purge removed {told['rate']:,.0f} rows a second")
+    for name, most in SLOWER.items():
+        ratio = told["during"][name] / told["before"][name]
+        if told["during"]["requests"] < LEAST_REQUESTS:
+            say(f"neighbours: too few requests to judge by: take more accounts ({name} is {ratio:.1f} times as long)")
+        elif ratio > most:
+            complaints.append(f"{name} of neighbours was {ratio:.1f} times as long during the purge")
     if told["failures"]:
         complaints.append(f"{told['failures']} requests failed during the purge")
 
