@@ -63,8 +63,9 @@ struct ClusterDatabaseMaker: TestDatabaseMaker {
         try await migrator(migrations[...], owner).up()
     }
 
-    /// What is distributed, so that all later migrations are tried on tables that are spread.
-    private static let earlyMigrations = 8
+    /// What is distributed, so that all later migrations are tried on tables that are spread. The ninth cannot be: it adds
+    /// a constraint in one ALTER TABLE with others, which Citus refuses; no release knew clusters before it.
+    private static let earlyMigrations = 9
 
     private func migrator(_ migrations: ArraySlice<Migration>, _ owner: String) throws -> Migrator {
         try Migrator(
