@@ -1,48 +1,107 @@
 """Clients that go on while servers come and go: half of them keep their connections, half open one for each request.
-Nothing is repeated but what was sent on a connection that had been used before, and that ended before a byte of a reply."""
+Of four requests one writes. Nothing is repeated but what was sent on a connection that had been used before, and that was
+closed before a byte of a reply, as one is that nobody used. A write is then sent with another content, so that the server
+does not take it for the same one: that the first was carried out, and its reply lost, is a failure. In the end every item is
+what was answered."""
 
 import argparse
 import os
+import ssl
 import threading
+import time
 
 from traffic.blocking import BlockingConnection
-from traffic.wire import ConnectionEnded, Target, request
+from traffic.people import fresh_id, item
+from traffic.wire import ConnectionEnded, Reply, Target, request
 
 CLIENTS = 8
+# Of each client.
+ITEMS = 10
+# Seconds until a reply that has not come is a failure, and until all clients have to be done.
+PATIENCE = 120
+LONGEST = 300
+# How a connection ends that the other side has closed, and nothing else.
+CLOSED = (ConnectionEnded, ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 class Client:
     def __init__(self, target: Target, token: str, keeps: bool):
-        self.connection = BlockingConnection(target, None, 30)
-        self.data = request("GET", "/v1/account", None, token)
+        self.connection = BlockingConnection(target, None, PATIENCE)
+        self.token = token
         self.keeps = keeps
+        #: Revision, as an entity tag, and body of what it has written, by id.
+        self.items: dict[str, tuple[str, str]] = {}
         self.failures: list[str] = []
         self.done = 0
+        self.writes = 0
         self.repeats = 0
 
     def run(self, count: int, enough: str) -> None:
-        # Until the servers have changed as often as they shall.
-        while self.done < count or (not os.path.exists(enough) and self.done < 100 * count):
-            self.ask()
-            self.done += 1
-
-    def ask(self) -> None:
-        was_used = self.connection.tls is not None
+        # Whatever it is, it is told: a thread that ends by an error ends nobody else.
         try:
-            try:
-                reply = self.connection.exchange(self.data)
-            except (ConnectionEnded, OSError):
-                if not was_used or self.connection.received:
-                    raise
-                self.repeats += 1
-                reply = self.connection.exchange(self.data)
-        except (ConnectionEnded, OSError) as error:
+            # Until the servers have changed as often as they shall.
+            while self.done < count or (not os.path.exists(enough) and self.done < 100 * count):
+                if self.done % 4 == 3:
+                    self.write()
+                else:
+                    look = request("GET", "/v1/account", None, self.token)
+                    self.ask(look, look, 200)
+                self.done += 1
+        except Exception as error:
             self.failures.append(f"{type(error).__name__}: {error}")
-            return
-        if reply.status != 200:
-            self.failures.append(f"{reply.status} {reply.body[:200]!r}")
+
+    def write(self) -> None:
+        """A new item, or another content of the one that was written longest ago."""
+        contents = item(64), item(64)
+        if len(self.items) < ITEMS:
+            item_id, condition, expected = fresh_id(), {"If-None-Match": "*"}, 201
+        else:
+            item_id = next(iter(self.items))
+            condition, expected = {"If-Match": self.items.pop(item_id)[0]}, 200
+        first, second = (
+            request("PUT", f"/v1/items/{item_id}", content, self.token, condition) for content in contents
+        )
+        reply, is_second = self.ask(first, second, expected)
+        self.items[item_id] = reply.fields["etag"], contents[is_second]["body"]
+        self.writes += 1
+
+    def ask(self, first: bytes, second: bytes, expected: int) -> tuple[Reply, bool]:
+        """The reply, and whether it is to what is sent when the connection has been closed."""
+        was_used, is_second = self.connection.tls is not None, False
+        try:
+            reply = self.connection.exchange(first)
+        except CLOSED:
+            if not was_used or self.connection.received:
+                raise
+            self.repeats += 1
+            is_second = True
+            reply = self.connection.exchange(second)
+        if reply.status != expected:
+            again = " when it is sent again" if is_second else ""
+            raise RuntimeError(f"{first.split(b' HTTP')[0].decode()} is told {reply.status}{again}: {reply.body[:200]!r}")
         if not self.keeps:
             self.connection.close()
+        return reply, is_second
+
+
+def differences(target: Target, token: str, clients: list[Client]) -> list[str]:
+    """Between what was answered and what is there."""
+    connection = BlockingConnection(target, None, PATIENCE)
+    answered = {item_id: content for client in clients for item_id, content in client.items.items()}
+    found, page = {}, ""
+    while True:
+        reply = connection.exchange(request("GET", f"/v1/items?limit=100{page}", None, token))
+        if reply.status != 200:
+            return [f"the list is told {reply.status}"]
+        found |= {listed["id"]: (f'"{listed["revision"]}"', listed["body"]) for listed in reply.json["items"]}
+        if not (next_page := reply.json.get("nextPage")):
+            break
+        page = f"&page={next_page}"
+    return [
+        f"item {item_id} is {found.get(item_id)}, and {answered.get(item_id)} was answered"
+        for item_id in answered.keys() | found.keys()
+        if answered.get(item_id) != found.get(item_id)
+    ]
 
 
 def main() -> None:
@@ -55,22 +114,32 @@ def main() -> None:
     target = Target(options.port, options.certificate)
     clients = [Client(target, options.token, number % 2 == 0) for number in range(CLIENTS)]
     enough = os.path.join(os.path.dirname(options.go), "enough")
-    threads = [
-        threading.Thread(target=client.run, args=(options.requests // CLIENTS, enough), daemon=True)
-        for client in clients
-    ]
+    count = -(-options.requests // CLIENTS)
+    threads = [threading.Thread(target=client.run, args=(count, enough), daemon=True) for client in clients]
     for thread in threads:
         thread.start()
     with open(options.go, "w", encoding="ascii"):
         pass
+    deadline = time.monotonic() + LONGEST
     for thread in threads:
-        thread.join(300)
+        thread.join(max(0, deadline - time.monotonic()))
     failures = [failure for client in clients for failure in client.failures]
+    for client, thread in zip(clients, threads, strict=True):
+        if thread.is_alive():
+            failures.append(f"a client has not ended after {LONGEST} s, with {client.done} of {count} requests done")
+    done, writes = sum(client.done for client in clients), sum(client.writes for client in clients)
+    if not failures:
+        failures += differences(target, options.token, clients)
+        if done < options.requests or not writes:
+            failures.append(f"{done} requests were done, of which {writes} wrote, and not {options.requests}")
     for failure in failures[:10]:
         print(failure)
     opened = sum(client.done for client in clients if not client.keeps)
     repeats = sum(client.repeats for client in clients)
-    print(f"{len(failures)} failed; {opened} connections were new, {repeats} requests repeated on a new connection")
+    print(
+        f"{len(failures)} failed of {done} requests, {writes} of which wrote; {opened} connections were new, "
+        f"{repeats} requests repeated on a new connection"
+    )
     raise SystemExit(1 if failures else 0)
 
 
