@@ -10,20 +10,17 @@ import random
 import shlex
 import signal
 import sys
-import threading
 import time
 
 from breakages import Breakage, Clock, Crash, FewDescriptors, Freeze, FullDisk, Kill, KillInCommit, World
 from counters import contradictions
-from failover import FreezePrimary, LosePrimary, SwallowPackets, judge
+from failover import MORE_ROUNDS, Failover, FreezePrimary, LosePrimary, SwallowPackets, judge
 from processes import Recipe, Supervised, wait_until
-from writer import TROUBLE, Writer
+from writers import Writers
 
-from traffic.blocking import BlockingConnection
 from traffic.database import Database
-from traffic.wire import Target, loopback, request
+from traffic.wire import Target
 
-WRITERS = 8
 # How long the server may take to serve again, once what was broken is whole.
 RECOVERY = 120.0
 
@@ -40,23 +37,14 @@ class Chaos:
             server, postgres, superuser, self.target, options.disk, options.work, options.freeze, options.network
         )
         self.recovery = 0.0
-        self.writers = [Writer(self.target, loopback(70, number), number) for number in range(WRITERS)]
+        self.writers = Writers(self.target, 70)
 
     def end(self) -> None:
         self.world.server.end(signal.SIGTERM)
         self.world.postgres.end(signal.SIGINT)
 
     def is_serving(self) -> bool:
-        """Ready, and a write is taken."""
-        connection = BlockingConnection(self.target, loopback(70, 200), 10)
-        try:
-            ready = connection.exchange(request("GET", "/v1/health/ready"))
-            refused = connection.exchange(request("POST", "/v1/kdf", {"userid": "somebody@example.org"}))
-            return ready.status == 200 and refused.status == 200
-        except TROUBLE:
-            return False
-        finally:
-            connection.close()
+        return self.writers.are_served(10)
 
     def round(self, breakage: Breakage, seed: int) -> list[str]:
         """One round. What is wrong."""
@@ -67,41 +55,19 @@ class Chaos:
             self.look()
         finally:
             breakage.tidy(self.world)
-        complaints = [complaint for writer in self.writers for complaint in writer.complaints]
-        for writer in self.writers:
-            writer.complaints = []
-        return complaints + contradictions(self.world.superuser)
+        return self.writers.take_complaints() + contradictions(self.world.superuser)
 
     def break_while_they_write(self, breakage: Breakage, dice: random.Random, seed: int) -> None:
         wait_until(RECOVERY, self.is_serving, "the server to serve")
-        over = threading.Event()
-        threads = [
-            threading.Thread(target=writer.write_until, args=(over, seed, breakage.only_items), daemon=True)
-            for writer in self.writers
-        ]
-        for thread in threads:
-            thread.start()
-        time.sleep(dice.uniform(0.5, 1.5))
-        try:
+        with self.writers.writing(seed, breakage.only_items):
+            self.writers.go_on(dice.uniform(0.5, 1.5))
             breakage.happen(self.world, dice)
             healed = time.monotonic()
             wait_until(RECOVERY, self.is_serving, "the server to serve again")
             self.recovery = time.monotonic() - healed
-            time.sleep(0.5)
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join(120)
+            self.writers.go_on(0.5)
 
     def look(self) -> None:
-        """All writers at once. What is not answered is a complaint: nothing is broken now."""
-
-        def look(writer: Writer) -> None:
-            try:
-                writer.look()
-            except TROUBLE as error:
-                writer.complaints.append(f"while looking: {error!r}")
-
         # Nothing is sent any more; what PostgreSQL has begun comes to its end.
         wait_until(
             120,
@@ -113,14 +79,10 @@ class Chaos:
             ),
             "transactions to end",
         )
-        threads = [threading.Thread(target=look, args=(writer,), daemon=True) for writer in self.writers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(300)
+        self.writers.look()
 
     def totals(self) -> tuple[int, int]:
-        return sum(writer.acknowledged for writer in self.writers), sum(writer.lost for writer in self.writers)
+        return self.writers.acknowledged, self.writers.lost
 
 
 def answers(database: Database) -> bool:
@@ -151,37 +113,46 @@ def chosen(options: argparse.Namespace) -> list[Breakage]:
     return breakages
 
 
-def run(options: argparse.Namespace) -> int:
+def one_round(chaos: Chaos, number: int, breakage: Breakage, seed: int) -> bool:
+    """Whether nothing is wrong; it tells what is."""
+    before, started = chaos.totals(), time.monotonic()
+    try:
+        complaints = chaos.round(breakage, seed)
+    except (TimeoutError, RuntimeError) as error:
+        complaints = [str(error), *chaos.writers.take_complaints()]
+    acknowledged, lost = (after - earlier for after, earlier in zip(chaos.totals(), before, strict=True))
+    say(
+        f"round {number + 1:3}  {breakage.name:12} seed {seed:<12} {acknowledged:6} writes acknowledged, "
+        f"{lost:4} unknown, serving after {chaos.recovery:4.1f} s, {time.monotonic() - started:5.1f} s in all"
+        + (f"; {breakage.note}" if breakage.note else "")
+    )
+    for complaint in complaints[:20]:
+        say(f"error: {complaint}")
+    if complaints:
+        say(f"again: scripts/chaos --rounds 1 --only {breakage.name} --seed {seed}")
+    return not complaints
+
+
+def run(options: argparse.Namespace) -> tuple[int, int]:
+    """How many rounds there were, and how much is wrong."""
     breakages = chosen(options)
     chaos = Chaos(options)
-    failed = 0
+    number, failed, more = 0, 0, MORE_ROUNDS
     try:
-        for number in range(options.rounds):
-            breakage, seed, before = breakages[number % len(breakages)], options.seed + number, chaos.totals()
-            started = time.monotonic()
-            try:
-                complaints = chaos.round(breakage, seed)
-            except (TimeoutError, RuntimeError) as error:
-                complaints = [str(error)]
-            acknowledged, lost = (after - earlier for after, earlier in zip(chaos.totals(), before, strict=True))
-            say(
-                f"round {number + 1:3}  {breakage.name:12} seed {seed:<12} {acknowledged:6} writes acknowledged, "
-                f"{lost:4} unknown, serving after {chaos.recovery:4.1f} s, {time.monotonic() - started:5.1f} s in all"
-                + (f"; {breakage.note}" if breakage.note else "")
-            )
-            for complaint in complaints[:20]:
-                say(f"error: {complaint}")
-            if complaints:
-                failed += 1
-                say(f"again: scripts/chaos --rounds 1 --only {breakage.name} --seed {seed}")
-                if failed == 3:
-                    break
+        planned = [breakages[number % len(breakages)] for number in range(options.rounds)]
+        while planned and failed < 3:
+            breakage = planned.pop(0)
+            failed += not one_round(chaos, number, breakage, options.seed + number)
+            number += 1
+            if not planned and not failed and more:
+                more -= 1
+                planned = [slow for slow in breakages if isinstance(slow, Failover) and not slow.is_quick]
         for complaint in judge(breakages, say):
             say(f"error: {complaint}")
             failed += 1
     finally:
         chaos.end()
-    return failed
+    return number, failed
 
 
 def main() -> None:
@@ -200,8 +171,8 @@ def main() -> None:
     options = parser.parse_args()
     if not 1 <= options.rounds <= 10_000:
         parser.error("--rounds goes from 1 to 10,000")
-    failed = run(options)
-    say(f"{options.rounds} rounds, {failed} failed")
+    rounds, failed = run(options)
+    say(f"{rounds} rounds, {failed} failed")
     raise SystemExit(1 if failed else 0)
 
 

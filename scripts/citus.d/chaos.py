@@ -10,20 +10,17 @@ import random
 import shlex
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from counters import CONTRADICTIONS
 from processes import Recipe, Supervised, wait_until
-from writer import TROUBLE, Writer
+from writers import Writers
 
-from traffic.blocking import BlockingConnection
 from traffic.database import Database
-from traffic.wire import Target, loopback, request
+from traffic.wire import Target
 
-WRITERS = 8
 # How long the service may take to be whole again, once what was broken is.
 RECOVERY = 60.0
 # Settings of the one that runs that would make it hand over its sockets.
@@ -60,7 +57,7 @@ class Chaos:
             del os.environ[name]
         settings |= {"SALTERN_LISTEN": f"127.0.0.1:{options.port}", "SALTERN_DATABASE_URL": options.database}
         self.server = Supervised(Recipe([options.executable, "serve"], options.log, settings))
-        self.writers = [Writer(self.target, loopback(71, number), number) for number in range(WRITERS)]
+        self.writers = Writers(self.target, 71)
         # What scenarios have left behind: they restore items, and write rows by hand.
         self.known = self.contradictions()
         self.breakages: dict[str, Callable[[random.Random], None]] = {
@@ -81,16 +78,8 @@ class Chaos:
             time.sleep(dice.uniform(0, 0.5))
 
     def is_serving(self) -> bool:
-        """Ready and not degraded, and a question is answered."""
-        connection = BlockingConnection(self.target, loopback(71, 200), 5)
-        try:
-            ready = connection.exchange(request("GET", "/v1/health/ready"))
-            answered = connection.exchange(request("POST", "/v1/kdf", {"userid": "somebody@example.org"}))
-            return ready.status == 200 and ready.json["status"] == "ready" and answered.status == 200
-        except TROUBLE:
-            return False
-        finally:
-            connection.close()
+        """Ready and not degraded, and a write is taken."""
+        return self.writers.are_served(5, "ready")
 
     def settle(self) -> bool:
         """Whether nothing is under way any more. Two-phase commits that were cut off are brought to their end, as the
@@ -105,40 +94,17 @@ class Chaos:
 
     def round(self, breakage: Callable[[random.Random], None], seed: int) -> list[str]:
         wait_until(RECOVERY, self.is_serving, "the server to serve")
-        dice, over = random.Random(seed), threading.Event()
-        threads = [threading.Thread(target=writer.write_until, args=(over, seed), daemon=True) for writer in self.writers]
-        for thread in threads:
-            thread.start()
-        time.sleep(dice.uniform(1, 2))
-        try:
+        dice = random.Random(seed)
+        with self.writers.writing(seed):
+            self.writers.go_on(dice.uniform(1, 2))
             breakage(dice)
             wait_until(RECOVERY, self.is_serving, "the service to be whole again")
-            time.sleep(1)
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join(60)
+            self.writers.go_on(1)
         wait_until(RECOVERY, self.settle, "transactions to end")
-        self.together(self.look)
-        complaints = [complaint for writer in self.writers for complaint in writer.complaints]
-        for writer in self.writers:
-            writer.complaints = []
-        return complaints + [
+        self.writers.look()
+        return self.writers.take_complaints() + [
             f"{what}: {count - self.known[what]}" for what, count in self.contradictions().items() if count > self.known[what]
         ]
-
-    def together(self, act: Callable[[Writer], None]) -> None:
-        threads = [threading.Thread(target=act, args=(writer,), daemon=True) for writer in self.writers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(120)
-
-    def look(self, writer: Writer) -> None:
-        try:
-            writer.look()
-        except TROUBLE as error:
-            writer.complaints.append(f"while looking: {error!r}")
 
     def contradictions(self) -> dict[str, int]:
         """How many there are of each kind. The rows are fetched first: what is compared lies by different keys."""
@@ -180,12 +146,12 @@ def main() -> None:
     try:
         for number in range(options.rounds):
             name, breakage = list(chaos.breakages.items())[number % len(chaos.breakages)]
-            before = sum(writer.acknowledged for writer in chaos.writers)
+            before = chaos.writers.acknowledged
             try:
                 complaints = chaos.round(breakage, options.seed + number)
             except (TimeoutError, RuntimeError) as error:
-                complaints = [str(error)]
-            written = sum(writer.acknowledged for writer in chaos.writers) - before
+                complaints = [str(error), *chaos.writers.take_complaints()]
+            written = chaos.writers.acknowledged - before
             say(f"{name}: {written} writes acknowledged, {len(complaints)} complaints, seed {options.seed + number}")
             for complaint in complaints[:20]:
                 say(f"error: {complaint}")
