@@ -72,10 +72,42 @@ url() {
 
 # write_new: a new item; what it is told is left in status.
 write_new() { request PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$content\"}" --header 'If-None-Match: *'; }
-# write_new_apart FILE: beside others' requests; the file has what it was told.
-write_new_apart() {
-    local told=$1 work
-    work=$(mktemp --directory --tmpdir="$folder") && write_new && echo "$status" >"$told"
+
+# prepare_writers: forty new items, five for each of eight new accounts, in a file for curl and, a line each, in items.
+prepare_writers() {
+    local of_ada=$token account item
+    echo "{\"format\":\"opaque\",\"body\":\"$content\"}" >"$folder/item"
+    for account in {1..8}; do
+        ((account == 1)) || echo next
+        register "writer-$account" >&2
+        for item in {1..5}; do
+            item=$(uuid)
+            printf 'url = "%s/v1/items/%s"\noutput = "/dev/null"\n' "$SALTERN_TEST_URL" "$item"
+            printf '%s %s\n' "$item" "$token" >>"$folder/items"
+        done
+        printf '%s\n' 'request = PUT' 'header = "Content-Type: application/json"' 'header = "If-None-Match: *"' \
+            "header = \"Authorization: Bearer $token\"" "data-binary = \"@$folder/item\"" "cacert = \"$certificate\"" \
+            'noproxy = "*"' 'max-time = 180' 'write-out = "%{http_code} %{url}\n"'
+    done >"$folder/writers"
+    token=$of_ada
+}
+
+# stalled_at: when the server said that commits do not end, in milliseconds; fails when it has not.
+stalled_at() {
+    local line
+    line=$(grep --max-count=1 database_commits_stalled "$own_home/run.log") || return 1
+    date --date "$(jq --raw-output .time <<<"$line")" +%s%3N
+}
+
+# reads_go_on: an item and an account, of which the database has to be asked.
+reads_go_on() {
+    local started=$EPOCHREALTIME
+    request GET "/v1/items/$id"
+    expect_status 200
+    request GET /v1/account
+    expect_status 200
+    # Behind these commits they would wait until the standby is back.
+    ((${EPOCHREALTIME/./} - ${started/./} < 10000000)) || fail "reads that do not wait for commits"
 }
 is_written() { write_new && [[ $status == 201 ]]; }
 
@@ -139,13 +171,22 @@ ask_standby 'SELECT pg_wal_replay_resume()' >/dev/null
 wait_until 180 told || fail "a standby that has everything again: $(replication)"
 if grep --quiet saltern_database_slot "$work/metrics"; then fail "no slot: $(replication)"; fi
 
-scenario "the standby is gone: from a second later on writes are refused at once, and reads go on"
+scenario "the standby is gone: forty writers wait for a second, then writes are refused at once, and reads go on"
+prepare_writers
 pg_ctl_standby stop --mode immediate
 wait_until 180 is_gone "$standby_pid" || fail "the standby to be gone"
-# Nobody knows yet that its commit will not end. It waits, and is told no success.
-write_new_apart "$work/first" &
-first_pid=$!
-wait_until 180 grep --quiet database_commits_stalled "$own_home/run.log" || fail "the log to say so"
+# Nobody knows yet that these commits will not end. They wait, and are told no success.
+sent=$(milliseconds)
+stdbuf --output=L curl --no-progress-meter --parallel --parallel-immediate --parallel-max 40 --config "$folder/writers" \
+    >"$folder/told" &
+writers_pid=$!
+reads_go_on
+until stalled=$(stalled_at); do
+    (($(milliseconds) < sent + 180000)) || fail "the log to say so"
+    reads_go_on
+done
+# A second, and what a busy machine adds to it.
+((stalled - sent < 5000)) || fail "commits to be given up after a second, not after $((stalled - sent)) ms"
 # The quickest of some: a busy machine keeps any of them waiting.
 quickest=1000000
 for _ in {1..8}; do
@@ -155,19 +196,25 @@ for _ in {1..8}; do
     expect_problem 503 database_unavailable
     [[ -n $(header retry-after) ]] || fail "a time to try again"
     ((took >= quickest)) || quickest=$took
-    request GET "/v1/items/$id"
-    expect_status 200
-    request GET /v1/account
-    expect_status 200
+    reads_go_on
 done
 ((quickest < 1000)) || fail "a write to be refused within a second, not after $quickest ms"
+if grep --quiet --invert-match '^503 ' "$folder/told"; then fail "no writer to be told a success: $(<"$folder/told")"; fi
 tells 'followers 0' 'standbys_awaited 1' 'standbys{kind="sync"} 0' || fail "metrics to tell of no standby: $(replication)"
 
 scenario "the standby is back: writes go on by themselves"
 start_standby
 wait_until 180 is_written || fail "a write to be taken again"
-wait "$first_pid"
-[[ $(<"$work/first") == @(201|503) ]] || fail "the write that waited to be told 201 or 503, not $(<"$work/first")"
+wait "$writers_pid" || fail "every writer to be answered"
+[[ $(wc --lines <"$folder/told") == 40 ]] || fail "forty writers to be answered: $(<"$folder/told")"
+if grep --quiet --invert-match '^\(201\|503\) ' "$folder/told"; then fail "201 or 503 for who waited: $(<"$folder/told")"; fi
+of_ada=$token
+while read -r item token; do
+    grep --quiet "^201 .*/$item$" "$folder/told" || continue
+    request GET "/v1/items/$item"
+    expect_status 200
+done <"$folder/items"
+token=$of_ada
 wait_until 180 grep --quiet database_commits_resumed "$own_home/run.log" || fail "the log to say so"
 
 scenario "the primary is gone and the standby is promoted: all is there, and the cursor still counts"
