@@ -1,20 +1,24 @@
 """Kills a worker of the cluster, and looks what becomes of the accounts on it and of all others. Called by scripts/citus.
 
-While it is gone: accounts on other nodes read and write as ever and their streams hear of it, those on it are told 503, and
-the service says that it is degraded. Log-ins and shares lie by keys of their own: nobody logs in whose log-in is on it, and
-no share is opened that is on it; all else is answered or 503. When it is back, everything is well without anybody's help.
+From the kill on accounts on other nodes read and write as ever, while those on it ask as well and are told 503; the service
+says that it is degraded, and the streams of others hear of what they write. Log-ins and shares lie by keys of their own:
+nobody logs in whose log-in is on it, and no share is opened that is on it; all else is answered or 503. When it is back,
+everything is well without anybody's help.
 """
 
 import argparse
+import json
 import os
 import shlex
 import signal
 import string
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from traffic.blocking import BlockingConnection
 from traffic.database import Database
@@ -22,6 +26,12 @@ from traffic.people import ITERATIONS, fresh_id, item, password_key, share
 from traffic.wire import Target, request
 
 PEOPLE = 16
+# Seconds that no reply to an account on another node may take. With nothing else to do it is a tenth of one.
+LONGEST = 5.0
+# A write that was in one transaction with another account's, which the kill has cut off, may have been refused until then.
+CUT_OFF = 1.0
+# How many replies each of them has to have after the kill.
+LEAST = 10
 DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 
@@ -45,6 +55,8 @@ class Person:
         self.stream = BlockingConnection(target)
         assert self.stream.exchange(request("GET", "/v1/changes/stream", token=self.token), has_body=False).status == 200
         self.stream.until(b"event: change")
+        #: Of the last thing that it has written, and of the last one that its stream told of.
+        self.revision = self.heard = 0
 
     @property
     def share_key(self) -> str:
@@ -55,11 +67,16 @@ class Person:
         return f"{number:032x}"
 
     def hears(self) -> bool:
-        """Whether its stream tells of a change."""
+        """Whether its stream tells of what it has written last."""
         assert self.stream.tls
-        self.stream.tls.settimeout(60)
+        deadline = time.monotonic() + 60
         try:
-            self.stream.until(b"event: change")
+            while self.heard < self.revision:
+                # Lines that keep the stream alive go on coming.
+                self.stream.tls.settimeout(max(0.01, deadline - time.monotonic()))
+                line = self.stream.until(b"\n")
+                if line.startswith(b"data: "):
+                    self.heard = json.loads(line.removeprefix(b"data: "))["revision"]
             return True
         except TimeoutError:
             return False
@@ -77,10 +94,81 @@ class Person:
 
     def write(self) -> int:
         data = request("PUT", f"/v1/items/{fresh_id()}", item(64), self.token, {"If-None-Match": "*"})
-        return self.connection.exchange(data).status
+        reply = self.connection.exchange(data)
+        if reply.status == 201:
+            self.revision = reply.json["revision"]
+        return reply.status
 
     def read(self) -> int:
         return self.connection.exchange(request("GET", "/v1/account", token=self.token)).status
+
+
+@dataclass
+class Told:
+    status: int
+    #: Seconds, on a clock that starts anywhere.
+    asked: float
+    answered: float
+
+
+class Watch:
+    """Somebody who reads and writes on and on, beside all others."""
+
+    def __init__(self, person: Person):
+        self.person = person
+        self.told: list[Told] = []
+        self.error: Exception | None = None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        # Whatever it is, it is told: a thread that ends by an error ends nobody else.
+        try:
+            while not self.over.is_set():
+                for act in (self.person.read, self.person.write):
+                    asked = time.monotonic()
+                    self.told.append(Told(act(), asked, time.monotonic()))
+                self.over.wait(0.05)
+        except Exception as error:
+            self.error = error
+
+    def end(self) -> None:
+        self.over.set()
+        self.thread.join(180)
+        assert not self.thread.is_alive() and not self.error, f"somebody who asks on and on has ended with {self.error!r}"
+
+    def since(self, moment: float) -> list[Told]:
+        """Those that were answered after it."""
+        return [told for told in self.told if told.answered > moment]
+
+
+def wait_for_degraded(asking: BlockingConnection, watches: list[Watch], killed: float) -> None:
+    """Until the service says it, and everybody was told enough since the kill."""
+    wait_until(180, lambda: status(asking) == "degraded", f"the service to be degraded, which is {status(asking)}")
+    print(f"degraded {time.monotonic() - killed:.1f} s after the kill")
+    wait_until(180, lambda: all(w.error or len(w.since(killed)) >= LEAST for w in watches), "everybody to be answered")
+    for watch in watches:
+        watch.end()
+
+
+def judge(watches: list[Watch], others: list[Person], killed: float) -> None:
+    """What those who asked on and on were told, whose node is there and whose is not."""
+    slowest, asked, refused = 0.0, 0, 0
+    for watch in watches:
+        told = watch.since(killed)
+        assert {one.status for one in told} <= {200, 201, 503}, f"an account is told {Counter(one.status for one in told)}"
+        if watch.person not in others:
+            continue
+        failed = [one for one in told if one.status == 503]
+        assert len(failed) <= 1 and all(one.asked < killed + CUT_OFF for one in failed), (
+            f"an account on another node is told 503 {len(failed)} times of {len(told)}, the last time "
+            f"{failed[-1].asked - killed:.1f} s after the kill"
+        )
+        slowest = max(slowest, *(one.answered - one.asked for one in told))
+        asked, refused = asked + len(told), refused + len(failed)
+    assert slowest < LONGEST, f"a reply to an account on another node took {slowest:.1f} s"
+    print(f"{refused} of {asked} requests of accounts on other nodes were refused, and the slowest took {slowest:.2f} s")
 
 
 def on_node(database: Database, node: int, table: str, keys: list[str]) -> set[str]:
@@ -144,9 +232,13 @@ def main() -> None:
     gone = [person for person in people if person.id in accounts]
     others = [person for person in people if person.id not in accounts]
     wait_until(180, lambda: status(asking) == "ready", "the service to be ready")
+    watches = [Watch(person) for person in people]
+    wait_until(180, lambda: all(watch.told for watch in watches), "everybody to ask")
+    killed = time.monotonic()
     os.kill(process, signal.SIGKILL)
     try:
-        wait_until(180, lambda: status(asking) == "degraded", f"the service to be degraded, which is {status(asking)}")
+        wait_for_degraded(asking, watches, killed)
+        judge(watches, others, killed)
         for _ in range(3):
             wrong = {(person.read(), person.write()) for person in others} - {(200, 201)}
             assert not wrong, f"accounts on other nodes are told {wrong}"
