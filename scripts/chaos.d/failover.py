@@ -202,8 +202,8 @@ def judge(breakages: list[Breakage], say: Callable[[str], None]) -> list[str]:
             continue
         quick = sum(takeover.is_quick for takeover in breakage.takeovers)
         text = (
-            f"{breakage.name}: in {quick} of {len(breakage.takeovers)} rounds the server took writes {AIM:.0f} s after "
-            "psql's or sooner"
+            f"{breakage.name}: in {quick} of {len(breakage.takeovers)} rounds the server took writes at most "
+            f"{AIM:.0f} s later than psql"
         )
         say(text)
         if not breakage.is_quick:
