@@ -6,15 +6,19 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 start_own_server
 register ada
 create_item
+scenario "strangers are not told the version, unless that was decided"
+request GET /v1/service
+expect_json .version null
 stop_own_server
 
 start_own_server SALTERN_SERVICE_NAME='Notes of the sea' SALTERN_REGISTRATION=closed SALTERN_OPAQUE_FORMAT=off \
     SALTERN_KDF_MINIMUM_ITERATIONS=700000 SALTERN_SESSION_LIFETIME=10m SALTERN_SESSION_IDLE_TIMEOUT=5m \
-    SALTERN_TLS_MINIMUM_VERSION=1.2 SALTERN_MAX_CONNECTIONS_PER_ADDRESS=4 SALTERN_LOG_LEVEL=error
+    SALTERN_TLS_MINIMUM_VERSION=1.2 SALTERN_MAX_CONNECTIONS_PER_ADDRESS=4 SALTERN_LOG_LEVEL=error SALTERN_SHOW_VERSION=on
 
 scenario "the service says what was decided"
 request GET /v1/service
 expect_json .name 'Notes of the sea'
+expect_json .version "$(saltern version | cut --delimiter ' ' --fields 2)"
 expect_json .registration closed
 expect_json .kdf.minimumIterations 700000
 expect_json .kdf.iterations 700000

@@ -34,7 +34,7 @@ build_elsewhere() {
     say "two folders make the same package"
 }
 
-# version_before DEB: no release is older than the first, so that the one before is this one under a lower number.
+# version_before DEB: no package of an earlier release can be had, so that the one before is this one under a lower number.
 version_before() {
     local root=$work/root control=$work/root/DEBIAN/control
     sed --in-place "s/^Version: .*/&~before/" "$control"
