@@ -139,8 +139,9 @@ declare -A spoken=(
     [citus.enable_local_execution]='scripts/citus know_settings' [citus.node_conninfo]='scripts/citus know_settings'
     [citus.recover_2pc_interval]='scripts/citus know_settings'
     # Options of others, files, addresses, and a name for something.
+    [https://localhost:9464/metrics]='scripts/compose.d/life.sh watch_it'
     [RuntimeDirectoryPreserve]='Tests/Integration/handbook/blocks.sh RuntimeDirectoryPreserve=yes'
-    [repo1-host]='' [repo1-type]='' [sslmode]='' [tls_config]='' [pg_upgrade]='' [accounts.locked_at]='' [postgres/]=''
+    [repo1-host]='' [repo1-type]='' [sslmode]='' [pg_upgrade]='' [accounts.locked_at]='' [postgres/]=''
     [NAME.….unfinished]=''
     [.build/package/saltern_VERSION_ARCHITECTURE.deb]='' [/etc/pgbackrest.conf]='' [/etc/systemd/system/saltern.service]=''
     [docs/observability/alerts.yml]='' [docs/observability/dashboard.json]=''
