@@ -59,7 +59,7 @@ handbook_commands() {
 
 # handbook_events: those of the log that the section "Logs and metrics" lists, a line each.
 handbook_events() {
-    sed -n '/Other events: /,/No userid, key/p' "$repository/docs/admins.md" | tr '\n' ' ' |
+    tr '\n' ' ' <"$repository/docs/admins.md" |
         sed 's/.*Other events: //; s/No userid, key.*//; s/([^)]*)//g' | grep --only-matching '`[a-z_]*`' | tr -d '`' |
         sort --unique
 }
