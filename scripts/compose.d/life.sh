@@ -313,6 +313,13 @@ begin_with_a_standby() {
     has_a_standby || fail "a synchronous standby"
 }
 
+live_with_a_standby() {
+    remember_secrets
+    add_a_standby
+    lose_the_primary
+    begin_with_a_standby
+}
+
 has_a_standby() {
     [[ $(docker-compose exec --user postgres postgres psql --quiet --tuples-only --no-align \
         --command 'SELECT application_name, sync_state FROM pg_stat_replication') == 'standby|sync' ]]
@@ -344,10 +351,7 @@ main() {
     rotate_keys
     back_up_and_restore
     start_again
-    remember_secrets
-    add_a_standby
-    lose_the_primary
-    [[ -z $all ]] || begin_with_a_standby
+    [[ -z $all ]] || live_with_a_standby
     say "everything holds in containers"
 }
 
