@@ -67,6 +67,7 @@ struct LentMemory: Sendable {
     /// - Returns: Who has to be woken.
     mutating func giveBack(_ count: Int, by id: ObjectIdentifier) -> [Borrower] {
         used -= count
+        // As removeAll would, of which Swift 6.2 makes now this machine code and now that, so that two builds differ.
         holding = holding.filter { $0.id != id }
         return next.map { [$0] } ?? []
     }

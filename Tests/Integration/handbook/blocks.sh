@@ -161,8 +161,10 @@ after() {
             ;;
         'From source 1') [[ -x $folder/bin/saltern ]] || fail "the program to be installed" ;;
         'From source 2')
-            umask 0022
             [[ -x $folder/bin/saltern-admin ]] || fail "the command to be installed"
+            type_in < <(handbook_block 'The Debian package 1' | sed --quiet '/^umask 077$/,/^saltern-admin doctor$/p')
+            umask 0022
+            [[ -s $folder/lib/master.key ]] || fail "the package's lines to be typed"
             serve
             person
             ;;
