@@ -78,7 +78,7 @@ without_programs() (
     # shellcheck source=/dev/null
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
-    env PATH=/nonexistent "$executable" "$@"
+    env PATH="$work/missing" "$executable" "$@"
 )
 refused 'package postgresql-client' without_programs backup "$work/backups/none"
 [[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"

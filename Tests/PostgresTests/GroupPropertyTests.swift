@@ -6,12 +6,8 @@ import Testing
 @testable import Postgres
 
 /// Groups of two nodes with PostgreSQL while everything goes wrong that can, at random.
-///
-/// Each test lasts for some seconds, or `SALTERN_GROUP_SECONDS`.
+/// Each test lasts for ``PropertyTests/duration``.
 @Suite(.timeLimit(.minutes(60))) struct GroupPropertyTests {
-    private static let duration = Duration.seconds(
-        Double(ProcessInfo.processInfo.environment["SALTERN_GROUP_SECONDS"] ?? "") ?? 6)
-
     private static let configure: @Sendable (inout PostgresConfiguration) -> Void = { configuration in
         configuration.readConnections = 0
         configuration.commitConnections = 2
@@ -60,7 +56,7 @@ import Testing
         try await TemporaryDatabase.with(migrations: Self.migrations) { database in
             let url = database.administratorURL
             let ledger = GroupLedger()
-            let end = ContinuousClock.now + Self.duration
+            let end = ContinuousClock.now + PropertyTests.duration
             let node: @Sendable (PostgresClient) async throws -> Void = {
                 await Self.enter(ledger, $0, losesConnections: false, until: end)
             }
@@ -76,7 +72,7 @@ import Testing
         try await withProxy { database, proxy in
             let url = proxy.url(of: database.administratorURL)
             let ledger = GroupLedger()
-            let end = ContinuousClock.now + Self.duration
+            let end = ContinuousClock.now + PropertyTests.duration
             let node: @Sendable (PostgresClient) async throws -> Void = {
                 await Self.enter(ledger, $0, losesConnections: true, until: end)
             }

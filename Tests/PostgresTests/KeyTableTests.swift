@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import Postgres
@@ -122,7 +123,7 @@ import Testing
     }
 
     /// Holders, waiters, departures and time in random order, against the plainest table there could be.
-    @Test(arguments: 0..<100 as Range<UInt64>)
+    @Test(arguments: PropertyTests.seeds)
     func `in whatever order things happen, a key has one holder and nobody is forgotten`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var table = Table()

@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import Postgres
@@ -177,7 +178,7 @@ import Testing
         (0..<Int.random(in: 1...4, using: &random)).map { _ in Int.random(in: 0..<statementCount, using: &random) }
     }
 
-    @Test(arguments: 0..<300 as Range<UInt64>)
+    @Test(arguments: PropertyTests.seeds)
     func `whatever happens, verdicts are true and every statement can be executed afterwards`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var connection = Connection()
@@ -206,7 +207,7 @@ import Testing
         checkRecovery(&connection, &random)
     }
 
-    @Test(arguments: 0..<300 as Range<UInt64>)
+    @Test(arguments: PropertyTests.seeds)
     func `a group takes effect as a whole or not at all, and what is told of it is true`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var connection = Connection()
@@ -295,20 +296,4 @@ import Testing
         }
         #expect(connection.server.prepared.count <= Self.statementCount + 1, "statements are left behind")
     }
-}
-
-/// Random numbers that are the same for the same seed (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
-    mutating func chance(_ probability: Double) -> Bool { Double.random(in: 0..<1, using: &self) < probability }
 }

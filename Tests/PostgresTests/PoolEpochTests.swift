@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import Postgres
@@ -41,7 +42,7 @@ import Testing
         #expect(text(pool.releaseLease(id(1, 1), reusable: true, now: start)).isEmpty, "it is of this epoch")
     }
 
-    @Test(arguments: 0..<40 as Range<UInt64>)
+    @Test(arguments: PropertyTests.seeds)
     func `whatever happens, nobody gets a connection of an earlier epoch, and all of them are closed`(seed: UInt64) {
         var model = EpochModel(seed: seed)
         for _ in 0..<2_000 { model.step() }

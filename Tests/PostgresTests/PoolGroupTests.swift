@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import Postgres
@@ -130,7 +131,7 @@ import Testing
     }
 
     /// Requests of some keys, connections that come and go, in random order.
-    @Test(arguments: 0..<200 as Range<UInt64>)
+    @Test(arguments: PropertyTests.seeds)
     func `in whatever order things happen, nobody is forgotten and nothing goes behind a group`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let losesConnections = seed % 2 == 0

@@ -112,7 +112,7 @@ import Testing
         #expect(isSame)
     }
 
-    @Test(arguments: 0..<3 as Range<UInt64>)
+    @Test(arguments: PropertyTests.databases)
     func `whatever happens to a pipeline, every statement works afterwards`(seed: UInt64) async throws {
         let rows = try await withDatabase(Self.schema) {
             $0.readConnections = 2

@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import Postgres
@@ -37,7 +38,7 @@ import Testing
         #expect(lists.element(at: new) == 2)
     }
 
-    @Test(arguments: 0..<50 as Range<UInt64>)
+    @Test(arguments: PropertyTests.seeds)
     func `several lists in one storage behave as arrays do`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var lists = WaitingLists<Int>()

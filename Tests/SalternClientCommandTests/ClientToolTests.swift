@@ -82,9 +82,10 @@ import Testing
     }
 
     @Test func `where nobody is logged in every command says so`() async throws {
+        let home = try TemporaryDirectory()
         for words in [["list"], ["sync"], ["status"], ["logout"], ["devices"], ["get", "x"], ["rotate"]] {
             let outcome = await CommandLineTool.client.run(
-                words, console: Console(environment: ["HOME": "/nonexistent"], error: .nullDevice))
+                words, console: Console(environment: ["HOME": home.path], error: .nullDevice))
             #expect(outcome == ExitStatus.configuration, "\(words)")
         }
     }

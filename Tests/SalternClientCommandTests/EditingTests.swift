@@ -8,7 +8,8 @@ import Testing
 @testable import saltern_client
 
 @Suite struct EditingTests {
-    private let account = URL(filePath: "/nonexistent/\(UUID())")
+    /// The folder of an account, which need not exist: only its path counts.
+    private let account = FileManager.default.temporaryDirectory.appending(path: "saltern-\(UUID())/account")
 
     private func contents(_ path: String) -> String? {
         FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) }
@@ -38,7 +39,7 @@ import Testing
     }
 
     @Test func `where there is no file system in memory nothing is written`() throws {
-        let disk = try TemporaryDirectory()
+        let disk = try TemporaryDirectory(.disk)
         #expect {
             try PrivateFolder(["XDG_RUNTIME_DIR": disk.path], of: account, shared: disk.path)
         } throws: { ($0 as? CommandFailure)?.code == "no_memory_file_system" }
@@ -94,7 +95,7 @@ import Testing
     }
 
     @Test func `a folder on a disk is not used`() throws {
-        let directory = try TemporaryDirectory()
+        let directory = try TemporaryDirectory(.disk)
         let folder = try PrivateFolder(["XDG_RUNTIME_DIR": directory.path], of: account)
         defer { folder.wipe() }
         #expect(!folder.path.hasPrefix(directory.path))

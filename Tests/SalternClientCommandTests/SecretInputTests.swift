@@ -25,10 +25,11 @@ import Testing
     }
 
     @Test func `a file that others can read is refused, and one that is not there`() throws {
+        let directory = try TemporaryDirectory()
         #expect { try line("x", mode: 0o640) } throws: {
             ($0 as? CommandFailure)?.messages.first?.contains("chmod 600") == true
         }
-        #expect { try SecretInput.line(ofFile: "/nonexistent/x") } throws: { ($0 as? CommandFailure)?.status == 66 }
+        #expect { try SecretInput.line(ofFile: directory.missing) } throws: { ($0 as? CommandFailure)?.status == 66 }
     }
 
     @Test func `an empty secret is none, and one that is no text is none`() throws {

@@ -41,7 +41,7 @@ extension CommandLineTests {
             let commands = Self.commandsOfSchema + [["master-key", "reseal"], ["master-key", "prune"]]
             try await expectAll(
                 "the database has no schema saltern: make it with `saltern migrate up`", owner, commands)
-            let backup = try await run("backup", "/nonexistent/file", environment: owner)
+            let backup = try await run("backup", "\(TemporaryDirectory().missing)/file", environment: owner)
             #expect(backup.error.contains("the database has no schema saltern: nothing to back up"))
             let verify = try await run("migrate", "verify", environment: owner)
             #expect(verify.error.contains("is not applied: run `saltern migrate up`"))

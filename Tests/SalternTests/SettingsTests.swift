@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test func `a variable and its file together are refused`() {
-        var settings = Settings(["SALTERN_X": "a", "SALTERN_X_FILE": "/nonexistent"])
+        var settings = Settings(["SALTERN_X": "a", "SALTERN_X_FILE": "/etc/hostname"])
         #expect(settings.text("SALTERN_X") == nil)
         #expect(settings.problems == ["SALTERN_X and SALTERN_X_FILE are both set; use one"])
     }
@@ -33,7 +33,7 @@ import Testing
         try Data("one\0two".utf8).write(to: URL(filePath: place + "/zero"))
         try Data("\u{FEFF}one".utf8).write(to: URL(filePath: place + "/mark"))
         for (path, reason) in [
-            ("/nonexistent", "cannot read the file /nonexistent: No such file or directory"),
+            (directory.missing, "cannot read the file \(directory.missing): No such file or directory"),
             ("/proc/1/mem/x", "cannot read the file /proc/1/mem/x: Not a directory"),
             (place, "cannot read the file \(place): it is a directory"),
             (place + "/pipe", "cannot read the file \(place)/pipe: it is no regular file"),
@@ -159,11 +159,12 @@ import Testing
     }
 
     @Test func `all problems are told at once`() throws {
+        let directory = try TemporaryDirectory()
         let failure = #expect(throws: CommandFailure.self) {
             _ = try ServeConfiguration(
                 [
                     "SALTERN_LISTEN": "8443", "SALTERN_LOOPS": "0", "SALTERN_REGISTRATION": "maybe",
-                    "SALTERN_METRICS_LISTEN": "9090", "SALTERN_TLS_DIRECTORY": "/nonexistent",
+                    "SALTERN_METRICS_LISTEN": "9090", "SALTERN_TLS_DIRECTORY": directory.missing,
                     "SALTERN_KDF_MINIMUM_ITERATIONS": "9999", "SALTERN_SALT_PREFIX": "a:",
                 ], coreCount: 2)
         }

@@ -40,15 +40,16 @@ end_process() {
 # A loopback TCP port that nothing listens on now.
 free_port() { free_ports 1; }
 
-# free_ports COUNT: the first of so many in a row. One after another, so that whoever asks next, or at the same time, is given
-# others, although nobody listens on these yet.
+# free_ports COUNT: prints the first of so many consecutive ports. All clones of a user share the last port given out, so that
+# two callers get different ports even before anything listens on them.
 free_ports() (
     count=$1 found=0
-    mkdir --parents -- "$repository/.build"
-    exec 8>>"$repository/.build/last-port"
+    last_port=/tmp/saltern-last-port-$(id -u)
+    exec 8>>"$last_port"
     flock 8
-    port=$(tail -n 1 -- "$repository/.build/last-port")
-    port=${port:-$((20000 + RANDOM % 12000))}
+    port=$(tail -n 1 -- "$last_port")
+    # The folder is open to other users, and bash would evaluate an expression.
+    [[ $port =~ ^[0-9]{5}$ ]] || port=$((20000 + RANDOM % 12000))
     for _ in {1..50}; do
         port=$((20000 + (port - 20000 + 1) % 12000))
         # A connection that is refused means that the port is free.
@@ -59,7 +60,7 @@ free_ports() (
         # Behind the last port comes the first.
         found=$((port == 20000 ? 1 : found + 1))
         if ((found == count)); then
-            printf '%s\n' "$port" >"$repository/.build/last-port"
+            printf '%s\n' "$port" >"$last_port"
             printf '%s\n' "$((port - count + 1))"
             return
         fi

@@ -1,35 +1,49 @@
 # shellcheck shell=bash disable=SC2030,SC2031
-# Steps of a long run: a line each, the log only when it matters.
+# Steps of a long run: a line for each, its log only when it fails, its seconds against a budget.
 
-steps_passed=0
 step_logs=
+step_budgets=
 step_pid=
 early_pid=
 early_started=0
 lane_pid=
+run_started=0
 
-# begin_steps FOLDER: where the logs go.
+# begin_steps LOGS BUDGETS: the folder for logs, and the file with a line "SECONDS  NAME" for each step.
 begin_steps() {
     step_logs=$1
+    step_budgets=$2
+    run_started=$SECONDS
     rm -rf -- "$step_logs"
     mkdir --parents -- "$step_logs"
+    # A line "SECONDS BUDGET NAME" for each step that passed, in the order in which they ended.
+    : >"$step_logs/passed"
 }
 
+# budget_of NAME: the seconds of a step; a step without a budget is an error.
+budget_of() {
+    awk -v name="$1" '!/^#/ { seconds = $1; sub(/^ *[0-9]+ +/, ""); if ($0 == name) { print seconds; found = 1 } }
+        END { exit !found }' "$step_budgets" || die "no budget for '$1' in $step_budgets"
+}
+
+log_of() { printf '%s/%s.log\n' "$step_logs" "${1//[^A-Za-z0-9]/-}"; }
+
 # step NAME COMMAND…: runs it, or ends the script with the tail of its log. A function runs in a subshell of its own, so
-# that it stops at its first failure; and everything it starts is one process group, so that end_step can end it all.
+# that it stops at its first failure. Everything it starts is one process group, so that end_step can end it all.
 step() {
-    local name=$1 started=$SECONDS log
+    local name=$1 started=$SECONDS budget log
     shift
-    log=$step_logs/$((steps_passed + 1))-${name//[^A-Za-z0-9]/-}.log
+    budget=$(budget_of "$name")
+    log=$(log_of "$name")
     printf '%-44s' "$name"
     set -m
     "$@" </dev/null >"$log" 2>&1 &
     step_pid=$!
     set +m
-    await_step "$name" "$started" "$log"
+    await_step "$name" "$started" "$budget" "$log"
 }
 
-# begin_early COMMAND…: begins what step_early waits for. It has only what the steps in between leave of the processors.
+# begin_early COMMAND…: starts the command of step_early with the lowest priority.
 begin_early() {
     early_started=$SECONDS
     set -m
@@ -38,66 +52,68 @@ begin_early() {
     set +m
 }
 
-# step_early NAME: the step that was begun early.
+# step_early NAME: waits for the command of begin_early, which is a step of this name.
 step_early() {
-    local log=$step_logs/$((steps_passed + 1))-${1//[^A-Za-z0-9]/-}.log
+    local budget log
+    budget=$(budget_of "$1")
+    log=$(log_of "$1")
     printf '%-44s' "$1"
     mv -- "$step_logs/early.log" "$log"
     step_pid=$early_pid
     early_pid=
-    await_step "$1" "$early_started" "$log"
+    await_step "$1" "$early_started" "$budget" "$log"
 }
 
-# begin_lane FUNCTION: its steps go beside those that follow, until join_lane. It ends at the first that fails.
+# begin_lane FUNCTION: runs its steps beside the following ones, until join_lane. A lane ends at its first failure.
 begin_lane() {
     (
         trap end_step EXIT
         trap 'exit 143' TERM
         early_pid=
-        steps_passed=0
         "$@"
-        printf '%d\n' "$steps_passed" >"$step_logs/lane.passed"
     ) >"$step_logs/lane.log" 2>&1 &
     lane_pid=$!
 }
 
-# Waits for the steps that were begun beside the last ones, and shows their lines.
+# join_lane: waits for the lane and prints its lines.
 join_lane() {
     local status=0
     wait "$lane_pid" || status=$?
     lane_pid=
     cat -- "$step_logs/lane.log"
     ((status == 0)) || exit "$status"
-    steps_passed=$((steps_passed + $(<"$step_logs/lane.passed")))
 }
 
-# await_step NAME STARTED LOG: the end of the step that is under way.
+# await_step NAME STARTED BUDGET LOG: waits for the running step and prints its result.
 await_step() {
-    local name=$1 started=$2 log=$3 status=0 shell=$BASHPID before
+    local name=$1 started=$2 budget=$3 log=$4 status=0 shell=$BASHPID before seconds
     before=$(children_seconds "$shell")
     wait "$step_pid" || status=$?
     step_pid=
+    seconds=$((SECONDS - started))
     if ((status != 0)); then
-        printf 'FAILED  %4d s\n\n' $((SECONDS - started))
-        # What went wrong may lie far above the end.
+        printf 'FAILED  %4d s\n\n' "$seconds"
+        # The cause may be far above the end.
         grep -E '✘|(^|[ :])error:' "$log" | head -n 20 || true
         printf '\n'
         tail -n 40 -- "$log"
-        printf '\n%d steps passed, 1 failed: %s (status %d; the whole log: %s)\n' "$steps_passed" "$name" "$status" "$log"
+        printf '\n%d steps passed, 1 failed: %s (status %d; the whole log: %s)\n' "$(steps_passed)" "$name" "$status" "$log"
         exit 1
     fi
-    steps_passed=$((steps_passed + 1))
-    printf 'ok  %4d s, %4d s of CPU\n' $((SECONDS - started)) $(($(children_seconds "$shell") - before))
-    # What a test runner counted at the end stays visible.
+    printf '%d %d %s\n' "$seconds" "$budget" "$name" >>"$step_logs/passed"
+    printf 'ok  %4d s of %4d, %4d s of CPU\n' "$seconds" "$budget" $(($(children_seconds "$shell") - before))
+    # The test runner's own counts.
     grep -E '(Test run with|^[0-9]+ (passed|scenarios)|tests? passed)' "$log" | tail -n 3 | sed 's/^/    /' || true
 }
 
-# children_seconds SHELL: what the processes for which it has waited have used of the processors.
+steps_passed() { wc --lines <"$step_logs/passed"; }
+
+# children_seconds SHELL: the seconds of CPU of the ended children of the shell.
 children_seconds() {
     awk '{ sub(/.*\) /, ""); printf "%.0f", ($14 + $15) / ticks }' ticks="$(getconf CLK_TCK)" "/proc/$1/stat"
 }
 
-# Ends the steps that are under way, if any: for the trap of the script.
+# end_step: ends the running steps; for the trap of the script.
 end_step() {
     local pid
     for pid in $step_pid $early_pid; do
@@ -106,4 +122,14 @@ end_step() {
     [[ -z $lane_pid ]] || end_process "$lane_pid" TERM 60
 }
 
-end_steps() { printf '\n%d steps passed, 0 failed\n' "$steps_passed"; }
+# end_steps NAME: prints the total, which has a budget under this name, and names everything above its budget. A slow machine
+# fails no run.
+end_steps() {
+    local total=$((SECONDS - run_started)) budget
+    budget=$(budget_of "$1")
+    printf '\n'
+    while read -r seconds allowed name; do
+        ((seconds <= allowed)) || printf 'above its budget: %s, %d s of %d\n' "$name" "$seconds" "$allowed"
+    done < <(cat -- "$step_logs/passed" && printf '%d %d %s\n' "$total" "$budget" "$1")
+    printf '%s: %d s of %d\n%d steps passed, 0 failed\n' "$1" "$total" "$budget" "$(steps_passed)"
+}

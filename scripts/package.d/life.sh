@@ -122,7 +122,6 @@ log_in() {
 }
 
 say "the one before installs, with what it needs, and asks nothing"
-apt-get update --quiet >/tmp/apt.log 2>&1 || fail "apt-get to know Debian: $(tail /tmp/apt.log)"
 apt-get install --yes --quiet --no-install-recommends /packages/before.deb </dev/null >/tmp/apt.log 2>&1 ||
     fail "it to install: $(tail /tmp/apt.log)"
 [[ $(saltern version) == 'saltern '* && $(stat --format '%U %a' /var/lib/saltern) == 'saltern 700' ]] || fail "program and folder"

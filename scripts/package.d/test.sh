@@ -9,7 +9,7 @@ test_package() {
     deb=$(deb_of "$version")
     validate_list "$output/saltern.spdx.json"
     [[ -n $is_built ]] || build_elsewhere "$deb"
-    debootstrap_into "$root"
+    debootstrap_into "$root" "$deb"
     mkdir "$root/packages"
     cp -- "$deb" "$root/packages/saltern.deb"
     version_before "$root/packages/before.deb"
@@ -41,21 +41,24 @@ version_before() {
     dpkg-deb --root-owner-group -Znone --build "$root" "$1" >/dev/null
 }
 
+# debootstrap_into FOLDER DEB: with the packages that the DEB depends on, so that it installs without a network.
 debootstrap_into() {
+    local dependencies
+    dependencies=$(dpkg-deb --field "$2" Depends | sed 's/([^)]*)//g; s/|[^,]*//g; s/ //g')
     say "making a fresh Debian"
     mmdebstrap --quiet --mode root --variant minbase --dpkgopt force-unsafe-io \
-        --include postgresql,systemd,curl,openssl,ca-certificates,strace \
+        --include "postgresql,systemd,curl,openssl,ca-certificates,strace,$dependencies" \
         "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$1"
 }
 
-# live_in ROOT: with processes of its own, which end with it.
+# live_in ROOT: with processes of its own, which end with it, and a network of its own, in which no port is taken.
 live_in() {
     local root=$1
     install --mode 0755 -- "$parts/life.sh" "$root/life.sh"
     handbook_blocks "$root/packages"
-    cp -- /etc/resolv.conf "$root/etc/resolv.conf"
     # shellcheck disable=SC2016  # the words are for the shell that unshare starts
-    timeout 1800 unshare --mount --pid --fork --kill-child --propagation private bash -euc '
+    timeout 1800 unshare --mount --net --pid --fork --kill-child --propagation private bash -euc '
+        ip link set lo up
         mount --bind "$1" "$1"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"

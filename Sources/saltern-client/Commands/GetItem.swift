@@ -32,12 +32,19 @@ struct GetItem: Command {
         let vault = try await account.open(console).vault
         let found = try await item.find(in: vault)
         guard let body = try await vault.wholeItem(found.id)?.body else { throw VaultError.notFound }
+        try write(found, body, to: console)
+    }
+
+    /// Writes the body to the file or to standard output. Apart from `run`, which suspends: Swift 6.3.1 crashes when it optimises
+    /// one coroutine that has these throwing calls behind its last suspension and debug information.
+    private func write(_ found: ItemSummary, _ body: SecureBytes, to console: Console) throws {
         if let output {
             try PrivateFile.create(output, with: body.withUnsafeBytes { Data($0) })
             if asJSON { try console.printJSON(["id": found.id.description, "file": output]) }
-            return
+        } else if asJSON {
+            try console.printJSON(ItemRecord(found, body))
+        } else {
+            console.write(body.withUnsafeBytes { [UInt8]($0) })
         }
-        if asJSON { return try console.printJSON(ItemRecord(found, body)) }
-        console.write(body.withUnsafeBytes { [UInt8]($0) })
     }
 }

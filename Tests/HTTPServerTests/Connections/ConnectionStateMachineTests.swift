@@ -1,4 +1,5 @@
 import HTTPCore
+import SalternTesting
 import Testing
 
 @testable import HTTPServer
@@ -123,11 +124,11 @@ import Testing
     // MARK: Any order
 
     /// Everything that can happen to a connection, in random orders: a model says what must hold whatever comes.
-    @Test(arguments: 0..<64)
+    @Test(arguments: PropertyTests.seeds)
     func `in whatever order things happen, replies are answered once and every way leads to the end`(seed: UInt64) {
-        var random = Seeded(state: seed)
+        var random = SeededGenerator(seed: seed)
         for _ in 0..<200 {
-            var machine = Machine(isOverLimit: random.chance(of: 10))
+            var machine = Machine(isOverLimit: random.chance(oneIn: 10))
             var model = Model()
             for _ in 0..<200 where machine.state != .closed {
                 model.step(&machine, &random)
@@ -151,7 +152,7 @@ import Testing
 
         private mutating func check(_ holds: Bool, _ what: String) { if !holds { violations.append(what) } }
 
-        mutating func step(_ machine: inout Machine, _ random: inout Seeded) {
+        mutating func step(_ machine: inout Machine, _ random: inout SeededGenerator) {
             switch random.next() % 14 {
             case 0: machine.handshakeFinished()
             case 1: machine.inputWaits()
@@ -161,15 +162,16 @@ import Testing
                 heads += 1
                 machine.headRead(
                     exchange(
-                        keepAlive: !random.chance(of: 5), chunks: !random.chance(of: 5), body: random.chance(of: 2)))
-            case 5: _ = machine.admitted(machine.number, isIdentified: random.chance(of: 2))
+                        keepAlive: !random.chance(oneIn: 5), chunks: !random.chance(oneIn: 5),
+                        body: random.chance(oneIn: 2)))
+            case 5: _ = machine.admitted(machine.number, isIdentified: random.chance(oneIn: 2))
             case 6: if machine.isReadingBody { machine.bodyRead() }
             case 7, 8: reply(&machine, &random)
             case 9: perform(machine.outputTaken(), &machine)
-            case 10: perform(machine.streamEnded(isComplete: !random.chance(of: 4)), &machine)
+            case 10: perform(machine.streamEnded(isComplete: !random.chance(oneIn: 4)), &machine)
             case 11: perform(machine.deadlinePassed(), &machine)
-            case 12: if random.chance(of: 6) { perform(machine.drain(isNew: random.chance(of: 2)), &machine) }
-            default: if random.chance(of: 6) { perform(machine.drainGracePassed(), &machine) }
+            case 12: if random.chance(oneIn: 6) { perform(machine.drain(isNew: random.chance(oneIn: 2)), &machine) }
+            default: if random.chance(oneIn: 6) { perform(machine.drainGracePassed(), &machine) }
             }
         }
 
@@ -179,14 +181,14 @@ import Testing
             perform(machine.outputTaken(), &machine)
         }
 
-        private mutating func reply(_ machine: inout Machine, _ random: inout Seeded) {
-            let number = random.chance(of: 4) ? machine.number - 1 : machine.number
+        private mutating func reply(_ machine: inout Machine, _ random: inout SeededGenerator) {
+            let number = random.chance(oneIn: 4) ? machine.number - 1 : machine.number
             let isAwaited =
                 switch machine.state {
                 case .admitting, .responding: number == machine.number
                 default: false
                 }
-            let closes = machine.replied(to: number, end: random.chance(of: 3) ? .stream(isOpenEnded: true) : .known)
+            let closes = machine.replied(to: number, end: random.chance(oneIn: 3) ? .stream(isOpenEnded: true) : .known)
             check((closes != nil) == isAwaited, "a reply is taken when it is awaited, and then only")
             if let closes { replied(closes) }
         }
@@ -213,20 +215,4 @@ import Testing
             }
         }
     }
-}
-
-/// Pseudo-random numbers that a seed repeats (SplitMix64).
-struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
-
-    /// True once in so many times.
-    mutating func chance(of count: UInt64) -> Bool { next() % count == 0 }
 }

@@ -57,7 +57,7 @@ import Testing
         let identity = try TestIdentity()
         let configuration = Self.configuration
         try await withServer(configuration, context: usesTLS ? identity.serverContext : nil, loops: 2) { server in
-            var random = Seeded(state: usesTLS ? 1 : 2)
+            var random = SeededGenerator(seed: usesTLS ? 1 : 2)
             var held: [RawConnection] = []
             for _ in 0..<6 {
                 for phase in Phase.allCases.shuffled(using: &random) {
@@ -66,10 +66,10 @@ import Testing
                     let client = try await server.connect(
                         speaksTLS ? identity.clientContext() : nil, receiveBuffer: 16_384, sendTimeout: .seconds(1))
                     _ = try await client.send(Self.request(for: phase))
-                    if random.chance(of: 2), phase == .reply || phase == .stream {
+                    if random.chance(oneIn: 2), phase == .reply || phase == .stream {
                         _ = try? await client.read(atMost: 10_000)
                     }
-                    if random.chance(of: 2) { try await Task.sleep(for: .milliseconds(5)) }
+                    if random.chance(oneIn: 2) { try await Task.sleep(for: .milliseconds(5)) }
                     switch fault {
                     case .stop: held.append(client)
                     case .close: client.close()

@@ -23,7 +23,7 @@ import Testing
 
     /// Content in which no two chunks are equal.
     private func content(_ count: Int, seed: UInt64 = 1) -> SecureBytes {
-        var random = SeededRandom(state: seed)
+        var random = SeededGenerator(seed: seed)
         return SecureBytes(count: count) { buffer in
             for offset in stride(from: 0, to: count - 7, by: 8) {
                 buffer.storeBytes(of: random.next(), toByteOffset: offset, as: UInt64.self)
@@ -108,7 +108,7 @@ import Testing
             await #expect { try await task.value } throws: { ($0 as? AttachmentError)?.code == "cancelled" }
             #expect(sent().count == 2)
             // Now and then the retry is lost too, and all begins again.
-            let random = Mutex(SeededRandom(state: 1))
+            let random = Mutex(SeededGenerator(seed: 1))
             device.link.setFate {
                 random.withLock { random in
                     switch Int.random(in: 0..<6, using: &random) {

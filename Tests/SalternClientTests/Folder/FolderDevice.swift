@@ -22,7 +22,7 @@ struct FolderDevice {
             isFirst
             ? try await Vault.signUp(device.settings, userid: userid, password: password)
             : try await Vault.logIn(device.settings, userid: userid, password: password)
-        folder = try TemporaryDirectory(isVolatile: true)
+        folder = try TemporaryDirectory(.memory)
         (sync, agreeing) = Self.syncs(vault, folder.path, name)
     }
 

@@ -6,10 +6,8 @@ import Testing
 
 /// A device that is killed at any system call by which its store writes or its folder is changed, so between any two steps
 /// of a round, or at any moment: nothing that a person wrote is lost, and nothing is there twice.
-///
-/// More rounds with `SALTERN_KILLED_PROCESSES`.
 @Suite struct FolderKilledTests {
-    private static let rounds = Int(ProcessInfo.processInfo.environment["SALTERN_KILLED_PROCESSES"] ?? "") ?? 30
+    private static let rounds = PropertyTests.processes
 
     @Test func `a round that was killed is gone on with`() async throws {
         try await LiveServer.with { server in
@@ -82,7 +80,7 @@ private struct FolderLife: Codable, Sendable {
 
     init(_ round: Int, _ folder: String, _ files: String, _ server: LiveServer) throws {
         let address = try server.address()
-        var random = SeededRandom(state: UInt64(round))
+        var random = SeededGenerator(seed: UInt64(round))
         self.folder = folder
         self.files = files
         base = address.base

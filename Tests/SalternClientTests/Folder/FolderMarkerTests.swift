@@ -31,7 +31,7 @@ import Testing
         async throws
     {
         try await withPhone { phone in
-            let other = try TemporaryDirectory(isVolatile: true)
+            let other = try TemporaryDirectory(.memory)
             let (copy, away) = (other.path + "/copy", other.path + "/away")
             try FileManager.default.copyItem(atPath: phone.folder.path, toPath: copy)
             try FileManager.default.moveItem(atPath: phone.folder.path, toPath: away)
@@ -58,7 +58,7 @@ import Testing
 
     @Test func `a folder out of a backup is refused where it was`() async throws {
         try await withPhone { phone in
-            let backup = try TemporaryDirectory(isVolatile: true)
+            let backup = try TemporaryDirectory(.memory)
             let saved = backup.path + "/saved"
             try FileManager.default.copyItem(atPath: phone.folder.path, toPath: saved)
             try phone.write("changed", to: "a")

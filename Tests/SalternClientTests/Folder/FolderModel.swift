@@ -1,3 +1,5 @@
+import SalternTesting
+
 @testable import SalternClient
 
 /// The vault as the model's devices see it: what one does, all have at once.
@@ -5,7 +7,7 @@ final class ModelVault {
     var remote: [ItemID: RemoteFile] = [:]
     var buried: Set<ItemID> = []
     private var revision: Int64 = 0
-    private var random = SeededRandom(state: 7)
+    private var random = SeededGenerator(seed: 7)
 
     func write(_ id: ItemID?, _ path: FolderPath, _ content: FileContent) -> (ItemID, ItemStamp) {
         revision += 1

@@ -1,21 +1,18 @@
 import Foundation
+import SalternTesting
 import Testing
 
 @testable import SalternClient
 
 /// What is decided, on three devices without disks: random edits, devices that are stopped between any two steps, names
 /// that meet.
-///
-/// More of them with `SALTERN_FOLDER_MODELS`.
 @Suite struct FolderModelTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_MODELS"] ?? "") ?? 1_000
-
     @Test func `in the end all folders are equal and have every version that a person wrote`() throws {
-        for seed in 1...Self.count { try run(seed) }
+        for seed in PropertyTests.seeds { try run(seed) }
     }
 
     private func run(_ seed: UInt64) throws {
-        var random = SeededRandom(state: seed)
+        var random = SeededGenerator(seed: seed)
         let vault = ModelVault()
         var devices = ["phone", "laptop", "tablet"].map(ModelDevice.init)
         // File against folder, and few names, so that they meet.

@@ -84,7 +84,7 @@ import Testing
             try phone.write("one", to: "a")
             try phone.write("two", to: "b")
             try await phone.sync.run()
-            let other = try TemporaryDirectory(isVolatile: true)
+            let other = try TemporaryDirectory(.memory)
             let copy = other.path + "/copy"
             try FileManager.default.copyItem(atPath: phone.folder.path, toPath: copy)
             try FileManager.default.removeItem(atPath: copy + "/a")
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test func `a folder of the kit's name in capitals does not make the disk fold names`() throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         #expect(try !FolderTree(folder.path).folds)
         try make(folder.path + "/" + FolderPath.corner.uppercased())
         #expect(try !FolderTree(folder.path).folds)
@@ -110,7 +110,7 @@ import Testing
 
     @Test(arguments: ["👩‍👩‍👧‍👦", "x", "e\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}\u{307}"])
     func `a file with a long name has room in the trash`(_ character: String) throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         let tree = try FolderTree(folder.path)
         let unit = character.precomposedStringWithCanonicalMapping
         let name = String(repeating: unit, count: 255 / unit.utf8.count)

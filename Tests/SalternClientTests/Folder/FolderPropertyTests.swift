@@ -8,18 +8,15 @@ import Testing
 /// No version of a file is ever lost: three folders, random edits, also within a round, offline periods, requests and
 /// replies that are lost, repeated or late, rounds that are cut off, devices that start again.
 ///
-/// A scenario is its seed. `SALTERN_FILE_SCENARIOS` runs more of them, `SALTERN_FILE_SEED` begins at another one.
+/// A scenario is its seed: see ``PropertyTests``.
 @Suite struct FolderPropertyTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FILE_SCENARIOS"] ?? "") ?? 24
-    private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_FILE_SEED"] ?? "") ?? 1
-
     /// At once, each with a server of its own.
     private static let lanes: UInt64 = 3
 
     @Test(arguments: 0..<lanes)
     func `in the end all folders are equal and have every version that a person wrote`(lane: UInt64) async throws {
         try await LiveServer.with { server in
-            for seed in stride(from: Self.first + lane, to: Self.first + Self.count, by: Int(Self.lanes)) {
+            for seed in PropertyTests.seeds(ofLane: lane, of: Self.lanes) {
                 do {
                     try await FileScenario(seed, server).run()
                 } catch {
@@ -56,13 +53,13 @@ import Testing
 private final class FileScenario {
     private let seed: UInt64
     private let devices: [FolderDevice]
-    private var random: SeededRandom
+    private var random: SeededGenerator
     private let written = WrittenFiles()
     private let names = ["a", "b.txt", "a/b", "c/d/e", "c/d", "c/f", "\u{e4}"]
 
     init(_ seed: UInt64, _ server: LiveServer) async throws {
         self.seed = seed
-        random = SeededRandom(state: seed)
+        random = SeededGenerator(seed: seed)
         var devices: [FolderDevice] = []
         for name in ["phone", "laptop", "tablet"] {
             let userid = "person-\(seed)@example.org"
@@ -115,7 +112,7 @@ private final class FileScenario {
     }
 
     private func setBadFate(_ link: LossyTransport) {
-        let random = Mutex(SeededRandom(state: random.next()))
+        let random = Mutex(SeededGenerator(seed: random.next()))
         link.setFate {
             random.withLock { random in
                 switch Int.random(in: 0..<9, using: &random) {

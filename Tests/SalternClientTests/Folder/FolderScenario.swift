@@ -34,11 +34,11 @@ final class MemoryDevice: PersonsFolder {
 
     init(_ name: String, _ server: MemoryServer, _ seed: UInt64, isFirst: Bool) async throws {
         self.name = name
-        directory = try TemporaryDirectory(isVolatile: true)
+        directory = try TemporaryDirectory(.memory)
         link = LossyTransport(server)
         var settings = VaultSettings.forTests(
             folder: directory.path, MomentsTransport(inner: link, moments: moments), name: name)
-        let random = Mutex(SeededRandom(state: seed))
+        let random = Mutex(SeededGenerator(seed: seed))
         settings.newID = { random.withLock { ItemID.random(using: &$0) } }
         self.settings = settings
         disk = MemoryFolders(foldsCase: false, moments)
@@ -107,7 +107,7 @@ final class MemoryDevice: PersonsFolder {
 final class FolderScenario {
     private let seed: UInt64
     private let devices: [MemoryDevice]
-    private var random: SeededRandom
+    private var random: SeededGenerator
     private let written = WrittenFiles()
     /// File against folder, spellings of one name, and few of them, so that they meet.
     private let names = ["a", "A", "b.txt", "a/b", "a/B", "A/c", "c/d/e", "c/d", "\u{e4}", "a\u{308}"]
@@ -115,7 +115,7 @@ final class FolderScenario {
     init(_ seed: UInt64, _ person: MemoryPerson) throws {
         self.seed = seed
         devices = person.devices
-        random = SeededRandom(state: seed)
+        random = SeededGenerator(seed: seed)
         // Some disks do not tell "a" from "A".
         for device in devices { try device.begin("files-\(seed)", foldsCase: chance(3)) }
     }

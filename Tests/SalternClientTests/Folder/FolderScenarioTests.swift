@@ -1,4 +1,4 @@
-import Foundation
+import SalternTesting
 import Testing
 
 @testable import SalternClient
@@ -7,10 +7,8 @@ import Testing
 /// processes that end at any step that changes something, requests and replies that are lost, repeated or late, disks
 /// that do not tell "a" from "A".
 ///
-/// A scenario is its seed. `SALTERN_FOLDER_SCENARIOS` runs more of them, `SALTERN_FOLDER_SEED` begins at another one.
+/// A scenario is its seed: see ``PropertyTests``.
 @Suite struct FolderScenarioTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_SCENARIOS"] ?? "") ?? 1_000
-    private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_FOLDER_SEED"] ?? "") ?? 1
     /// Scenarios that use one account, one after another.
     private static let share: UInt64 = 10
     /// At once.
@@ -18,13 +16,11 @@ import Testing
 
     @Test(arguments: 0..<lanes)
     func `in the end all folders are equal and have every version that a person wrote`(lane: UInt64) async throws {
-        let size = (Self.count + Self.lanes - 1) / Self.lanes
-        let first = Self.first + lane * size
-        let end = min(first + size, Self.first + Self.count)
-        print("scenarios of folders: seeds \(first) to \(end - 1)")
-        for start in stride(from: first, to: end, by: Int(Self.share)) {
+        let seeds = PropertyTests.seeds(ofLane: lane, of: Self.lanes)
+        print("scenarios of folders: seeds \(seeds)")
+        for start in stride(from: seeds.lowerBound, to: seeds.upperBound, by: Int(Self.share)) {
             let person = try await MemoryPerson(start)
-            for seed in start..<min(start + Self.share, end) {
+            for seed in start..<min(start + Self.share, seeds.upperBound) {
                 do {
                     try await FolderScenario(seed, person).run()
                 } catch {

@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `a walk that is cancelled ends in the middle of a file, and has not seen everything`() async throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         for name in ["a", "b"] {
             try Data(count: 1 << 20).write(to: URL(filePath: folder.path + "/" + name))
         }
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test func `what the kernel cannot tell is not taken for nothing`() throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         let disk = DiskFolders()
         let root = try #require(disk.openRoot(folder.path))
         let isNothing = if case .nothing? = disk.entry("missing", in: root) { true } else { false }

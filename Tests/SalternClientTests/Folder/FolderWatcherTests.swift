@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func `it is known whether every folder is watched`() throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         for name in ["a/b", "c", ".saltern/parts"] {
             try FileManager.default.createDirectory(
                 atPath: folder.path + "/" + name, withIntermediateDirectories: true)
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(25))) func `events that the kernel has lost are a change of anything`() async throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
         let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
         let changes = Mutex(0)

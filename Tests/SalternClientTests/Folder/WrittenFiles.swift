@@ -1,4 +1,5 @@
 import Foundation
+import SalternTesting
 import Synchronization
 
 /// A folder as a person sees it.
@@ -71,7 +72,7 @@ final class WrittenFiles: Sendable {
     /// One edit: what cannot be done, because of something in the way, is not done.
     func edit(_ folder: some PersonsFolder, _ names: [String], _ edit: FolderEdit, _ seed: UInt64) {
         defer { note(folder, "\(edit)") }
-        var random = SeededRandom(state: seed)
+        var random = SeededGenerator(seed: seed)
         let present = folder.files().sorted { $0.key < $1.key }
         let name = names.randomElement(using: &random) ?? "a"
         let seen = present.randomElement(using: &random)

@@ -6,10 +6,8 @@ import Testing
 /// A device whose process is killed at any system call by which its store writes, or at any moment, or whose disk fails
 /// once, while requests and replies are lost or repeated: what `put` has returned for is there when it starts again, once,
 /// and nothing else is.
-///
-/// More rounds with `SALTERN_KILLED_PROCESSES`.
 @Suite struct KilledProcessTests {
-    private static let rounds = Int(ProcessInfo.processInfo.environment["SALTERN_KILLED_PROCESSES"] ?? "") ?? 60
+    private static let rounds = PropertyTests.processes
 
     @Test func `what was written is there after any end of the process, and synced once`() async throws {
         try await LiveServer.with { server in
@@ -105,7 +103,7 @@ private struct Life: Codable, Sendable {
 
     init(_ round: Int, _ folder: TemporaryDirectory, _ server: LiveServer) throws {
         let address = try server.address()
-        var random = SeededRandom(state: UInt64(round))
+        var random = SeededGenerator(seed: UInt64(round))
         seed = random.next()
         self.folder = folder.path
         journal = folder.path + "/journal-\(round)"
@@ -158,7 +156,7 @@ private struct Life: Codable, Sendable {
         settings.transport = link
         guard let vault = try await Vault.resume(settings) else { return }
         let notes = vault.collection("notes", of: Note.self)
-        var random = SeededRandom(state: seed)
+        var random = SeededGenerator(seed: seed)
         let fates: [LossyTransport.Fate] = [.passes, .passes, .losesRequest, .losesReply, .repeats]
         for number in 0..<24 {
             // The laptop's items are its own.

@@ -13,7 +13,7 @@ struct Device {
 
     init(_ name: String, _ server: LiveServer, merge: MergeRule? = nil) throws {
         self.name = name
-        folder = try TemporaryDirectory(isVolatile: true)
+        folder = try TemporaryDirectory(.memory)
         link = LossyTransport(try CurlTransport(server.address()))
         settings = .forTests(folder: folder.path, link, name: name, merge: merge)
     }

@@ -1,3 +1,4 @@
+import SalternTesting
 import Synchronization
 
 @testable import SalternClient
@@ -64,7 +65,7 @@ final class LossyTransport: HTTPTransport {
     ///   - seed: What decides which ones.
     ///   - areLate: Whether requests may also arrive late; otherwise those are lost.
     func setBadFates(_ seed: UInt64, areLate: Bool = true) {
-        let random = Mutex(SeededRandom(state: seed))
+        let random = Mutex(SeededGenerator(seed: seed))
         setFate {
             random.withLock { random in
                 switch Int.random(in: 0..<9, using: &random) {

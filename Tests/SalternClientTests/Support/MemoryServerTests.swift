@@ -1,15 +1,16 @@
 import Cryptography
 import Foundation
+import SalternTesting
 import Testing
 
 @testable import SalternClient
 
 /// The server in memory answers as the real one does, for every call that it has: status, code, revisions, contents.
 @Suite struct MemoryServerTests {
-    @Test(arguments: [1 as UInt64, 2, 3, 4])
+    @Test(arguments: PropertyTests.databases)
     func `the same calls have the same answers`(seed: UInt64) async throws {
         try await LiveServer.with { live in
-            var random = SeededRandom(state: seed)
+            var random = SeededGenerator(seed: seed)
             for round in 0..<4 {
                 let name = "ada-\(round)@example.org"
                 var real = try await AnsweringServer(CurlTransport(live.address()), name)
@@ -37,11 +38,11 @@ private enum ServerCall {
 
 /// Calls about few items, so that they often meet.
 private struct ServerCalls {
-    var random: SeededRandom
+    var random: SeededGenerator
     private let ids: [ItemID]
     private let contents: [(title: String?, body: String)]
 
-    init(random: SeededRandom) {
+    init(random: SeededGenerator) {
         var random = random
         ids = (0..<6).map { _ in .random(using: &random) }
         self.random = random
@@ -60,7 +61,7 @@ private struct ServerCalls {
             let limit = Int.random(in: 1...5, using: &random)
             let rest = ["", "&tombstones=all", "&fields=meta", "&tombstones=all&fields=meta"]
             return .changes(
-                isFirst: random.chance(3), query: "limit=\(limit)" + (rest.randomElement(using: &random) ?? ""))
+                isFirst: random.chance(oneIn: 3), query: "limit=\(limit)" + (rest.randomElement(using: &random) ?? ""))
         default:
             let named = ids.shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random))
             return .batch(named.map { operation($0) })
@@ -69,13 +70,13 @@ private struct ServerCalls {
 
     private mutating func operation(_ id: ItemID) -> [String: any Sendable] {
         var members: [String: any Sendable] = ["id": id.description]
-        if !random.chance(4) { members["ifRevision"] = Int.random(in: 0...8, using: &random) }
-        guard !random.chance(3), let content = contents.randomElement(using: &random) else {
+        if !random.chance(oneIn: 4) { members["ifRevision"] = Int.random(in: 0...8, using: &random) }
+        guard !random.chance(oneIn: 3), let content = contents.randomElement(using: &random) else {
             members["op"] = "delete"
             return members
         }
         members["op"] = "put"
-        members["collection"] = random.chance(4) ? "archive" : "notes"
+        members["collection"] = random.chance(oneIn: 4) ? "archive" : "notes"
         members["format"] = "saltern-1"
         members["title"] = content.title
         members["body"] = content.body

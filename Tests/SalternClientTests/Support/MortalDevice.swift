@@ -19,8 +19,8 @@ final class MortalDevice {
 
     init(_ name: String, _ server: MemoryServer, isFirst: Bool) async throws {
         self.name = name
-        store = try TemporaryDirectory(isVolatile: true)
-        folder = try TemporaryDirectory(isVolatile: true)
+        store = try TemporaryDirectory(.memory)
+        folder = try TemporaryDirectory(.memory)
         link = LossyTransport(server)
         settings = .forTests(folder: store.path, link, name: name)
         try beginLife()

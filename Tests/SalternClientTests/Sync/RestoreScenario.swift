@@ -16,7 +16,7 @@ final class RestoredPerson {
     init() async throws {
         let server = server
         links = (0..<3).map { _ in LossyTransport(server) }
-        folders = try (0..<3).map { _ in try TemporaryDirectory(isVolatile: true) }
+        folders = try (0..<3).map { _ in try TemporaryDirectory(.memory) }
         settings = zip(folders, zip(links, ["phone", "laptop", "tablet"])).map {
             .forTests(folder: $0.path, $1.0, name: $1.1)
         }
@@ -56,7 +56,7 @@ final class RestoredPerson {
 final class RestoreScenario {
     private let seed: UInt64
     private let person: RestoredPerson
-    private var random: SeededRandom
+    private var random: SeededGenerator
     private var written = WrittenVersions()
     private var trashed: [[ItemID]] = [[], [], []]
     private var backups: [MemoryServer.Backup]
@@ -66,7 +66,7 @@ final class RestoreScenario {
 
     init(_ seed: UInt64) async throws {
         self.seed = seed
-        random = SeededRandom(state: seed)
+        random = SeededGenerator(seed: seed)
         person = try await RestoredPerson()
         backups = [person.server.backUp()]
     }
@@ -78,7 +78,7 @@ final class RestoreScenario {
     }
 
     private func step(_ index: Int) async throws {
-        if random.chance(12) { try await person.startAgain(index) }
+        if random.chance(oneIn: 12) { try await person.startAgain(index) }
         let vault = try person.vault(index)
         // In an order that does not depend on ids, because those of copies are random.
         let present = try await present(vault).sorted { ($0.value, $0.key) < ($1.value, $1.key) }
@@ -105,7 +105,7 @@ final class RestoreScenario {
         async throws
     {
         var version = before
-        if random.chance(4) { version.title = written.name("title") }
+        if random.chance(oneIn: 4) { version.title = written.name("title") }
         version.text = written.name("version")
         try await vault.put(version.item, seen?.key ?? .random(using: &random), in: version.collection)
         written.note(.write(version, over: seen?.value), [:])
@@ -120,12 +120,12 @@ final class RestoreScenario {
     /// A sync in which exchanges are lost, or the database is restored.
     private func sync(_ index: Int) async throws {
         let (vault, link) = (try person.vault(index), person.links[index])
-        if random.chance(2) {
-            let random = Mutex(SeededRandom(state: random.next()))
+        if random.chance(oneIn: 2) {
+            let random = Mutex(SeededGenerator(seed: random.next()))
             let fates: [LossyTransport.Fate] = [.losesRequest, .losesReply, .losesReply, .repeats, .passes, .passes]
             link.setFate { random.withLock { fates.randomElement(using: &$0) } ?? .passes }
         }
-        if random.chance(12) {
+        if random.chance(oneIn: 12) {
             let moment = LossyTransport.Moment.allCases.randomElement(using: &random) ?? .beforeReply
             let exchange = Int.random(in: 0..<4, using: &random)
             let goBack = goBack()

@@ -1,26 +1,22 @@
 import Foundation
+import SalternTesting
 import Testing
 
 @testable import SalternClient
 
 /// What several devices hold when the server's database is restored: each version is kept, and none of them twice.
 ///
-/// A scenario is its seed. `SALTERN_SYNC_SCENARIOS` runs more of them, `SALTERN_SYNC_SEED` begins at another one.
+/// A scenario is its seed: see ``PropertyTests``.
 @Suite struct RestoreTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SCENARIOS"] ?? "") ?? 300
-    private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SEED"] ?? "") ?? 1
     /// At once.
     private static let lanes: UInt64 = 2
 
     @Test(arguments: 0..<lanes)
     func `whenever time goes back every version is kept, and none twice`(lane: UInt64) async throws {
-        let size = (Self.count + Self.lanes - 1) / Self.lanes
-        let first = Self.first + lane * size
-        let end = min(first + size, Self.first + Self.count)
-        guard first < end else { return }
-        print("restores: seeds \(first) to \(end - 1)")
+        let seeds = PropertyTests.seeds(ofLane: lane, of: Self.lanes)
+        print("restores: seeds \(seeds)")
         var restores = 0
-        for seed in first..<end {
+        for seed in seeds {
             do {
                 let scenario = try await RestoreScenario(seed)
                 try await scenario.run()
@@ -29,8 +25,8 @@ import Testing
                 Issue.record("seed \(seed): \(error)")
             }
         }
-        print("restores: seeds \(first) to \(end - 1): \(restores)")
-        #expect(UInt64(restores) >= (end - first) / 2)
+        print("restores: seeds \(seeds): \(restores)")
+        #expect(restores >= seeds.count / 2)
     }
 
     // MARK: Step by step

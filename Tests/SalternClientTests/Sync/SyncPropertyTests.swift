@@ -8,11 +8,9 @@ import Testing
 /// late, streams that are cut, changes of the data keys, edits within a sync, syncs that are cut off, processes that are
 /// killed at any call that writes, disks that fail, devices and servers that start again.
 ///
-/// A scenario is its seed. `SALTERN_SYNC_SCENARIOS` runs more of them, `SALTERN_SYNC_SEED` begins at another one.
+/// A scenario is its seed: see ``PropertyTests``.
 /// ``KilledProcessTests`` kills processes in truth.
 @Suite struct SyncPropertyTests {
-    private static let count = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SCENARIOS"] ?? "") ?? 1_000
-    private static let first = UInt64(ProcessInfo.processInfo.environment["SALTERN_SYNC_SEED"] ?? "") ?? 1
     /// Scenarios that use one account, one after another.
     private static let share: UInt64 = 10
 
@@ -21,19 +19,16 @@ import Testing
 
     @Test(arguments: 0..<lanes)
     func `in the end all devices are equal and have every version that a person wrote`(lane: UInt64) async throws {
-        let size = (Self.count + Self.lanes - 1) / Self.lanes
-        let first = Self.first + lane * size
-        let end = min(first + size, Self.first + Self.count)
-        guard first < end else { return }
-        print("seeds \(first) to \(end - 1)")
+        let seeds = PropertyTests.seeds(ofLane: lane, of: Self.lanes)
+        print("seeds \(seeds)")
         var incidents = SyncScenario.Incidents()
         try await LiveServer.with { server in
-            for start in stride(from: first, to: end, by: Int(Self.share)) {
+            for start in stride(from: seeds.lowerBound, to: seeds.upperBound, by: Int(Self.share)) {
                 // Every second one fetches and sends little at a time, so that pages and batches follow one another.
-                let isSmall = (start - first) / Self.share % 2 == 1
+                let isSmall = (start - seeds.lowerBound) / Self.share % 2 == 1
                 let limits = isSmall ? SyncLimits(page: 5, batch: 5) : SyncLimits()
                 let person = try await Person("person-\(start)@example.org", server, limits)
-                for seed in start..<min(start + Self.share, end) {
+                for seed in start..<min(start + Self.share, seeds.upperBound) {
                     let scenario = SyncScenario(seed, person, server)
                     do {
                         try await scenario.run()
@@ -46,8 +41,8 @@ import Testing
                 }
             }
         }
-        print("seeds \(first) to \(end - 1): \(incidents)")
-        if end - first > 100 { #expect(incidents.hasEverything) }
+        print("seeds \(seeds): \(incidents)")
+        if seeds.count > 100 { #expect(incidents.hasEverything) }
     }
 }
 

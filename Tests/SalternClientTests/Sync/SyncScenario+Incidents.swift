@@ -1,5 +1,6 @@
 import SalternClient
 import Synchronization
+import SalternTesting
 import Testing
 
 /// What goes wrong in a scenario.
@@ -34,7 +35,7 @@ extension SyncScenario {
             LossyTransport.Interruption(exchange: Int.random(in: 0..<3, using: &random), moment: randomMoment()) {
                 do { try await body() } catch { failure.withLock { $0 = error } }
             })
-        if random.chance(2) { link.setBadFates(random.next()) }
+        if random.chance(oneIn: 2) { link.setBadFates(random.next()) }
         var end: (any Error)?
         do { try await syncOrFail(vault, link) } catch { end = error }
         await link.endInterruption()?.body()
@@ -43,18 +44,18 @@ extension SyncScenario {
 
     /// A sync during which something goes wrong, or nothing.
     func syncBadly(_ vault: Vault, _ link: LossyTransport) async throws {
-        if random.chance(2) { link.setBadFates(random.next()) }
+        if random.chance(oneIn: 2) { link.setBadFates(random.next()) }
         let exchange = Int.random(in: 0..<4, using: &random)
-        if random.chance(5) {
+        if random.chance(oneIn: 5) {
             link.interrupt(
                 LossyTransport.Interruption(exchange: exchange, moment: randomMoment()) {
                     withUnsafeCurrentTask { $0?.cancel() }
                 })
-        } else if random.chance(50) {
-            let restart = restart(patience: random.chance(2) ? .seconds(1) : .milliseconds(1))
+        } else if random.chance(oneIn: 50) {
+            let restart = restart(patience: random.chance(oneIn: 2) ? .seconds(1) : .milliseconds(1))
             link.interrupt(LossyTransport.Interruption(exchange: exchange, moment: randomMoment(), body: restart))
         }
-        if random.chance(24) { link.expireCursor() }
+        if random.chance(oneIn: 24) { link.expireCursor() }
         do { try await syncOrFail(vault, link) } catch VaultError.store where hasFault(link) {
             // Nobody was told that anything was done.
         }
@@ -63,7 +64,7 @@ extension SyncScenario {
 
     /// The data keys are changed, and something goes wrong meanwhile, or nothing. The other devices have to log in again.
     func rotateBadly(_ vault: Vault, _ link: LossyTransport) async throws {
-        if random.chance(2) { link.setBadFates(random.next(), areLate: false) }
+        if random.chance(oneIn: 2) { link.setBadFates(random.next(), areLate: false) }
         defer { link.setFate { .passes } }
         do {
             do { try await vault.rotateKeys(password: person.password) } catch VaultError.sessionEnded {
@@ -123,7 +124,7 @@ extension SyncScenario {
         do { try await syncOrFail(vault, link) } catch VaultError.store where hasFault(link) { return }
         if person.devices[index].life.hasEnded { return }
         setCuts(link)
-        if random.chance(2) { link.setBadFates(random.next()) }
+        if random.chance(oneIn: 2) { link.setBadFates(random.next()) }
         let end = Mutex<Result<Void, VaultError>?>(nil)
         let following = Task {
             do throws(VaultError) {
@@ -135,8 +136,8 @@ extension SyncScenario {
         }
         var sent: [ItemID] = []
         for _ in 0..<Int.random(in: 1...3, using: &random) {
-            if random.chance(2) { try await write(over: nil, index) }
-            if random.chance(30) { await restart(patience: .milliseconds(1))() }
+            if random.chance(oneIn: 2) { try await write(over: nil, index) }
+            if random.chance(oneIn: 30) { await restart(patience: .milliseconds(1))() }
             if let id = try await send(sender) { sent.append(id) }
         }
         let life = person.devices[index].life
@@ -154,10 +155,10 @@ extension SyncScenario {
     }
 
     private func setCuts(_ link: LossyTransport) {
-        let random = Mutex(SeededRandom(state: random.next()))
+        let random = Mutex(SeededGenerator(seed: random.next()))
         incidents.cuts += 1
         link.setCuts {
-            random.withLock { random in random.chance(3) ? nil : Int.random(in: 0...2, using: &random) }
+            random.withLock { random in random.chance(oneIn: 3) ? nil : Int.random(in: 0...2, using: &random) }
         }
     }
 

@@ -1,3 +1,4 @@
+import SalternTesting
 import Testing
 
 @testable import SalternClient
@@ -8,7 +9,7 @@ final class SyncScenario {
     let seed: UInt64
     let person: Person
     let server: LiveServer
-    var random: SeededRandom
+    var random: SeededGenerator
     var incidents = Incidents()
     private let collections: [String]
     private var written = WrittenVersions()
@@ -22,7 +23,7 @@ final class SyncScenario {
         self.seed = seed
         self.person = person
         self.server = server
-        random = SeededRandom(state: seed)
+        random = SeededGenerator(seed: seed)
         collections = ["notes-\(seed)", "archive-\(seed)"]
     }
 
@@ -40,9 +41,11 @@ final class SyncScenario {
     }
 
     private func step(_ index: Int) async throws {
-        if random.chance(12) { try await person.startAgain(index, random.chance(3) ? randomFault(within: 12) : nil) }
-        if random.chance(8) { try await deliverLate(person.devices[Int.random(in: 0..<3, using: &random)]) }
-        if random.chance(4) {
+        if random.chance(oneIn: 12) {
+            try await person.startAgain(index, random.chance(oneIn: 3) ? randomFault(within: 12) : nil)
+        }
+        if random.chance(oneIn: 8) { try await deliverLate(person.devices[Int.random(in: 0..<3, using: &random)]) }
+        if random.chance(oneIn: 4) {
             let fault = randomFault(within: 80)
             person.devices[index].life.arm(fault.kind, at: fault.call)
         }
@@ -94,7 +97,7 @@ final class SyncScenario {
         guard let (id, seen) = seen else { return }
         var version = seen
         version.title = written.name("title")
-        if random.chance(3) { version.collection = collections[seen.collection == collections[0] ? 1 : 0] }
+        if random.chance(oneIn: 3) { version.collection = collections[seen.collection == collections[0] ? 1 : 0] }
         let (vault, next) = (try person.vault(index), version)
         try await carryOut(.write(next, over: seen), index) {
             try await vault.put(next.item, id, in: next.collection)
@@ -133,7 +136,7 @@ final class SyncScenario {
     private func goOnAfterFault(_ index: Int) async throws {
         if person.devices[index].life.hasEnded {
             incidents.kills += 1
-            try await person.startAgain(index, random.chance(4) ? randomFault(within: 12) : nil)
+            try await person.startAgain(index, random.chance(oneIn: 4) ? randomFault(within: 12) : nil)
         } else if person.devices[index].life.hasFailed {
             incidents.failures += 1
             _ = person.devices[index].life.disarm()

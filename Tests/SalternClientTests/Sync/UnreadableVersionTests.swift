@@ -150,7 +150,7 @@ import Testing
     }
 
     @Test func `what is known of a deleted item counts when something unreadable takes its place`() throws {
-        let folder = try TemporaryDirectory(isVolatile: true)
+        let folder = try TemporaryDirectory(.memory)
         let store = try Store(path: folder.path + "/store.sqlite")
         let id = ItemID.random()
         var item = StoredItem(

@@ -6,10 +6,8 @@ import Testing
 
 /// A device whose process is killed while it changes the data keys, at any system call by which its store writes, or at
 /// any moment: afterwards both devices go on with everything, under the one key in force, and the printed code opens it.
-///
-/// More rounds with `SALTERN_KILLED_PROCESSES`.
 @Suite struct KilledRotationTests {
-    private static let rounds = Int(ProcessInfo.processInfo.environment["SALTERN_KILLED_PROCESSES"] ?? "") ?? 24
+    private static let rounds = PropertyTests.processes
     private let userid = "ada@example.org"
     private let password = Password("password")
 
@@ -108,7 +106,7 @@ private struct RotatingLife: Codable, Sendable {
 
     init(_ round: Int, _ folder: TemporaryDirectory, _ server: LiveServer) throws {
         let address = try server.address()
-        var random = SeededRandom(state: UInt64(round))
+        var random = SeededGenerator(seed: UInt64(round))
         self.folder = folder.path
         base = address.base
         pin = address.pins[0]

@@ -9,11 +9,10 @@ import Testing
 
 /// Two nodes, with the statements that share transactions, while connections are cut and rows are held.
 ///
-/// The test lasts for some seconds, or `SALTERN_GROUP_SECONDS`. What is asked for follows from a seed, which is told when
-/// something is wrong: `SALTERN_GROUP_SEED`; when it arrives, and what is cut, does not.
+/// The test lasts for ``PropertyTests/duration``. The requests follow from a random seed, which a failure prints, and
+/// `SALTERN_GROUP_SEED` repeats. Their timing and the cuts are not repeatable.
 @Suite(.timeLimit(.minutes(60)), .enabled(if: !TestEnvironment.isCluster)) struct ChangeLedgerTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let duration = Duration.seconds(Double(environment["SALTERN_GROUP_SECONDS"] ?? "") ?? 6)
 
     private static let leastAccounts = 40
     private static let workers = 20
@@ -35,7 +34,7 @@ import Testing
                 return try await TestApplication.with(configuration, proxied, clock: clock) { first in
                     try await TestApplication.with(configuration, proxied, clock: clock) { second in
                         var ledgers: [ChangeLedger] = []
-                        let end = ContinuousClock.now + Self.duration
+                        let end = ContinuousClock.now + PropertyTests.duration
                         // Each time with other accounts: those that two nodes have met at go elsewhere for a while.
                         repeat {
                             ledgers += try await Self.round([first, second], proxy, why, &random)

@@ -9,7 +9,7 @@ import Testing
 @Suite struct StorageBoundTests {
     static let tiny = StorageBound(items: 6, itemBytes: 200, bytes: 600, sessions: 3, shares: 3)
 
-    @Test(arguments: [1, 2, 3] as [UInt64])
+    @Test(arguments: PropertyTests.databases)
     func `random work on every route that writes stays within the plan after every step`(_ seed: UInt64) async throws {
         try await TestApplication.with { app in
             try await app.administer(FindStoredAmounts.function)
