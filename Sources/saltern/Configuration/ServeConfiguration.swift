@@ -18,7 +18,7 @@ import TransportSecurity
 /// | `SALTERN_SERVICE_NAME` | what the service calls itself | `Saltern` |
 /// | `SALTERN_SHOW_VERSION` | `on` or `off`: whether `GET /v1/service` tells the version | `off` |
 /// | `SALTERN_REGISTRATION` | `open`, `invite` or `closed` | `closed` |
-/// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | the minimum |
+/// | `SALTERN_KDF_DEFAULT_ITERATIONS` | what clients take for new accounts | `600000`, or the minimum when that is higher |
 /// | `SALTERN_KDF_MINIMUM_ITERATIONS` | the least that new parameters may have | `600000` |
 /// | `SALTERN_FAILOVER` | `asynchronous`, or `synchronous`: a failover loses nothing | `asynchronous` |
 /// | `SALTERN_SESSION_IDLE_TIMEOUT` | a session unused for so long ends | `30d` |

@@ -92,7 +92,7 @@ enum SealedRefusal: ProblemConvertible, Equatable {
         case .notBase64:
             Problem(
                 .unprocessableContent, "not_base64",
-                detail: "Sealed bytes are canonical base64; CR LF after every 64 characters is accepted.")
+                detail: "Sealed bytes are canonical base64. Line ends after every 64 or 76 characters are accepted.")
         case .malformed(let format):
             Problem(
                 .unprocessableContent, "malformed_sealed_bytes",
