@@ -60,7 +60,7 @@ def manual(program, version, date):
             yield roff(text)
             yield ".fi"
     yield ".SH EXIT STATUS"
-    yield "0: done; 1: something to mend, one line each on standard error; 64: wrong words."
+    yield "0: done; 1: something to mend, one line each on standard error; 64: usage error; 130 and 143: ended by SIGINT or SIGTERM."
     yield ".SH SEE ALSO"
     yield ".BR saltern\\-admin (8),\n.I /usr/share/doc/saltern/admins.md"
 
