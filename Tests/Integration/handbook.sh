@@ -40,6 +40,7 @@ trap end EXIT
 
 # Blocks that are typed, or tried, by another script.
 declare -A elsewhere=(
+    ['The Debian package 1']=scripts/package.d/life.sh
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
     ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh
@@ -131,6 +132,9 @@ declare -A spoken=(
     ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
+    ['saltern migrate distribute']='Tests/Integration/lib.sh migrate distribute'
+    ['--pg-service']='scripts/package.d/life.sh setup --only-database --pg-service maker'
+    ['--registration']='scripts/package.d/setup --registration MODE'
     ['man saltern']='scripts/package man --warnings' ['man saltern-admin']='scripts/package saltern-admin.8'
     ['systemctl show --property LimitNOFILE saltern']=''
     ['systemd-analyze security saltern']='scripts/package systemd-analyze security'

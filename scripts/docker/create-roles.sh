@@ -5,9 +5,11 @@ set -euo pipefail
 
 # Where there is to be a standby, there is none yet that a commit could wait for.
 export PGOPTIONS='-c synchronous_commit=local'
-psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres \
-    --set owner_password="$(</run/secrets/owner-password)" \
-    --set server_password="$(</run/secrets/server-password)" <<'SQL'
+# psql reads the passwords itself, because other processes can read its arguments.
+psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres <<'SQL'
+\set owner_password `cat /run/secrets/owner-password`
+\set server_password `cat /run/secrets/server-password`
+SET log_statement = 'none';
 CREATE ROLE saltern_server NOLOGIN;
 CREATE ROLE saltern_owner LOGIN PASSWORD :'owner_password';
 CREATE ROLE saltern_app LOGIN PASSWORD :'server_password' IN ROLE saltern_server;

@@ -6,7 +6,10 @@ set -euo pipefail
 # There is no standby yet that a commit could wait for.
 export PGOPTIONS='-c synchronous_commit=local'
 timeout 60 bash -c 'until pg_isready --quiet; do sleep 1; done'
-psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres \
-    --set standby_password="$(<"${STANDBY_PASSWORD_FILE:-/run/secrets/standby-password}")" <<'SQL'
+# psql reads the password itself, because other processes can read its arguments.
+export STANDBY_PASSWORD_FILE=${STANDBY_PASSWORD_FILE:-/run/secrets/standby-password}
+psql --no-psqlrc --set ON_ERROR_STOP=1 --username postgres --dbname postgres <<'SQL'
+\set standby_password `cat "$STANDBY_PASSWORD_FILE"`
+SET log_statement = 'none';
 CREATE ROLE saltern_standby LOGIN REPLICATION PASSWORD :'standby_password';
 SQL

@@ -92,11 +92,11 @@ require_allowed_calls() {
     say "$(wc --lines </tmp/called) kinds of calls"
 }
 
-# type_block NAME: commands of the handbook, with these passwords and this backup. What systemd would do is done by hand.
+# type_block NAME: commands of the handbook, with this host and this backup. Packages are installed already. What systemd would do is done by hand.
 type_block() {
     local number
     number=$(grep --line-number --line-regexp --fixed-strings -- "$1" /packages/blocks) || fail "a block $1"
-    sed "s/owner_password=…/owner_password=owner-secret/; s/server_password=…/server_password=server-secret/
+    sed "s/api.example.org/localhost/; s/org.example.notes:/example.notes:/; /^apt-get install/d
         s/saltern-20261123T070000Z.backup/${backup:-}/" "/packages/block-${number%%:*}" >/tmp/block
     # shellcheck source=/dev/null
     source /tmp/block
@@ -129,19 +129,34 @@ apt-get install --yes --quiet --no-install-recommends /packages/before.deb </dev
 systemd-analyze verify --man=no /lib/systemd/system/saltern.service >/tmp/unit 2>&1 || true
 ! grep saltern.service /tmp/unit || fail "a unit without complaints"
 
-say "roles, settings, schema, certificate and key are made as the handbook says"
+say "one command makes roles, settings, schema, certificate, key and an invite, and puts no password anywhere else"
 pg_ctlcluster 15 main start
-as_postgres psql --quiet --set owner_password=owner-secret --set server_password=server-secret \
-    --file /usr/share/saltern/roles.sql postgres
-umask 077
-echo postgresql://saltern_app:server-secret@localhost/saltern >/etc/saltern/database-url
-echo postgresql://saltern_owner:owner-secret@localhost/saltern >/etc/saltern/owner-database-url
-sed --in-place 's/^#SALTERN_SALT_PREFIX=.*/SALTERN_SALT_PREFIX=example.notes:/; s/^SALTERN_REGISTRATION=.*/SALTERN_REGISTRATION=open/' \
-    /etc/saltern/saltern.conf
-saltern-admin migrate up >/dev/null
-saltern-admin certificate create --host localhost >/dev/null
-saltern-admin master-key create >/dev/null
+as_postgres psql --quiet --command 'ALTER SYSTEM SET log_statement = all' --command 'SELECT pg_reload_conf()' >/dev/null
+printf '[maker]\nhost=localhost\nport=5432\nuser=maker\npassword=maker-secret\n' >/root/.pg_service.conf
+as_postgres psql --quiet --command "CREATE ROLE maker LOGIN CREATEROLE CREATEDB PASSWORD 'maker-secret'"
+saltern-admin setup --only-database --pg-service maker
+[[ $(as_postgres psql --tuples-only --no-align --command "SELECT datdba::regrole FROM pg_database WHERE datname = 'saltern'") == \
+    saltern_owner ]] || fail "a user who is no superuser to make the database"
+type_block 'The Debian package 1' >/tmp/setup
+[[ $(</tmp/setup) =~ [[:space:]]sha256// ]] || fail "the pins: $(</tmp/setup)"
+for name in database-url owner-database-url; do
+    [[ $(stat --format '%U %a' "/etc/saltern/$name") == 'root 600' ]] || fail "$name for root alone"
+    password=$(sed -n 's|^postgresql://[a-z_]*:\([0-9a-f]\{48\}\)@localhost:5432/saltern$|\1|p' "/etc/saltern/$name")
+    [[ -n $password ]] || fail "a password in $name"
+    ! grep --quiet --recursive --fixed-strings -- "$password" /var/log /tmp /etc/saltern/saltern.conf ||
+        fail "the password of $name in no log"
+done
 [[ $(stat --format '%U %a' /var/lib/saltern/master.key) == 'saltern 600' ]] || fail "a key that the server may read"
+grep --quiet '^SALTERN_SALT_PREFIX=example.notes:$' /etc/saltern/saltern.conf || fail "the prefix in the settings"
+
+say "the same command again keeps everything, and another prefix is refused"
+cat /etc/saltern/*-url /etc/saltern/saltern.conf /var/lib/saltern/tls/certificate.pem >/tmp/before
+type_block 'The Debian package 1' >/tmp/setup
+cat /etc/saltern/*-url /etc/saltern/saltern.conf /var/lib/saltern/tls/certificate.pem | cmp - /tmp/before || fail "what was there to stay"
+! saltern-admin setup --host localhost --salt-prefix another: >/tmp/setup 2>&1 || fail "another prefix to be refused"
+grep --quiet 'SALTERN_SALT_PREFIX=example.notes:' /tmp/setup || fail "the refusal to name the prefix: $(</tmp/setup)"
+sed --in-place 's/^SALTERN_REGISTRATION=invite/SALTERN_REGISTRATION=open/' /etc/saltern/saltern.conf
+grep --quiet '^SALTERN_REGISTRATION=open' /etc/saltern/saltern.conf || fail "registration by invite until it is opened"
 
 say "it serves: somebody registers and logs in, and doctor has nothing to mend"
 start_server

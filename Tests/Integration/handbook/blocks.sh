@@ -6,7 +6,7 @@ backup='' types_settings='' shared=''
 # here: the handbook's words, made those of this machine.
 here() {
     sed --regexp-extended "
-        s|postgresql://(saltern_[a-z]*):…@localhost/saltern|postgresql://\1@${postgres_sockets//\//%2F}/saltern|
+        s|postgresql://(saltern_[a-z]*):(\\\$[a-z]*)@localhost/saltern|postgresql://\1:\2@${postgres_sockets//\//%2F}/saltern|
         s|/var/backups|$folder/backups|g; s|saltern-20261123T070000Z.backup|${backup:-}|
         s|/usr/share/saltern|$repository/scripts/package.d|; s|/etc/saltern|$folder/etc|; s|/run/saltern|$folder|
         s|/var/lib/saltern|$folder/lib|g; s|'\[::\]:8443'|127.0.0.1:$(free_port)|; s|api.example.org|localhost|
@@ -123,7 +123,7 @@ before() {
     case $1 in
         'Try it 1') start_own_server ;;
         'With Docker Compose 1') copy_compose ;;
-        'The Debian package 1')
+        'The Debian package 2')
             cp -- "$repository/scripts/package.d/saltern.conf" "$folder/etc/"
             install --directory --mode 0700 "$folder/lib"
             ;;
@@ -154,7 +154,7 @@ after() {
             remove_own_server
             own_home=
             ;;
-        'The Debian package 1')
+        'The Debian package 2')
             umask 0022
             forget_database
             rm -rf -- "${folder:?}/lib" "${folder:?}"/etc/*
@@ -162,7 +162,7 @@ after() {
         'From source 1') [[ -x $folder/bin/saltern ]] || fail "the program to be installed" ;;
         'From source 2')
             [[ -x $folder/bin/saltern-admin ]] || fail "the command to be installed"
-            type_in < <(handbook_block 'The Debian package 1' | sed --quiet '/^umask 077$/,/^saltern-admin doctor$/p')
+            type_in < <(handbook_block 'The Debian package 2' | sed --quiet '/^umask 077$/,/^saltern-admin doctor$/p')
             umask 0022
             [[ -s $folder/lib/master.key ]] || fail "the package's lines to be typed"
             serve

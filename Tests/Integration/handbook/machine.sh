@@ -62,6 +62,13 @@ saltern() {
 # The package's own, with its folders here; only whose files they become is another's test.
 saltern-admin() {
     (
+        if [[ $1 == setup ]]; then
+            shift
+            sed "s|/etc/saltern|$folder/etc|; s|/usr/share/saltern|$repository/scripts/package.d|
+                s|setpriv .*init-groups|env PGHOST=$postgres_sockets PGUSER=postgres|" \
+                "$repository/scripts/package.d/setup" | sh -s -- "$@"
+            exit
+        fi
         unset "${!SALTERN_@}"
         sed "s|/etc/saltern|$folder/etc|; s|/var/lib/saltern|$folder/lib|; s|setpriv .* saltern |saltern |; s|^\[ .* -eq 0 \].*||" \
             "$repository/scripts/package.d/saltern-admin" | sh -s "$@"
