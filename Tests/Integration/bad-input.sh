@@ -150,6 +150,7 @@ expect_header allow 'DELETE, GET, HEAD, POST'
 scenario "query parameters are known, single and well-formed"
 request GET '/v1/service?verbose=1'
 expect_problem 400 unknown_parameter
+expect_json .field verbose
 register ada
 for query in 'limit=0' 'limit=501' 'limit=ten' 'limit=01' 'page=x' 'page='; do
     request GET "/v1/items?$query"
