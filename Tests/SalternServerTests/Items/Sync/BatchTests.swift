@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPCore
 import SalternTesting
 import Testing
@@ -60,7 +61,7 @@ import Testing
             let bytes = try await ada.client.send(
                 .put, path + "/body?format=opaque",
                 fields: ["If-Match": "*", "Content-Type": "application/octet-stream"],
-                body: [0xFF, 0xFE] + Array(repeating: 0x99, count: 40) + Array(0...30))
+                body: [0xFF, 0xFE, 0xFF] + SecureRandom.bytes(60))
             #expect(bytes.status == 200, "\(bytes)")
             #expect(bytes.string("collection") == "notes")
             #expect(try await ada.client.get("/v1/changes?collection=notes").array("changes")?.count == 3)
