@@ -54,6 +54,9 @@ public struct HTTPServerConfiguration: Sendable {
         return minimumWriteRate * Int(seconds) + minimumWriteRate * Int(attoseconds / 1_000_000_000_000_000) / 1_000
     }
 
+    /// The seconds that replies announce as the time for which a connection stays open (``idleDeadline``).
+    var announcedKeepAlive: Int { Int(idleDeadline.components.seconds) }
+
     /// How many of a loop's requests may be of one network: an eighth, or, where more connections of one address are
     /// let in than usual, half as many as those.
     var requestShare: Int {

@@ -23,6 +23,8 @@ import Testing
         // What else is said of a type chooses nothing.
         ("application/json; charset=utf-8", 0), ("application/octet-stream;v=\"1 2\";q=0.5", 1),
         ("application/json;q=0.2;ext=1, application/octet-stream;v=2;q=0.3", 1),
+        ("text/html;, application/octet-stream;;q=0.8;", 1),
+        ("text/x;v=\"a,b;c\", application/octet-stream;q=\"0.5\"", 1),
         // The closest range counts, wherever it stands.
         ("*/*;q=1, application/*;q=0, application/octet-stream;q=0.3", 1),
     ])
@@ -40,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "json", "application/", "/json", "*/json", "application/json/x", "application/json;", "application/json;q",
+        "json", "application/", "/json", "*/json", "application/json/x", "application/json;q",
         "application/json;q=", "application/json;q=1.001", "application/json;q=2", "application/json;q=.5",
         "application/json;q=0.1234", "application/json;q=-1", "application/json;q=0,5x/", "application/json;q=1;q=1",
         "application/json;charset", "application/json;=x", "application/json;v=", "application/json;v=\"",

@@ -51,8 +51,8 @@ import Testing
 
     @Test func `an unknown parameter is named`() throws {
         let query = try parse("limit=10&other=1")
-        try query.refuseUnknown(except: "limit", "other")
-        let problem = #expect(throws: Problem.self) { try query.refuseUnknown(except: "limit") }
+        try query.refuseUnknown(except: ["limit", "other"])
+        let problem = #expect(throws: Problem.self) { try query.refuseUnknown(except: ["limit"]) }
         #expect(problem?.code == "unknown_parameter")
         #expect(problem?.field == "other")
     }

@@ -170,6 +170,10 @@ expect_status 204
 scenario "the paper is gone as well: new data keys, and no code opens them"
 keyring=$(random_base64 180)
 request PUT /v1/account/keyring "{\"keyring\":\"$keyring\",\"removeRecovery\":true}" --header 'If-Match: *'
+expect_problem 422 missing_member
+expect_json .field currentPasswordKey
+request PUT /v1/account/keyring \
+    "{\"keyring\":\"$keyring\",\"removeRecovery\":true,\"currentPasswordKey\":\"$password_key\"}" --header 'If-Match: *'
 expect_status 200
 expect_json .recovery.set false
 request GET /v1/account
@@ -179,7 +183,7 @@ scenario "all of it is in her security log"
 request GET '/v1/account/events?limit=100'
 expect_status 200
 for kind in session_opened credential_changed userid_changed totp_enabled totp_code_used totp_disabled recovery_set recovery_used \
-    recovery_removed; do
+    recovery_removed keyring_changed; do
     expect_json "[.events[].kind] | contains([\"$kind\"])" true
 done
 

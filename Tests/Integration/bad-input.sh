@@ -126,6 +126,26 @@ request POST /v1/kdf
 expect_problem 400 missing_body
 request GET /v1/service '{"userid":"ada"}'
 expect_problem 400 unexpected_body
+request GET /v1/service '{"userid":"ada"}' --header 'Transfer-Encoding: chunked'
+expect_problem 400 unexpected_body
+
+scenario "a body is its content, however it is framed"
+# Clients that stream frame a body as chunks before they know whether it has content (RFC 9112 §6.3).
+chunked() { request "$1" "$2" '' --header 'Transfer-Encoding: chunked' --data-binary '' "${@:3}"; }
+chunked GET /v1/service
+expect_status 200
+chunked POST /v1/kdf --header 'Content-Type: application/json'
+expect_problem 400 missing_body
+request GET /v1/service '' --header 'Content-Length: 0' --header 'Content-Type: application/json'
+expect_status 200
+
+scenario "a media type is what it says, not how it is spelled"
+for type in 'application/json;' 'application/json; charset=utf8' 'Application/JSON ; Charset="UTF-8"; version=1'; do
+    request POST /v1/kdf '' --header "Content-Type: $type" --data-binary '{"userid":"ada"}'
+    expect_status 200
+done
+request POST /v1/kdf '' --header 'Content-Type: application/json; charset=latin1' --data-binary '{"userid":"ada"}'
+expect_problem 415 unsupported_media_type
 
 scenario "bodies are not longer than the route takes, announced or not"
 long="{\"userid\":\"$(printf 'a%.0s' {1..9000})\"}"
@@ -150,6 +170,7 @@ expect_header allow 'DELETE, GET, HEAD, POST'
 scenario "query parameters are known, single and well-formed"
 request GET '/v1/service?verbose=1'
 expect_problem 400 unknown_parameter
+expect_json .field verbose
 register ada
 for query in 'limit=0' 'limit=501' 'limit=ten' 'limit=01' 'page=x' 'page='; do
     request GET "/v1/items?$query"

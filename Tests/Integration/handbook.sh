@@ -42,6 +42,8 @@ trap end EXIT
 declare -A elsewhere=(
     ['The Debian package 1']=scripts/package.d/life.sh
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
+    ['Behind a proxy haproxy 1']=Tests/Integration/proxies.sh
+    ['Behind a proxy 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
     ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh
     ['To any moment 1']=scripts/pitr

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The handbook's words for proxies, in real ones: an nginx that ends TLS, one that keeps ids of shares out of its logs, and an
-# HAProxy that does, beside one that passes TLS through.
+# The handbook's words for proxies, in real ones: an nginx and an HAProxy that end TLS and keep ids of shares out of their logs,
+# beside an HAProxy that passes TLS through. A live stream, large bodies and a renewal of the server's certificate go through
+# both.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/packages.sh
@@ -11,6 +12,7 @@ source "$repository/scripts/lib/handbook.sh"
 ensure_packages nginx-light haproxy
 PATH=$PATH:/usr/sbin
 proxy_pid=
+stream_pid=
 port=$(free_port)
 # Where it ends TLS the certificate is the proxy's.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
@@ -48,6 +50,84 @@ through() {
 from=127.0.0.1
 ask() { request "$1" "$2" "${3:-}" --interface "$from" --resolve "localhost:$port:127.0.0.1" "${@:4}"; }
 
+# watch_changes: opens the live stream through the proxy in the background; what it delivers goes to $work/events.
+watch_changes() {
+    : >"$work/events"
+    setpriv --pdeathsig TERM curl --silent --show-error --no-buffer --noproxy '*' --max-time 600 --cacert "$certificate" \
+        --resolve "localhost:$port:127.0.0.1" --header "Authorization: Bearer $token" \
+        "$SALTERN_TEST_URL/v1/changes/stream" >"$work/events" 2>"$work/stream-errors" &
+    stream_pid=$!
+}
+
+# is_delivered LINE
+is_delivered() { grep --quiet --fixed-strings --line-regexp "$1" "$work/events"; }
+
+# expect_delivered LINE: far before a proxy's buffer is full with what keeps the stream alive.
+expect_delivered() {
+    wait_until 60 is_delivered "$1" || fail "the stream to deliver $1 and not: $(<"$work/events") $(<"$work/stream-errors")"
+}
+
+# put_item [BYTES]: a new item through the proxy.
+put_item() {
+    ask PUT "/v1/items/$(uuid)" "{\"format\":\"opaque\",\"body\":\"$(random_base64 "${1:-100}")\"}" --header 'If-None-Match: *'
+}
+
+expect_stream_and_large_body() {
+    watch_changes
+    ask GET /v1/account
+    expect_delivered 'event: change'
+    put_item
+    expect_status 201
+    expect_delivered "data: {\"revision\":$(json .revision)}"
+    put_item
+    expect_status 201
+    expect_delivered "data: {\"revision\":$(json .revision)}"
+    kill "$stream_pid"
+    wait "$stream_pid" || true
+    put_item 1400000
+    # Of a plan whose items are smaller: the server has read it, and the proxy has not refused it.
+    [[ $status == 201 || $(json .code) == quota_exceeded ]] || fail "1.9 MB to be taken"
+}
+
+# certificate_shown: what the server itself shows.
+certificate_shown() {
+    openssl s_client -connect "127.0.0.1:$own_port" -servername localhost </dev/null 2>/dev/null | openssl x509 -noout -serial
+}
+
+is_renewed() { [[ $(certificate_shown) != "$1" ]]; }
+
+# renew_behind NAME FOLDER: what the handbook says to type, with a proxy whose files are in the folder.
+renew_behind() {
+    local before
+    before=$(certificate_shown)
+    handbook_block 'Behind a proxy 1' | sed "s|/var/lib/saltern|$own_home|; s|/etc/nginx|$2|; s|reload nginx|reload $1|" >"$work/typed"
+    while read -r line; do
+        case $line in
+            'saltern-admin certificate renew') saltern certificate renew >"$work/renewed" ;;
+            'cp '*) eval "$line" ;;
+            'systemctl reload saltern')
+                kill -HUP "$(own_server_process)"
+                wait_until 60 is_renewed "$before" || fail "the server to show its new certificate"
+                ;;
+            'systemctl reload nginx') kill -HUP "$proxy_pid" ;;
+            'systemctl reload haproxy') kill -USR2 "$proxy_pid" ;;
+            *) fail "a line of the handbook that this test knows, not $line" ;;
+        esac
+    done <"$work/typed"
+    is_renewed "$before" || fail "the server to show its new certificate"
+    wait_until 60 is_well || fail "the proxy to go on with the new certificate"
+    # Each worker of the proxy, and each connection.
+    for _ in {1..20}; do
+        ask POST /v1/kdf '{"userid":"ada"}'
+        [[ $status == 200 || $status == 429 ]] || fail "an answer of the server, not $status"
+    done
+}
+
+is_well() {
+    ask GET /v1/account
+    [[ $status == 200 ]]
+}
+
 # start_nginx: with the handbook's server; the location for shares has what the other has.
 start_nginx() {
     mkdir --parents -- "$work/nginx"
@@ -56,16 +136,17 @@ start_nginx() {
     grep --quiet proxy_pass "$work/other" || fail "a location that passes on"
     handbook_block 'Shares nginx 1' | sed -e "/# … and what the other location has/{r $work/other" -e 'd}' >"$work/shares"
     {
-        printf '%s\n' 'daemon off;' 'master_process off;' "pid $work/nginx/pid;" "error_log $work/nginx/errors;" 'events {}' 'http {'
+        printf '%s\n' 'daemon off;' 'user root;' "pid $work/nginx/pid;" "error_log $work/nginx/errors;" 'events {}' 'http {'
         printf 'access_log %s;\n' "$work/nginx/access"
         local each
         for each in client_body proxy fastcgi uwsgi scgi; do printf '%s_temp_path %s;\n' "$each" "$work/nginx"; done
         sed -e '$d' -e "s|listen 443|listen 127.0.0.1:$port|; s|api.example.org|localhost|; s|/etc/nginx|$work|
-            s|127.0.0.1:8443|127.0.0.1:$own_port|; s|/var/lib/saltern|$own_home|" "$work/server"
-        sed "s|api.example.org|localhost|; s|127.0.0.1:8443|127.0.0.1:$own_port|; s|/var/lib/saltern|$own_home|" "$work/shares"
+            s|127.0.0.1:8443|127.0.0.1:$own_port|" "$work/server"
+        sed "s|api.example.org|localhost|; s|/etc/nginx|$work|" "$work/shares"
         echo '}'
         echo '}'
     } >"$work/nginx/configuration"
+    cp -- "$own_home/tls/certificate.pem" "$work/saltern.pem"
     nginx -t -q -c "$work/nginx/configuration" 2>"$work/proxy" || fail "nginx to take it: $(<"$work/proxy")"
     start_proxy nginx -c "$work/nginx/configuration"
 }
@@ -87,10 +168,10 @@ userid=$(unique ada)
 ask POST /v1/accounts "{\"userid\":\"$userid\",\"passwordKey\":\"$(random_base64 32)\",\"kdf\":{\"iterations\":600000}}"
 expect_status 201
 token=$(json .session.token)
-id=$(uuid)
-ask PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 1400000)\"}" --header 'If-None-Match: *'
-# Of a plan whose items are smaller: the server has read it, and nginx has not refused it.
-[[ $status == 201 || $(json .code) == quota_exceeded ]] || fail "1.9 MB to be taken"
+expect_stream_and_large_body
+
+scenario "nginx goes on while the server's certificate is renewed"
+renew_behind nginx "$work"
 
 scenario "the server knows from where people come, and not from what they say"
 own=$token token=
@@ -126,20 +207,20 @@ stop_own_server || true
 scenario "HAProxy ends TLS, and writes no id of a share into its log"
 start_own_server
 token=$own
-cat "$work/api.pem" "$work/api.key" >"$work/both.pem"
+mkdir --parents -- "$work/ha"
+cat "$work/api.pem" "$work/api.key" >"$work/ha/api.pem"
+cp -- "$own_home/tls/certificate.pem" "$work/ha/saltern.pem"
 passed=$(free_port)
 {
-    printf '%s\n' global '    log stdout format raw local0' defaults '    log global' '    timeout connect 5s' \
-        '    timeout client 30s' '    timeout server 30s'
-    printf '%s\n' 'frontend ends' '    mode http' '    option httplog' "    bind 127.0.0.1:$port ssl crt $work/both.pem" \
-        "    $(handbook_spans | grep '^http-request set-log-level')" '    default_backend ends'
-    printf '%s\n' 'backend ends' '    mode http' \
-        "    server saltern 127.0.0.1:$own_port ssl verify required ca-file $own_home/tls/certificate.pem sni str(localhost) verifyhost localhost"
-    printf '%s\n' 'listen passes' '    mode tcp' '    option tcplog' "    bind 127.0.0.1:$passed" \
-        "    server saltern 127.0.0.1:$own_port"
+    printf '%s\n' global '    log stdout format raw local0' defaults '    log global' '    option httplog'
+    handbook_block 'Behind a proxy haproxy 1' | sed "s|bind :443|bind 127.0.0.1:$port|; s|/etc/haproxy|$work/ha|
+        s|api.example.org|localhost|g; s|127.0.0.1:8443|127.0.0.1:$own_port|"
+    printf '%s\n' 'listen passes' '    mode tcp' '    option tcplog' '    timeout connect 5s' '    timeout client 10m' \
+        '    timeout server 10m' "    bind 127.0.0.1:$passed" "    server saltern 127.0.0.1:$own_port"
 } >"$work/haproxy"
+grep --quiet --fixed-strings "$(handbook_spans | grep '^http-request set-log-level')" "$work/haproxy" || fail "one way to keep ids out of the log"
 haproxy -c -q -f "$work/haproxy" >"$work/proxy" 2>&1 || fail "HAProxy to take it: $(<"$work/proxy")"
-start_proxy haproxy -db -f "$work/haproxy"
+start_proxy haproxy -W -db -f "$work/haproxy"
 through 127.0.0.1
 share_of_mine
 ask GET "/v1/shares/$share"
@@ -150,6 +231,10 @@ ask GET /v1/service
 expect_status 200
 wait_until 180 grep --quiet /v1/service "$work/proxy" || fail "the log to be on"
 if grep --quiet "$share" "$work/proxy"; then fail "no id of a share in HAProxy's log"; fi
+
+scenario "HAProxy delivers a stream, takes large bodies, and goes on while the server's certificate is renewed"
+expect_stream_and_large_body
+renew_behind haproxy "$work/ha"
 
 scenario "HAProxy passes TLS through: the certificate, and the pin, are the server's"
 port=$passed

@@ -55,7 +55,7 @@ expect_json .views 0
 [[ $id =~ ^[0-9A-Za-z]{22}$ && $manage =~ ^slm_[0-9A-Za-z_-]{43}$ ]] || fail "an id and a manage token"
 as '' GET "$path"
 expect_status 200
-expect_header cache-control no-store
+expect_header cache-control 'no-store, no-transform'
 [[ $(sealer open "$passphrase" <<<"$body") == 'The door code is 4711.' ]] || fail "the text"
 if sealer open wrong <<<"$body" 2>/dev/null; then fail "another passphrase to open nothing"; fi
 

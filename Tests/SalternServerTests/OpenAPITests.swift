@@ -35,6 +35,32 @@ import Testing
         return described
     }
 
+    /// The block of lines that describe one schema, from the line of its type on.
+    private static func integers() throws -> [(line: Int, text: String)] {
+        let file = URL(filePath: #filePath).appending(path: "../../../openapi.yaml").standardized
+        let lines = try String(contentsOf: file, encoding: .utf8).split(
+            separator: "\n", omittingEmptySubsequences: false)
+        return lines.enumerated().compactMap { index, line in
+            guard line.contains("type: integer") || line.contains("type: [integer") else { return nil }
+            if line.contains("{") { return (index + 1, String(line)) }
+            let indent = line.prefix { $0 == " " || $0 == "-" }.count
+            let members = lines[(index + 1)...].prefix { $0.prefix { $0 == " " }.count >= indent && !$0.isEmpty }
+                .filter { $0.prefix { $0 == " " }.count == indent }
+            return (index + 1, ([line] + members).joined(separator: "\n"))
+        }
+    }
+
+    /// Generators make 32 bits of an integer without a format. Revisions are above 2^50 once a database was restored.
+    @Test func `every integer that can exceed 31 bits says that it has 64`() throws {
+        let integers = try Self.integers()
+        #expect(integers.count > 70)
+        for (line, text) in integers {
+            let maximum = text.firstMatch(of: /(?:maximum|const): (\d+)/).flatMap { Int64($0.1) }
+            let isShort = maximum.map { $0 <= Int64(Int32.max) } ?? false
+            #expect(isShort != text.contains("format: int64"), "openapi.yaml:\(line)")
+        }
+    }
+
     @Test func `every route is described, and everything described is a route`() async throws {
         let described = try Self.described()
         let routes = try await TestApplication.with { app in

@@ -5,8 +5,10 @@ fault of the description.
 """
 
 import base64
+import datetime
 import hashlib
 import os
+import subprocess
 import time
 import uuid
 
@@ -16,7 +18,10 @@ from saltern_api.exceptions import ApiException
 
 URL = os.environ["SALTERN_TEST_URL"]
 CERTIFICATE = os.environ["SALTERN_TEST_CERTIFICATE"]
+OWNER = os.environ["SALTERN_TEST_OWNER_DATABASE_URL"]
 COLLECTIONS = ["default", "notes", "photos"]
+# Close to the highest integer that every JSON library reads: what a database that was restored several times comes near to.
+HIGH_REVISION = 2**53 - 1_000_000
 
 
 def check(holds, expected):
@@ -100,6 +105,13 @@ def register(person):
     check(problem.code == "userid_not_canonical" and problem.canonical == person.userid, "the canonical form")
 
 
+def raise_revisions(person):
+    """Makes the account's revisions as high as they become. Without 64 bits no client can read what follows."""
+    change = f"UPDATE saltern.accounts SET revision = {HIGH_REVISION} WHERE userid = '{person.userid}'"
+    done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-c", change, OWNER], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"the revision to be raised: {done.stderr}")
+
+
 def log_in_with_second_factor(person):
     check(person.log_in().keyring is not None, "a keyring with the log-in")
     proof = api.Proof(currentPasswordKey=person.password_key)
@@ -122,6 +134,11 @@ def items(person):
         check(stored.collection == collection and not stored.deleted, "the header of what was stored")
     nameless = device.items.put_item(uuid.uuid4(), content(), if_none_match="*")
     check(nameless.collection == "default", "an item that names no collection in default")
+    check(nameless.revision > HIGH_REVISION, f"a revision above 2^52, got {nameless.revision}")
+    whole = api.ItemContent(format="aes-256-gcm", body=sealed(), collection="notes", title=sealed(), iterations=2_147_483_647)
+    check(device.items.put_item(ids["notes"], whole, if_match="*").collection == "notes", "every member of an item to be taken")
+    kept = device.items.put_item(ids["notes"], content(), if_match="*")
+    check(kept.collection == "notes", "an item that stays where it is when its collection is not named")
 
     everything = device.items.list_items()
     found = {item.actual_instance.collection for item in everything.items}
@@ -158,17 +175,17 @@ def batch_and_changes(person, ids):
         page = device.sync.list_changes(since=page.cursor, limit=2)
         seen += page.changes
     check(len(seen) == 4, "four items in the feed")
-    put = api.BatchPut(
-        op="put", id=ids["default"], format="aes-256-gcm", body=sealed(), collection="default", ifRevision=None
+    put = api.BatchOperation(
+        op="put", id=ids["default"], format="aes-256-gcm", body=sealed(), collection="default", ifRevision=None,
+        title=sealed(), iterations=1_000,
     )
-    delete = api.BatchDelete(op="delete", id=ids["notes"])
-    batch = api.Batch(operations=[api.BatchOperation(put), api.BatchOperation(delete)])
+    seen_notes = device.items.get_item(ids["notes"]).revision
+    delete = api.BatchOperation(op="delete", id=ids["notes"], ifRevision=seen_notes, body=None)
+    batch = api.Batch(operations=[put, delete])
     results = device.sync.write_batch(batch).results
     check([result.id for result in results] == [ids["default"], ids["notes"]], "a result for each operation")
-    stale = api.BatchPut(op="put", id=ids["photos"], ifRevision=1, format="aes-256-gcm", body=sealed())
-    problem = refused(
-        409, lambda: device.sync.write_batch(api.Batch(operations=[api.BatchOperation(stale)])), api.BatchProblem
-    )
+    stale = api.BatchOperation(op="put", id=ids["photos"], ifRevision=1, format="aes-256-gcm", body=sealed())
+    problem = refused(409, lambda: device.sync.write_batch(api.Batch(operations=[stale])), api.BatchProblem)
     check(problem.conflicts[0].code == "precondition_failed", "the operation that failed")
 
     changes = [change.actual_instance for change in device.sync.list_changes(since=page.cursor).changes]
@@ -242,11 +259,16 @@ def rotate(person):
 
 
 def share(person):
-    payload = api.ShareContent(format="aes-256-gcm", salt=text(os.urandom(16)), iterations=10_000, sealed=sealed(), maxViews=3)
+    # In a zone other than UTC, and with microseconds, as the generated client writes it.
+    end = datetime.datetime.now(datetime.timezone(datetime.timedelta(hours=5, minutes=30))) + datetime.timedelta(days=1)
+    payload = api.ShareContent(
+        format="aes-256-gcm", salt=text(os.urandom(16)), iterations=10_000, sealed=sealed(), maxViews=3, expiresAt=end
+    )
     made = person.device.shares.create_share(payload)
     check(made.manage_token.startswith("slm_") and made.views == 0, "a share and its manage token")
     opened = person.anybody.shares.open_share(made.id)
     check(opened.sealed == payload.sealed and opened.views_left == 2, "what was shared")
+    check(abs(opened.expires_at - end) < datetime.timedelta(seconds=1), f"the end {end}, got {opened.expires_at}")
     check([shown.id for shown in person.device.shares.list_shares().shares] == [made.id], "the share in the list")
     Device(made.manage_token).shares.delete_share(made.id)
     check(refused(404, lambda: person.anybody.shares.open_share(made.id)).code == "not_found", "not_found")
@@ -264,6 +286,7 @@ def leave(person):
 def main():
     person = Person()
     register(person)
+    raise_revisions(person)
     log_in_with_second_factor(person)
     ids = items(person)
     batch_and_changes(person, ids)

@@ -48,6 +48,11 @@ public struct JSONMembers {
         return try convertNamingField(value, at: path, convert)
     }
 
+    /// Takes a member that is null, which is the same as absence. Another value is left where it is.
+    public mutating func skipNull(_ name: String) {
+        if let member = members.first(where: { $0.name == name }), case .null = member.value { _ = take(name) }
+    }
+
     /// Takes a member that must be there, and tells its path.
     mutating func required(_ name: String) throws(Problem) -> (value: JSONValue, path: String) {
         let path = JSONPath.member(name, of: path)

@@ -10,6 +10,9 @@ public final class RequestBody: Sendable {
     /// Puts the bytes there that have come.
     public func fill(with bytes: WipedBytes) { self.bytes.withLock { $0 = bytes } }
 
+    /// Whether there are no bytes.
+    public var isEmpty: Bool { bytes.withLock { $0.isEmpty } }
+
     /// The bytes; from then on there are none.
     public func take() -> WipedBytes {
         bytes.withLock { bytes in

@@ -33,7 +33,7 @@ public enum AcceptList {
     /// The weight of the range that describes the media type most closely; nil when the field is malformed.
     private static func quality(of mediaType: StaticString, in value: UnsafeBufferPointer<UInt8>) -> Int? {
         var closest: (specificity: Int, quality: Int)?
-        var elements = Parts(of: value, separator: ASCII.comma)
+        var elements = FieldParts(of: value, separator: ASCII.comma)
         while let element = elements.next() {
             // Empty elements of a list are skipped (RFC 9110 §5.6.1.2).
             if element.isEmpty { continue }
@@ -44,75 +44,43 @@ public enum AcceptList {
         return closest?.quality ?? 0
     }
 
-    /// What stands between separators, without spaces around it.
-    private struct Parts {
-        private var rest: UnsafeBufferPointer<UInt8>?
-        private let separator: UInt8
-
-        init(of text: UnsafeBufferPointer<UInt8>, separator: UInt8) {
-            rest = text
-            self.separator = separator
-        }
-
-        mutating func next() -> UnsafeBufferPointer<UInt8>? {
-            guard let text = rest else { return nil }
-            let end = text.firstIndex(of: separator)
-            rest = end.map { UnsafeBufferPointer(rebasing: text[($0 + 1)...]) }
-            return ASCII.trimmed(UnsafeBufferPointer(rebasing: text[..<(end ?? text.count)]))
-        }
-    }
-
     private struct Range {
-        private let name: UnsafeBufferPointer<UInt8>
-        private let slash: Int
+        private let type: MediaType
         /// In thousandths.
         let quality: Int
 
         private static let wildcard = UInt8(ascii: "*")
-        private var isAnyType: Bool { slash == 1 && name[0] == Self.wildcard }
-        private var isAnySubtype: Bool { slash == name.count - 2 && name[slash + 1] == Self.wildcard }
-
-        init?(_ text: UnsafeBufferPointer<UInt8>) {
-            var parts = Parts(of: text, separator: ASCII.semicolon)
-            guard let name = parts.next(), let slash = name.firstIndex(of: ASCII.slash),
-                ASCII.isToken(name[..<slash]), ASCII.isToken(name[(slash + 1)...])
-            else { return nil }
-            var quality: Int?
-            while let parameter = parts.next() {
-                guard let equals = parameter.firstIndex(of: ASCII.equals) else { return nil }
-                if equals == 1, ASCII.lowercased(parameter[0]) == UInt8(ascii: "q") {
-                    guard quality == nil, let weight = AcceptList.weight(parameter[2...]) else { return nil }
-                    quality = weight
-                } else {
-                    let value = parameter[(equals + 1)...]
-                    guard ASCII.isToken(parameter[..<equals]), ASCII.isToken(value) || Self.isQuoted(value) else {
-                        return nil
-                    }
-                }
-            }
-            self.name = name
-            self.slash = slash
-            self.quality = quality ?? 1_000
-            if isAnyType && !isAnySubtype { return nil }
+        private var isAnyType: Bool { type.slash == 1 && type.name[0] == Self.wildcard }
+        private var isAnySubtype: Bool {
+            type.slash == type.name.count - 2 && type.name[type.slash + 1] == Self.wildcard
         }
 
-        private static func isQuoted(_ value: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
-            let quote = UInt8(ascii: "\"")
-            return value.count > 1 && value.first == quote && value.last == quote
+        init?(_ text: UnsafeBufferPointer<UInt8>) {
+            var quality: Int?
+            let type = MediaType(text) { parameter in
+                guard parameter.isNamed("q") else { return true }
+                guard quality == nil, let weight = AcceptList.weight(parameter.value) else { return false }
+                quality = weight
+                return true
+            }
+            guard let type else { return nil }
+            self.type = type
+            self.quality = quality ?? 1_000
+            if isAnyType && !isAnySubtype { return nil }
         }
 
         /// How closely the range describes a type: 2 by name, 1 by its kind, 0 like everything; nil when it does not.
         func specificity(for mediaType: StaticString) -> Int? {
             if isAnyType { return 0 }
-            if ASCII.equalsIgnoringCase(name, mediaType) { return 2 }
-            guard isAnySubtype, mediaType.utf8CodeUnitCount > slash else { return nil }
+            if type.isNamed(mediaType) { return 2 }
+            guard isAnySubtype, mediaType.utf8CodeUnitCount > type.slash else { return nil }
             let kind = mediaType.utf8Start
-            return (0...slash).allSatisfy { ASCII.lowercased(name[$0]) == kind[$0] } ? 1 : nil
+            return (0...type.slash).allSatisfy { ASCII.lowercased(type.name[$0]) == kind[$0] } ? 1 : nil
         }
     }
 
     /// A weight in thousandths (RFC 9110 §12.4.2): `0` or `1`, with at most three digits after the point.
-    private static func weight(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
+    private static func weight(_ text: [UInt8]) -> Int? {
         guard let first = text.first, first == ASCII.zero || first == ASCII.zero + 1 else { return nil }
         let rest = text.dropFirst()
         guard rest.isEmpty || rest.first == ASCII.dot else { return nil }

@@ -74,10 +74,10 @@ public struct QueryParameters: Sendable, Equatable {
     /// Refuses parameters that the endpoint does not know.
     ///
     /// - Throws: A 400 `unknown_parameter` that names the first one.
-    public func refuseUnknown(except known: String...) throws(Problem) {
+    public func refuseUnknown(except known: [String]) throws(Problem) {
         guard let unknown = pairs.first(where: { !known.contains($0.name) }) else { return }
         throw Problem(
-            .badRequest, "unknown_parameter", detail: "There is no such query parameter here.",
+            .badRequest, "unknown_parameter", detail: "This route does not know the query parameter that field names.",
             field: JSONPath.abbreviated(unknown.name))
     }
 

@@ -24,16 +24,18 @@ public struct RequestHead: Sendable {
 
     private let pathRange: Range<Int>
     private let queryRange: Range<Int>?
+    private let hostRange: Range<Int>?
 
     /// Takes what a parser found. The ranges must lie within the storage of `fields`.
     package init(
-        method: HTTPMethod, fields: RequestFields, path: Range<Int>, query: Range<Int>?, versionMinor: Int,
-        wantsKeepAlive: Bool, framing: BodyFraming, expectsContinue: Bool
+        method: HTTPMethod, fields: RequestFields, path: Range<Int>, query: Range<Int>?, host: Range<Int>?,
+        versionMinor: Int, wantsKeepAlive: Bool, framing: BodyFraming, expectsContinue: Bool
     ) {
         self.method = method
         self.fields = fields
         pathRange = path
         queryRange = query
+        hostRange = host
         self.versionMinor = versionMinor
         self.wantsKeepAlive = wantsKeepAlive
         self.framing = framing
@@ -54,16 +56,19 @@ public struct RequestHead: Sendable {
         let mark = storage.firstIndex(of: ASCII.questionMark)
         let targetEnd = storage.count
         var entries: [RequestFields.Entry] = []
+        var host: Range<Int>?
         for (name, value) in fields {
             let nameStart = storage.count
             storage.append(contentsOf: name.utf8)
             let valueStart = storage.count
             storage.append(contentsOf: value.utf8)
             entries.append(RequestFields.Entry(name: nameStart..<valueStart, value: valueStart..<storage.count))
+            if name.lowercased() == "host" { host = valueStart..<storage.count }
         }
         self.init(
             method: method, fields: RequestFields(storage: storage, entries: entries), path: 0..<(mark ?? targetEnd),
-            query: mark.map { ($0 + 1)..<targetEnd }, versionMinor: 1, wantsKeepAlive: true, framing: framing,
+            query: mark.map { ($0 + 1)..<targetEnd },
+            host: host, versionMinor: 1, wantsKeepAlive: true, framing: framing,
             expectsContinue: false)
     }
 
@@ -72,6 +77,13 @@ public struct RequestHead: Sendable {
 
     /// The bytes of ``path``, without a copy.
     public var pathBytes: Slice<WipedBytes> { fields.storage[pathRange] }
+
+    /// Whether the request names its host by a domain name: neither by an address nor as `localhost`. False when the request
+    /// names no host.
+    public var hasDomainName: Bool {
+        guard let hostRange else { return false }
+        return fields.storage[hostRange].withContiguousStorageIfAvailable { HostKind.isDomainName($0) } ?? false
+    }
 
     /// What follows the first `?`, percent-encoded, or nil when there is none.
     public var query: String? { queryBytes.map { String(decoding: $0, as: UTF8.self) } }

@@ -6,6 +6,8 @@ public enum Refusal: Error, Sendable, Equatable {
     case headerTimeout
     /// 408: the body did not arrive in time.
     case bodyTimeout
+    /// 400: the body has content, and the route takes none.
+    case unexpectedBody
     /// 413: the body is longer than the route's limit in bytes.
     case bodyTooLarge(limit: Int)
     /// 414: the request line is longer than the limit in bytes.
@@ -33,6 +35,8 @@ extension Refusal: ProblemConvertible {
             Problem(.requestTimeout, "header_timeout", detail: "The header block did not arrive in time.")
         case .bodyTimeout:
             Problem(.requestTimeout, "body_timeout", detail: "The body did not arrive in time.")
+        case .unexpectedBody:
+            Problem(.badRequest, "unexpected_body", detail: "This route takes no body.")
         case .bodyTooLarge(let limit):
             Problem(.contentTooLarge, "body_too_large", detail: "The body is too long for this route.", limit: limit)
         case .uriTooLong(let limit):

@@ -11,6 +11,9 @@ public enum BodyRule: Sendable, Hashable {
 
     /// Checks a head against the rule, before any byte of the body is read.
     ///
+    /// A chunked body can turn out to be empty (RFC 9112 §6.3), so it is admitted by every rule: without content it is the
+    /// same as no body. See ``AdmittedBody``.
+    ///
     /// - Returns: What body to read.
     /// - Throws: 400 `unexpected_body` or `missing_body`, 413 `body_too_large`, 415 `unsupported_media_type` or
     ///   `unsupported_content_encoding`.
@@ -18,17 +21,14 @@ public enum BodyRule: Sendable, Hashable {
         let limits: Limits
         switch self {
         case .none:
-            guard head.framing == .none else {
-                throw Problem(.badRequest, "unexpected_body", detail: "This route takes no body.")
-            }
+            if case .length = head.framing { throw Refusal.unexpectedBody.problem }
             return AdmittedBody(type: .none, limit: 0)
         case .json(let limit, let values): limits = Limits(json: limit, values: values)
         case .bytes(let limit): limits = Limits(bytes: limit)
         case .jsonOrBytes(let json, let bytes): limits = Limits(json: json, bytes: bytes)
         }
         guard head.framing != .none else {
-            let detail = limits.bytes == nil ? "This route needs a JSON body." : "This route needs a body."
-            throw Problem(.badRequest, "missing_body", detail: detail)
+            throw missingBody
         }
         let body = try Self.type(of: head, limits)
         let isPlain =
@@ -42,6 +42,16 @@ public enum BodyRule: Sendable, Hashable {
             throw Refusal.bodyTooLarge(limit: body.limit).problem
         }
         return body
+    }
+
+    /// 400 `missing_body`: the answer to a request without content where the rule wants some.
+    public var missingBody: Problem {
+        let detail =
+            switch self {
+            case .none, .json: "This route needs a JSON body."
+            case .bytes, .jsonOrBytes: "This route needs a body."
+            }
+        return Problem(.badRequest, "missing_body", detail: detail)
     }
 
     /// The longest body that any request can have, in bytes.
@@ -66,10 +76,11 @@ public enum BodyRule: Sendable, Hashable {
     private static func type(
         of head: RequestHead, _ limits: Limits
     ) throws(Problem) -> AdmittedBody {
-        if let limit = limits.json, head.fields.withValue(named: "content-type", isJSON) ?? false {
+        let type = head.fields.withValue(named: "content-type", BodyType.init(contentType:))
+        if let limit = limits.json, type == .json {
             return AdmittedBody(type: .json, limit: limit, valueLimit: limits.values)
         }
-        if let limit = limits.bytes, head.fields.withValue(named: "content-type", isBytes) ?? false {
+        if let limit = limits.bytes, type == .bytes {
             return AdmittedBody(type: .bytes, limit: limit)
         }
         let json = limits.json.map { _ in (type: "application/json", said: "application/json in UTF-8") }
@@ -80,26 +91,12 @@ public enum BodyRule: Sendable, Hashable {
             detail: "The body must be sent as \(forms.map(\.said).joined(separator: " or as ")).",
             responseFields: ["Accept": forms.map(\.type).joined(separator: ", ")])
     }
-
-    /// Whether a `Content-Type` is `application/octet-stream`, which has no parameters.
-    private static func isBytes(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
-        ASCII.equalsIgnoringCase(value, "application/octet-stream")
-    }
-
-    /// Whether a `Content-Type` is `application/json` with no parameter but `charset=utf-8`.
-    private static func isJSON(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
-        let parts = value.split(separator: ASCII.semicolon, omittingEmptySubsequences: false)
-        guard let mediaType = parts.first, parts.count <= 2,
-            ASCII.equalsIgnoringCase(ASCII.trimmed(UnsafeBufferPointer(rebasing: mediaType)), "application/json")
-        else { return false }
-        guard parts.count == 2 else { return true }
-        let parameter = ASCII.trimmed(UnsafeBufferPointer(rebasing: parts[1]))
-        return ASCII.equalsIgnoringCase(parameter, "charset=utf-8")
-            || ASCII.equalsIgnoringCase(parameter, "charset=\"utf-8\"")
-    }
 }
 
 /// The body that a request may send.
+///
+/// A body of the type ``BodyType/none`` has no content: its first byte is refused. A chunked body of another type that
+/// ends without content is ``BodyRule/missingBody``.
 public struct AdmittedBody: Sendable, Hashable {
     public let type: BodyType
     /// The longest in bytes; 0 when there is none.
@@ -129,4 +126,32 @@ public enum BodyType: Sendable, Hashable {
     case json
     /// `application/octet-stream`.
     case bytes
+}
+
+extension BodyType {
+    /// Reads a `Content-Type`.
+    ///
+    /// Parameters are ignored (RFC 8259 §11), except that a JSON body in another charset than UTF-8 is not understood.
+    /// - Returns: The type; ``none`` for a media type that no route takes, and for a malformed one.
+    init(contentType value: UnsafeBufferPointer<UInt8>) {
+        var isUTF8 = true
+        let type = MediaType(value) { parameter in
+            if parameter.isNamed("charset") { isUTF8 = isUTF8 && Self.isUTF8(parameter.value) }
+            return true
+        }
+        if let type, type.isNamed("application/json"), isUTF8 {
+            self = .json
+        } else if let type, type.isNamed("application/octet-stream") {
+            self = .bytes
+        } else {
+            self = .none
+        }
+    }
+
+    /// Returns whether a charset is UTF-8, by its registered name or without the hyphen.
+    private static func isUTF8(_ charset: [UInt8]) -> Bool {
+        charset.withUnsafeBufferPointer {
+            ASCII.equalsIgnoringCase($0, "utf-8") || ASCII.equalsIgnoringCase($0, "utf8")
+        }
+    }
 }

@@ -107,7 +107,9 @@ extension HTTPConnection {
     private func handOver(
         _ response: Response, to head: RequestHead, _ number: Int, network: UInt64
     ) -> ResponseStream? {
-        var serializer = HTTP1ResponseSerializer(answersHead: answersHead, versionMinor: head.versionMinor)
+        var serializer = HTTP1ResponseSerializer(
+            answersHead: answersHead, versionMinor: head.versionMinor,
+            keepAliveSeconds: listener.configuration.announcedKeepAlive)
         var response = response
         if let body = serializer.body(of: response), !chargeOutput(body.count, to: network) {
             response = listener.responder.refusal(listener.overload, of: KnownRequest(head: head), from: client)

@@ -27,7 +27,6 @@ public enum HTTP1Error: Error, Hashable, Sendable {
         case missingHost = "missing_host"
         case duplicateHost = "duplicate_host"
         case malformedHost = "malformed_host"
-        case hostMismatch = "host_mismatch"
         case malformedContentLength = "malformed_content_length"
         case duplicateContentLength = "duplicate_content_length"
         case conflictingFraming = "conflicting_framing"
@@ -45,6 +44,8 @@ extension HTTP1Error {
         switch self {
         case .requestLineTooLong(let limit): .uriTooLong(limit: limit)
         case .headerTooLarge(let limit), .tooManyFields(let limit): .headerTooLarge(limit: limit)
+        // A route that takes no body admits a chunked one, which may be empty.
+        case .bodyTooLarge(limit: 0): .unexpectedBody
         case .bodyTooLarge(let limit): .bodyTooLarge(limit: limit)
         case .versionNotSupported: .versionNotSupported
         case .expectationFailed: .expectationFailed
@@ -71,7 +72,6 @@ extension HTTP1Error.Syntax {
         case .missingHost: "The Host field is missing."
         case .duplicateHost: "There is more than one Host field."
         case .malformedHost: "The Host field is not a host with an optional port."
-        case .hostMismatch: "The Host field differs from the request target."
         case .malformedContentLength: "Content-Length is not a number of bytes."
         case .duplicateContentLength: "There is more than one Content-Length."
         case .conflictingFraming: "The length of the body is not certain."

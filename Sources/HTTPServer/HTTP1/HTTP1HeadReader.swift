@@ -50,26 +50,15 @@ struct HTTP1HeadReader: Sendable {
     func finish(_ storage: WipedBytes) throws(HTTP1Error) -> RequestHead {
         guard let requestLine else { throw .syntax(.malformedRequestLine) }
         let isVersion11 = requestLine.versionMinor == 1
-        try checkHost(of: requestLine, in: storage)
+        if isVersion11, semantics.host == nil { throw .syntax(.missingHost) }
         let framing = try semantics.framing(isVersion11: isVersion11)
         if isVersion11, semantics.expectation == .unknown { throw .expectationFailed }
         return RequestHead(
             method: requestLine.method, fields: RequestFields(storage: storage, entries: entries),
-            path: requestLine.target.path, query: requestLine.target.query, versionMinor: requestLine.versionMinor,
+            path: requestLine.target.path, query: requestLine.target.query,
+            // The host of an absolute target counts, and Host does not (RFC 9112 §3.2.2).
+            host: requestLine.target.authority ?? semantics.host, versionMinor: requestLine.versionMinor,
             wantsKeepAlive: !semantics.closes && (isVersion11 || semantics.keepsAlive), framing: framing,
             expectsContinue: isVersion11 && semantics.expectation == .continue && framing != .none)
-    }
-
-    private func checkHost(of requestLine: HTTP1RequestLine, in storage: WipedBytes) throws(HTTP1Error) {
-        guard let host = semantics.host else {
-            if requestLine.versionMinor == 1 { throw .syntax(.missingHost) }
-            return
-        }
-        guard let authority = requestLine.target.authority else { return }
-        let isSame = storage.withBytes(from: 0) { bytes in
-            ASCII.equalsIgnoringCase(
-                UnsafeBufferPointer(rebasing: bytes[host]), UnsafeBufferPointer(rebasing: bytes[authority]))
-        }
-        guard isSame else { throw .syntax(.hostMismatch) }
     }
 }

@@ -12,11 +12,16 @@ public struct HTTP1ResponseSerializer: Sendable {
     public var closes: Bool
     /// The minor version of the request; a client of HTTP/1.0 is told when the connection stays open.
     public var versionMinor: Int
+    /// For how many seconds the connection stays open without a request, when the reply announces that.
+    public var keepAliveSeconds: Int?
 
-    public init(answersHead: Bool = false, closes: Bool = false, versionMinor: Int = 1) {
+    public init(
+        answersHead: Bool = false, closes: Bool = false, versionMinor: Int = 1, keepAliveSeconds: Int? = nil
+    ) {
         self.answersHead = answersHead
         self.closes = closes
         self.versionMinor = versionMinor
+        self.keepAliveSeconds = keepAliveSeconds
     }
 
     /// The interim response that lets a client send its body.
@@ -79,6 +84,16 @@ public struct HTTP1ResponseSerializer: Sendable {
             output.append(utf8: field.value)
             output.append("\r\n")
         }
+        if closes {
+            output.append("Connection: close\r\n")
+        } else if versionMinor == 0 || keepAliveSeconds != nil {
+            output.append("Connection: keep-alive\r\n")
+        }
+        if !closes, let keepAliveSeconds {
+            output.append("Keep-Alive: timeout=")
+            DecimalDigits.append(Int64(keepAliveSeconds), to: &output)
+            output.append("\r\n")
+        }
         if !response.status.forbidsBody {
             if answersHead, case .none = response.body {
                 // The length that a GET's reply has is not known here, and 0 would be wrong (RFC 9110 §8.6).
@@ -89,11 +104,6 @@ public struct HTTP1ResponseSerializer: Sendable {
             } else if versionMinor > 0 {
                 output.append("Transfer-Encoding: chunked\r\n")
             }
-        }
-        if closes {
-            output.append("Connection: close\r\n")
-        } else if versionMinor == 0 {
-            output.append("Connection: keep-alive\r\n")
         }
         output.append("\r\n")
     }

@@ -88,20 +88,22 @@ extension SalternAPI {
     /// `PUT /v1/account/keyring`
     /// - Parameters:
     ///   - recoveryKeyring: What the recovery code opens from now on.
-    ///   - removesRecovery: Whether no code sets a new password any more; in the place of a `recoveryKeyring`.
+    ///   - removingRecovery: The present password key, so that no code sets a new password any more; in the place of a
+    ///     `recoveryKeyring`.
     public func putKeyring(
-        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removesRecovery: Bool = false,
+        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removingRecovery currentPasswordKey: SecretBytes? = nil,
         _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> Revision {
         struct Body: Encodable {
             let keyring: Base64Bytes
             let recoveryKeyring: Base64Bytes?
             let removeRecovery: Bool?
+            let currentPasswordKey: SecretBytes?
         }
         struct Reply: Decodable { let revision: Revision }
         let body = Body(
             keyring: Base64Bytes(keyring), recoveryKeyring: recoveryKeyring.map(Base64Bytes.init),
-            removeRecovery: removesRecovery ? true : nil)
+            removeRecovery: currentPasswordKey == nil ? nil : true, currentPasswordKey: currentPasswordKey)
         let request = try Self.request(
             .put, "/v1/account/keyring", token: token, fields: [precondition.field], body)
         return try await call(request, as: Reply.self).revision

@@ -65,7 +65,8 @@ extension Vault {
         // The same bytes again are a success: only the reply was lost then.
         let written = try await call { api throws(APIError) in
             try await api.putKeyring(
-                sealed, recoveryKeyring: recoveryKeyring, removesRecovery: !keepsCode, .revision(revision), token)
+                sealed, recoveryKeyring: recoveryKeyring, removingRecovery: keepsCode ? nil : password.passwordKey,
+                .revision(revision), token)
         }
         let hadCode = account.recovery.set || own.recovery != nil || older.recovery != nil
         try stored {

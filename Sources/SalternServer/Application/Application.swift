@@ -49,10 +49,10 @@ public struct Application: Responder {
         let requestID = requestIDs.next()
         switch router.match(head.method, head.pathBytes) {
         case .notFound:
-            return .refuse(refusal(Problem.notFound, requestID: requestID, trace: TraceParent(head.fields)))
+            return .refuse(refusal(Problem.notFound, requestID: requestID, head: head))
         case .methodNotAllowed(let allowed):
             let problem = Problem.methodNotAllowed(allowed: allowed)
-            return .refuse(refusal(problem, requestID: requestID, trace: TraceParent(head.fields)))
+            return .refuse(refusal(problem, requestID: requestID, head: head))
         case .found(let route, let parameters):
             do throws(Problem) {
                 let client = proxies.client(head.fields, peer: client)
@@ -61,7 +61,7 @@ public struct Application: Responder {
                 let query =
                     route.metadata.ignoresQuery ? QueryParameters() : try QueryParameters(parsing: head.queryBytes)
                 let known = body.type == .bytes ? route.metadata.bytesQuery : route.metadata.query
-                try Self.refuseUnknown(query, except: known)
+                try query.refuseUnknown(except: known)
                 let bodyLimit = try Self.bodyLimit(body.limit, head, route.metadata)
                 let request = Request(
                     id: requestID, head: head, client: client, parameters: parameters, query: query,
@@ -69,22 +69,19 @@ public struct Application: Responder {
                     pace: pace)
                 return .accept(plan(route, request, bodyLimit: bodyLimit, memory: body.memory))
             } catch {
-                return .refuse(
-                    refusal(
-                        error, requestID: requestID, trace: TraceParent(head.fields), route: route.metadata.name))
+                return .refuse(refusal(error, requestID: requestID, head: head, route: route.metadata.name))
             }
         }
     }
 
     public func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
         let requestID = requestIDs.next()
-        guard let request else { return self.refusal(refusal, requestID: requestID, trace: nil) }
-        let trace = TraceParent(request.head.fields)
+        guard let request else { return self.refusal(refusal, requestID: requestID, head: nil) }
         guard case .found(let route, _) = router.match(request.head.method, request.head.pathBytes) else {
-            return self.refusal(refusal, requestID: requestID, trace: trace)
+            return self.refusal(refusal, requestID: requestID, head: request.head)
         }
         return self.refusal(
-            refusal, requestID: requestID, trace: trace, route: route.metadata.name,
+            refusal, requestID: requestID, head: request.head, route: route.metadata.name,
             accountID: route.metadata.account(of: request))
     }
 
@@ -94,8 +91,13 @@ public struct Application: Responder {
         Plan(
             bodyLimit: bodyLimit, memory: memory, handlerDeadline: route.metadata.handlerDeadline,
             client: request.client, identify: identification(route, request), body: request.body
-        ) {
-            await route.handler(request)
+        ) { [self] in
+            // A chunked body that was empty is no body (RFC 9112 §6.3).
+            if let body = request.body, body.isEmpty {
+                return refusal(
+                    route.body.missingBody, requestID: request.id, head: request.head, route: route.metadata.name)
+            }
+            return await route.handler(request)
         }
     }
 
@@ -111,18 +113,20 @@ public struct Application: Responder {
             } catch {
                 return .refuse(
                     finisher.response(
-                        to: error, requestID: request.id, trace: request.trace, route: route.metadata.name,
+                        to: error, head: request.head, requestID: request.id, trace: request.trace,
+                        route: route.metadata.name,
                         start: start))
             }
         }
     }
 
     private func refusal(
-        _ error: any Error, requestID: RequestID, trace: TraceParent?, route: String = "unmatched",
+        _ error: any Error, requestID: RequestID, head: RequestHead?, route: String = "unmatched",
         accountID: AccountID? = nil
     ) -> Response {
         finisher.response(
-            to: error, requestID: requestID, trace: trace, route: route, start: .now, accountID: accountID)
+            to: error, head: head, requestID: requestID, trace: head.flatMap { TraceParent($0.fields) }, route: route,
+            start: .now, accountID: accountID)
     }
 
     /// Takes a token of the client address for the route.
@@ -152,14 +156,6 @@ public struct Application: Responder {
             throw error.problem
         }
         return limit
-    }
-
-    private static func refuseUnknown(_ query: QueryParameters, except known: [String]) throws(Problem) {
-        if query.isEmpty { return }
-        for name in query.names where !known.contains(name) {
-            throw Problem(
-                .badRequest, "unknown_parameter", detail: "This route does not know one of the query parameters.")
-        }
     }
 }
 

@@ -8,38 +8,46 @@ final class ResponseFinisher: Sendable {
     let metrics: RequestMetrics
     /// What every reply carries.
     private let securityFields: HTTPFields
+    /// The value of `Strict-Transport-Security`; nil to send none.
+    private let strictTransportSecurity: String?
 
-    init(log: Log, metrics: RequestMetrics, strictTransportSecurity: String) {
+    init(log: Log, metrics: RequestMetrics, strictTransportSecurity: String?) {
         self.log = log
         self.metrics = metrics
-        securityFields = [
-            "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
-            "Strict-Transport-Security": strictTransportSecurity,
-        ]
+        self.strictTransportSecurity = strictTransportSecurity
+        // A proxy that compresses a reply makes its entity tag a weak one (RFC 9110 §8.8.1), which no change can name.
+        securityFields = ["Cache-Control": "no-store, no-transform", "X-Content-Type-Options": "nosniff"]
     }
 
     /// Turns what a handler threw into the reply.
     func response(
-        to error: any Error, requestID: RequestID, trace: TraceParent?, route: String,
+        to error: any Error, head: RequestHead?, requestID: RequestID, trace: TraceParent?, route: String,
         start: ContinuousClock.Instant, accountID: AccountID? = nil
     ) -> Response {
         let problem = problem(for: error, requestID: requestID)
         var response = problem.response(requestID: requestID)
         finish(
-            &response, requestID: requestID, trace: trace, route: route, start: start, accountID: accountID,
+            &response, head: head, requestID: requestID, trace: trace, route: route, start: start, accountID: accountID,
             problemCode: problem.code)
         return response
     }
 
     /// Makes the reply of what a handler returned.
+    /// - Parameter head: What is answered; nil when that is not a request.
     func finish(
-        _ response: inout Response, requestID: RequestID, trace: TraceParent?, route: String,
+        _ response: inout Response, head: RequestHead?, requestID: RequestID, trace: TraceParent?, route: String,
         start: ContinuousClock.Instant, accountID: AccountID? = nil, problemCode: String? = nil
     ) {
         if case .stream(let stream) = response.body {
             response.body = .stream(reportingErrors(of: stream, requestID: requestID))
+            // Without it nginx keeps what was written until its buffer is full, and the head as well.
+            response.fields.append("X-Accel-Buffering", "no")
         }
         response.fields.append(contentsOf: securityFields)
+        // An address is never a host of this field, and localhost is other programs' as well (RFC 6797 §8.1.1).
+        if let strictTransportSecurity, head?.hasDomainName ?? false {
+            response.fields.append("Strict-Transport-Security", strictTransportSecurity)
+        }
         response.fields.append("X-Request-Id", requestID.description)
         let record = RequestRecord(
             requestID: requestID, trace: trace, route: route, status: response.status,

@@ -26,11 +26,13 @@ struct RouteBuilder: Sendable {
             do {
                 var response = try await endpoint.respond(to: request)
                 finisher.finish(
-                    &response, requestID: request.id, trace: request.trace, route: metadata.name, start: start)
+                    &response, head: request.head, requestID: request.id, trace: request.trace, route: metadata.name,
+                    start: start)
                 return response
             } catch {
                 return finisher.response(
-                    to: error, requestID: request.id, trace: request.trace, route: metadata.name, start: start)
+                    to: error, head: request.head, requestID: request.id, trace: request.trace, route: metadata.name,
+                    start: start)
             }
         }
     }
@@ -53,12 +55,14 @@ struct RouteBuilder: Sendable {
                 permit = authorization
                 var response = try await endpoint.respond(to: request, authorization: authorization)
                 finisher.finish(
-                    &response, requestID: request.id, trace: request.trace, route: metadata.name, start: start,
+                    &response, head: request.head, requestID: request.id, trace: request.trace, route: metadata.name,
+                    start: start,
                     accountID: authorization.authenticatedAccount)
                 return response
             } catch {
                 return finisher.response(
-                    to: error, requestID: request.id, trace: request.trace, route: metadata.name, start: start,
+                    to: error, head: request.head, requestID: request.id, trace: request.trace, route: metadata.name,
+                    start: start,
                     accountID: permit?.authenticatedAccount)
             }
         }

@@ -23,8 +23,9 @@ public struct ServiceConfiguration: Sendable {
     public var pins: PinSet
     /// Seals what the database must keep secret.
     public var masterKey: MasterKey
-    /// The value of `Strict-Transport-Security`.
-    public var strictTransportSecurity: String
+    /// The value of `Strict-Transport-Security` in replies to requests that name the host by a domain name; nil to send
+    /// none.
+    public var strictTransportSecurity: String?
 
     public init(
         name: String, version: String? = nil, saltPrefix: String, masterKey: MasterKey, kdf: KDFPolicy = KDFPolicy(),
@@ -32,7 +33,7 @@ public struct ServiceConfiguration: Sendable {
         items: ItemPolicy = ItemPolicy(), shares: SharePolicy = SharePolicy(), purge: PurgePolicy = PurgePolicy(),
         rateLimits: RateLimits = .standard, trustedProxies: TrustedProxies = TrustedProxies(),
         appLinks: AppLinks = AppLinks(), pins: PinSet = PinSet(),
-        strictTransportSecurity: String = "max-age=31536000"
+        strictTransportSecurity: String? = "max-age=31536000"
     ) {
         self.name = name
         self.version = version

@@ -46,6 +46,8 @@ struct Serve: Command {
           SALTERN_MAX_CONNECTIONS              10000
           SALTERN_MAX_CONNECTIONS_PER_ADDRESS  256
           SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
+          SALTERN_KEEP_ALIVE                   75s: how long a connection stays open without a request
+          SALTERN_STRICT_TRANSPORT_SECURITY    365d: how long browsers insist on HTTPS for the host's name; or off
           SALTERN_DRAIN_TIMEOUT                30s
           SALTERN_HANDOVER_SOCKET              off, or the path of a Unix socket: the next server of the same user that is
                                                started with it takes over without a cut, and this one ends

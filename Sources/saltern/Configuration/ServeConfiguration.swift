@@ -40,6 +40,8 @@ import TransportSecurity
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
 /// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
 /// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
+/// | `SALTERN_KEEP_ALIVE` | how long a connection stays open without a request | `75s` |
+/// | `SALTERN_STRICT_TRANSPORT_SECURITY` | how long browsers insist on HTTPS for the host's name, or `off` | `365d` |
 /// | `SALTERN_DRAIN_TIMEOUT` | how long requests may finish after SIGTERM | `30s` |
 /// | `SALTERN_HANDOVER_SOCKET` | a Unix socket: the next server that is given it takes over | off |
 /// | `SALTERN_METRICS_LISTEN` | where to serve Prometheus metrics; with TLS unless it is a loopback address | off |
@@ -76,6 +78,7 @@ struct ServeConfiguration {
         "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
         "SALTERN_READ_CONNECTIONS", "SALTERN_COMMIT_CONNECTIONS", "SALTERN_ALLOW_UNSAFE_DATABASE",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
+        "SALTERN_KEEP_ALIVE", "SALTERN_STRICT_TRANSPORT_SECURITY",
         ProcessLimits.dumpVariable,
         "SALTERN_HANDOVER_SOCKET",
         "SALTERN_DRAIN_TIMEOUT", "SALTERN_METRICS_LISTEN", "SALTERN_LOG_LEVEL", "SALTERN_HOME",
@@ -222,7 +225,17 @@ extension Settings {
             "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", in: 1...1_000_000, default: http.maximumConnectionsPerAddress)
         http.maximumConcurrentRequestsPerLoop = integer(
             "SALTERN_MAX_CONCURRENT_REQUESTS", in: 1...100_000, default: http.maximumConcurrentRequestsPerLoop)
+        http.idleDeadline = duration(
+            "SALTERN_KEEP_ALIVE", in: .seconds(1) ... .seconds(3_600), default: http.idleDeadline)
         return http
+    }
+
+    /// The value of `Strict-Transport-Security`; nil to send none.
+    private mutating func strictTransportSecurity() -> String? {
+        let name = "SALTERN_STRICT_TRANSPORT_SECURITY"
+        if let text = text(name), text == "off" { return nil }
+        let age = duration(name, in: .seconds(1) ... .seconds(86_400 * 3_650), default: .seconds(86_400 * 365))
+        return "max-age=\(age.components.seconds)"
     }
 
     /// Where certificate and keys are: `SALTERN_TLS_DIRECTORY`.
@@ -264,7 +277,7 @@ extension Settings {
             shares: SharePolicy(
                 acceptsAnonymous: choice("SALTERN_ANONYMOUS_SHARES", ["on": true, "off": false], default: false),
                 anonymousLimit: integer("SALTERN_ANONYMOUS_SHARES_LIMIT", in: 0...100_000, default: 1_000)),
-            purge: purgePolicy(), pins: pins)
+            purge: purgePolicy(), pins: pins, strictTransportSecurity: strictTransportSecurity())
         // An empty prefix has been reported.
         if !prefix.isEmpty { for finding in configuration.findings { note(finding) } }
         return configuration

@@ -13,7 +13,9 @@ import Testing
                 let reply = try await client.reply()
                 #expect(reply.status == 200)
                 #expect(reply.text == path)
-                #expect(reply.field("Connection") == nil)
+                // What the server announces of the connection, and nothing beyond it gets (RFC 9110 §7.6.1).
+                #expect(reply.field("Connection") == "keep-alive")
+                #expect(reply.field("Keep-Alive") == "timeout=300")
                 #expect(reply.field("Date")?.hasSuffix(" GMT") == true)
             }
         }

@@ -52,6 +52,14 @@ import Testing
         #expect(text(Response(status: .ok)).hasSuffix("Content-Length: 0\r\n\r\n"))
     }
 
+    @Test func `the time for which the connection stays open is announced when it does`() {
+        let response = Response(status: .ok)
+        let open = text(response, HTTP1ResponseSerializer(keepAliveSeconds: 75))
+        #expect(open.contains("\r\nConnection: keep-alive\r\nKeep-Alive: timeout=75\r\n"))
+        let closing = text(response, HTTP1ResponseSerializer(closes: true, keepAliveSeconds: 75))
+        #expect(closing.contains("\r\nConnection: close\r\n") && !closing.contains("Keep-Alive"))
+    }
+
     @Test func `the client is told whether the connection stays open when it could not know`() {
         let response = Response(status: .ok)
         #expect(!text(response).contains("Connection"))

@@ -14,7 +14,7 @@ import Testing
         let finisher = ResponseFinisher(
             log: .captured(by: log), metrics: RequestMetrics(), strictTransportSecurity: "max-age=1")
         let response = finisher.response(
-            to: error, requestID: RequestID(), trace: nil, route: "GET /v1/items", start: .now)
+            to: error, head: nil, requestID: RequestID(), trace: nil, route: "GET /v1/items", start: .now)
         #expect(response.status.code == 499)
         #expect(log.lines.count == 1)
         #expect(!log.lines.joined().contains(#""level":"error""#))

@@ -16,11 +16,12 @@ public struct InviteCode: Sendable {
     /// Draws a code.
     static func random() -> InviteCode { InviteCode(secret: SecureRandom.secureBytes(secretByteCount)) }
 
-    /// Reads the `invite` member.
+    /// Reads the `invite` member as it was typed or pasted.
     /// - Throws: ``RegistrationProblem/invalidInvite`` for whatever is no code: nobody is told what is wrong with it.
     init(json: JSONValue) throws {
-        let text = try json.text()
-        guard let secret = text.withUTF8(Self.parse) else { throw RegistrationProblem.invalidInvite }
+        guard let text = PastedCode.read(try json.text(), keepsHyphens: true),
+            let secret = text.withContiguousStorageIfAvailable(Self.parse) ?? nil
+        else { throw RegistrationProblem.invalidInvite }
         self.init(secret: secret)
     }
 

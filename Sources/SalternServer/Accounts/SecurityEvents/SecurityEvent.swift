@@ -11,6 +11,8 @@ enum SecurityEvent {
         case credentialChanged = "credential_changed"
         case useridChanged = "userid_changed"
         case rotationCommitted = "rotation_committed"
+        /// The account's keyring was replaced, or the one that the recovery code opens, within a session alone.
+        case keyringChanged = "keyring_changed"
         case recoverySet = "recovery_set"
         case recoveryRemoved = "recovery_removed"
         case recoveryUsed = "recovery_used"

@@ -20,11 +20,9 @@ struct PasswordKey: Sendable {
         self.bytes = bytes
     }
 
-    /// Reads canonical base64.
+    /// Reads base64.
     init(json: JSONValue) throws {
-        let text = try json.text()
-        let decoded = text.withUTF8 { try? Base64.decodeSecure(UnsafeRawBufferPointer($0)) }
-        guard let decoded else { throw NotAStretchedKey() }
+        guard let decoded = Base64Text.decodeSecure(try json.text()) else { throw NotAStretchedKey() }
         try self.init(decoded)
     }
 

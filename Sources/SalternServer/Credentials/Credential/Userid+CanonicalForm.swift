@@ -42,7 +42,8 @@ extension Userid {
         return (before?.properties.isCased ?? false) && !(behind?.properties.isCased ?? false)
     }
 
-    private static func trimmed(_ text: String) -> String {
+    /// The text without white space around it.
+    static func trimmed(_ text: String) -> String {
         let scalars = text.unicodeScalars
         guard let first = scalars.firstIndex(where: { !$0.properties.isWhitespace }),
             let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })

@@ -31,7 +31,7 @@ struct Userid: Hashable, Sendable {
             return
         }
         guard text.utf8.count <= Self.inputLimit else { throw .invalid }
-        let canonical = Self.canonicalForm(of: text)
+        let canonical = Self.blinded(within: text) ?? Self.canonicalForm(of: text)
         guard (1...Self.byteLimit).contains(canonical.utf8.count),
             !canonical.unicodeScalars.contains(where: Self.isRefused)
         else { throw .invalid }
@@ -55,6 +55,12 @@ struct Userid: Hashable, Sendable {
     private static func isBlinded(_ text: String) -> Bool {
         guard text.utf8.count == 44 else { return false }
         return (try? Base64.decode(text.utf8))?.count == 32
+    }
+
+    /// The blinded name that the text is with white space around it: lower-casing would make another name of it.
+    private static func blinded(within text: String) -> String? {
+        let trimmed = trimmed(text)
+        return isBlinded(trimmed) ? trimmed : nil
     }
 
     /// What nobody sees, so that two names which look alike would be two accounts: control and format characters, those

@@ -4,10 +4,14 @@ internal import Postgres
 
 /// `PUT /v1/account/keyring`: creates or replaces the caller's sealed data keys, and in the same transaction what the
 /// recovery code opens.
+///
+/// Removing the recovery needs the present password key, as `DELETE /v1/account/recovery` does. Replacing a keyring leaves an
+/// event in the security log.
 struct PutKeyring: AccountEndpoint {
     private struct Body {
         let keyring: Keyring
         let recovery: RecoveryChange
+        let currentKey: PasswordKey?
 
         init(_ request: Request) throws {
             self = try JSONBody.read(request) { try Body(&$0) }
@@ -16,49 +20,75 @@ struct PutKeyring: AccountEndpoint {
         private init(_ members: inout JSONMembers) throws {
             keyring = try members.required("keyring", Keyring.init(json:))
             recovery = try RecoveryChange(&members)
+            currentKey = try members.optional("currentPasswordKey", PasswordKey.init(json:))
+            if case .removed = recovery, currentKey == nil { throw CurrentKeyMissing() }
         }
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
-        let precondition = try Precondition(request.head.fields, allowsAbsent: true)
+        var preconditions = try Preconditions(request.head.fields, allowsAbsent: true)
         let body = try Body(request)
-        let write = WriteKeyring(
-            precondition: precondition, keyring: body.keyring, coversRecovery: body.recovery.isSaid)
-        let (written, hasRecovery) = try await Self.carryOut(write, body.recovery, authorization)
-        let fields: HTTPFields = ["ETag": EntityTag.text(of: written.revision)]
-        return .json(written.outcome == .created ? .created : .ok, fields: fields) { writer in
-            writer.object { writer in
-                writer.member("revision", written.revision)
-                RecoveryChange.write(isSet: hasRecovery, to: &writer)
+        var proven: ProvenCaller?
+        if let key = body.currentKey { proven = try await authorization.prove(key) }
+        while true {
+            let write = WriteKeyring(
+                precondition: preconditions.current, keyring: body.keyring, coversRecovery: body.recovery.isSaid)
+            let written: (row: WriteKeyring.Row, hasRecovery: Bool)
+            if let proven {
+                written = try await authorization.change(as: proven) { transaction in
+                    try await Self.carryOut(write, body.recovery, authorization, transaction)
+                }
+            } else {
+                written = try await authorization.transaction { transaction in
+                    try await Self.carryOut(write, body.recovery, authorization, transaction)
+                }
+            }
+            if written.row.outcome == .preconditionFailed, preconditions.move(to: written.row.revision) { continue }
+            try written.row.requireAcceptance()
+            let fields: HTTPFields = ["ETag": EntityTag.text(of: written.row.revision)]
+            return .json(written.row.outcome == .created ? .created : .ok, fields: fields) { writer in
+                writer.object { writer in
+                    writer.member("revision", written.row.revision)
+                    RecoveryChange.write(isSet: written.hasRecovery, to: &writer)
+                }
             }
         }
     }
 
-    /// - Returns: What was written, and whether there is a recovery key now.
+    /// - Returns: What was written, or why not, and whether there is a recovery key now.
     private static func carryOut(
-        _ write: WriteKeyring, _ recovery: RecoveryChange, _ authorization: Authorization
-    ) async throws -> (WriteKeyring.Row, Bool) {
-        guard recovery.isSaid else {
-            guard let written = try await authorization.write(write).first else { throw Unauthenticated() }
-            try written.requireAcceptance()
-            return (written, written.hasRecovery)
-        }
-        return try await authorization.transaction { transaction in
-            let guarded = Guarded(caller: authorization.caller, write: write)
-            guard let written = try await transaction.execute(guarded).first else { throw Unauthenticated() }
-            try written.requireAcceptance()
-            // A retry: by now another device may have set another code.
-            if written.outcome == .unchanged, write.precondition != .revision(written.revision) {
-                return (written, written.hasRecovery)
-            }
-            let hasRecovery = try await recovery.apply(
+        _ write: WriteKeyring, _ recovery: RecoveryChange, _ authorization: Authorization, _ transaction: Transaction
+    ) async throws -> (row: WriteKeyring.Row, hasRecovery: Bool) {
+        let guarded = Guarded(caller: authorization.caller, write: write)
+        guard let written = try await transaction.execute(guarded).first else { throw Unauthenticated() }
+        guard written.isAccepted else { return (written, written.hasRecovery) }
+        // A retry: by now another device may have set another code.
+        let isRetry = written.outcome == .unchanged && write.precondition != .revision(written.revision)
+        let appliesRecovery = recovery.isSaid && !isRetry
+        let hasRecovery =
+            appliesRecovery
+            ? try await recovery.apply(
                 transaction, to: authorization.accountID, hasRecovery: written.hasRecovery, now: authorization.now)
-            return (written, hasRecovery)
+            : written.hasRecovery
+        let replacesRecovery = appliesRecovery && recovery.replacesKeyring && written.hasRecovery
+        if written.outcome == .updated || replacesRecovery {
+            try await transaction.note(
+                RecordSecurityEvent(
+                    accountID: authorization.accountID, kind: .keyringChanged, now: authorization.now))
         }
+        return (written, hasRecovery)
     }
 }
 
 extension WriteKeyring.Row {
+    /// Whether the keyring is what the request wants it to be.
+    var isAccepted: Bool {
+        switch outcome {
+        case .created, .updated, .unchanged: true
+        case .preconditionFailed, .recoveryNotCovered: false
+        }
+    }
+
     /// - Throws: ``KeyringProblem`` or ``RecoveryProblem/keyringRequired`` when nothing was done.
     func requireAcceptance() throws {
         switch outcome {

@@ -28,6 +28,11 @@ enum RecoveryChange: Sendable {
         if case .unsaid = self { false } else { true }
     }
 
+    /// Whether it puts another keyring behind the code.
+    var replacesKeyring: Bool {
+        if case .keyring = self { true } else { false }
+    }
+
     /// Carries it out, for a transaction that holds the account's row. Where there is no recovery nothing is done.
     /// - Parameter hasRecovery: Whether there is one before.
     /// - Returns: Whether there is one now.

@@ -5,15 +5,18 @@ enum SecondFactorCode: Sendable {
     case oneTime(OneTimeCode)
     case recovery(SecondFactorRecoveryCode)
 
-    /// Longer than any code with whatever separators.
-    private static let byteLimit = 64
-
-    /// Reads what was typed: spaces and hyphens do not count, nor does the case of letters.
+    /// Reads what was typed or pasted: white space and dashes do not count, nor does the case of letters.
     init(json: JSONValue) throws {
-        let text = try json.text()
-        guard text.count <= Self.byteLimit else { throw MalformedSecondFactorCode() }
-        var digits = WipedBytes(capacity: text.count)
-        for byte in text.utf8 where byte != UInt8(ascii: " ") && byte != UInt8(ascii: "-") { digits.append(byte) }
+        guard let code = try SecondFactorCode(optional: json) else { throw MalformedSecondFactorCode() }
+        self = code
+    }
+
+    /// The same; nil when the text has no character, as a form sends a field that was left empty.
+    init?(optional json: JSONValue) throws {
+        guard let digits = PastedCode.read(try json.text(), keepsHyphens: false) else {
+            throw MalformedSecondFactorCode()
+        }
+        if digits.isEmpty { return nil }
         if let code = OneTimeCode(digits) {
             self = .oneTime(code)
         } else if let code = SecondFactorRecoveryCode(digits) {

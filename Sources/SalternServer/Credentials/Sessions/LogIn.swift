@@ -37,7 +37,7 @@ struct LogIn: OpenEndpoint {
             userid = try members.required("userid", Userid.init(json:))
             passwordKey = try members.required("passwordKey", PasswordKey.init(json:))
             device = try DeviceClaim(from: &members)
-            code = try members.optional("totp", SecondFactorCode.init(json:))
+            code = try members.optional("totp", SecondFactorCode.init(optional:)) ?? nil
         }
     }
 

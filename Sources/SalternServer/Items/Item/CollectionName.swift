@@ -1,4 +1,5 @@
 internal import HTTPCore
+internal import Postgres
 
 /// The name of a group of items, visible to the server: 1 to 32 of `a-z`, `0-9` and `-`.
 struct CollectionName: Sendable, Hashable {
@@ -6,6 +7,9 @@ struct CollectionName: Sendable, Hashable {
 
     /// Where an item goes that names none.
     static let standard = CollectionName(unchecked: "default")
+
+    /// The same as a literal of SQL.
+    static let standardSQL: SQLFragment = "'default'"
 
     private init(unchecked name: String) {
         self.name = name

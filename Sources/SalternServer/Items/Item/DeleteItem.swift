@@ -5,11 +5,11 @@ internal import Postgres
 struct DeleteItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
-        let precondition = try Precondition(request.head.fields, allowsAbsent: false)
-        let burial = BuryItem(id: id, precondition: precondition)
+        var preconditions = try Preconditions(request.head.fields, allowsAbsent: false)
+        var burial = BuryItem(id: id, precondition: preconditions.current)
         let (account, now) = (authorization.accountID, authorization.now)
-        let keep = KeepContent(burial: burial, accountID: account, now: now)
-        let leave = LeaveTombstone(burial: burial, accountID: account, now: now)
+        var keep = KeepContent(burial: burial, accountID: account, now: now)
+        var leave = LeaveTombstone(burial: burial, accountID: account, now: now)
         let (burials, headers) = try await authorization.writeOnShortPath(
             BuryOneItem(burial: burial), followedBy: keep, leave)
         if let days = burials.first?.days, let header = headers.first {
@@ -20,6 +20,12 @@ struct DeleteItem: AccountEndpoint {
             let rows = try await authorization.write(burial, followedBy: keep, leave).first
             if let room = rows.first?.neededRoom {
                 _ = try await authorization.write(DropContents(room: room))
+                continue
+            }
+            if rows.first?.change.allowsAnother(of: &preconditions) ?? false {
+                burial = BuryItem(id: id, precondition: preconditions.current)
+                keep = KeepContent(burial: burial, accountID: account, now: now)
+                leave = LeaveTombstone(burial: burial, accountID: account, now: now)
                 continue
             }
             let tombstone = try ItemChange.accepted(rows.map(\.change), authorization).reply.item

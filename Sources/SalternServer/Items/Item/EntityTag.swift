@@ -3,13 +3,32 @@ internal import HTTPCore
 /// A revision as an entity tag: `"7"`.
 enum EntityTag {
     static func text(of revision: Int64) -> String { "\"\(revision)\"" }
+}
 
-    /// Reads one strong tag with a revision: decimal, from 1, without leading zeros.
-    static func revision(_ text: String) -> Int64? {
-        guard text.utf8.count >= 3, text.hasPrefix("\""), text.hasSuffix("\"") else { return nil }
-        let digits = text.dropFirst().dropLast()
-        guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), digits.first != "0" else { return nil }
-        return Int64(digits)
+extension EntityTagList.Tag {
+    /// The revision that the tag stands for, weak or not; nil for a tag that no reply has.
+    var revision: Int64? {
+        guard let revision: Int64 = ASCII.wholeNumber(opaque), revision > 0 else { return nil }
+        return revision
+    }
+}
+
+extension EntityTagList {
+    /// Returns whether the revision is among the tags by strong comparison (RFC 9110 §8.8.3.2), which no weak tag passes.
+    func matchesStrongly(_ revision: Int64) -> Bool {
+        isAny || tags.contains { !$0.isWeak && $0.revision == revision }
+    }
+
+    /// Returns whether the revision is among the tags by weak comparison.
+    func matchesWeakly(_ revision: Int64) -> Bool { isAny || tags.contains { $0.revision == revision } }
+
+    /// The revisions of the strong tags, in order and without repetitions.
+    var strongRevisions: [Int64] {
+        var revisions: [Int64] = []
+        for tag in tags where !tag.isWeak {
+            if let revision = tag.revision, !revisions.contains(revision) { revisions.append(revision) }
+        }
+        return revisions
     }
 }
 
@@ -21,39 +40,19 @@ enum ReadCondition {
     /// `If-None-Match` has the tag: the client has it already.
     case notModified
 
+    /// Evaluates the fields of a request. A malformed field has no tag that matches: a read changes nothing, so there is
+    /// nothing to protect by refusing it.
+    ///
     /// - Parameter revision: Of what is there; what is not there is 404, whatever the preconditions are (§13.2.1).
     init(_ fields: RequestFields, revision: Int64) {
-        if let wanted = fields["if-match"], !EntityTagList(wanted).matchesStrongly(revision) {
+        let wanted = try? EntityTagList.read("if-match", in: fields)
+        let known = try? EntityTagList.read("if-none-match", in: fields)
+        if fields.contains("if-match"), !(wanted?.matchesStrongly(revision) ?? false) {
             self = .failed
-        } else if let known = fields["if-none-match"], EntityTagList(known).matches(revision) {
+        } else if let known, known.matchesWeakly(revision) {
             self = .notModified
         } else {
             self = .met
         }
-    }
-}
-
-/// The tags of a read's precondition (RFC 9110 §13.1.1, §13.1.2): any number of them, or `*`.
-struct EntityTagList {
-    private let tags: [Substring]
-
-    init(_ value: String) {
-        tags = value.split(separator: ",").map { tag in
-            let tag = tag.drop { $0 == " " || $0 == "\t" }
-            let end = tag.lastIndex { $0 != " " && $0 != "\t" }
-            return end.map { tag[...$0] } ?? ""
-        }
-    }
-
-    /// Whether the revision is among the tags, of which weak ones say nothing.
-    func matchesStrongly(_ revision: Int64) -> Bool {
-        let text = EntityTag.text(of: revision)
-        return tags.contains { $0 == "*" || $0 == text }
-    }
-
-    /// Whether the revision is among the tags, weak ones included.
-    func matches(_ revision: Int64) -> Bool {
-        let text = EntityTag.text(of: revision)
-        return tags.contains { $0 == "*" || $0 == text || ($0.hasPrefix("W/") && $0.dropFirst(2) == text) }
     }
 }

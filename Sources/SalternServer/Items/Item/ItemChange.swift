@@ -37,6 +37,11 @@ struct ItemChange: DecodableRow {
         item = hasItem ? try ItemInParts(row: &row) : nil
     }
 
+    /// Returns whether the precondition has failed and `preconditions`, which move on to it, has one that names what is there.
+    func allowsAnother(of preconditions: inout Preconditions) -> Bool {
+        outcome == .preconditionFailed && preconditions.move(to: item?.item.revision)
+    }
+
     /// The item after a change that was made, or was not needed.
     /// - Parameter authorization: Of the change, to read the rest of a long item while it is sent.
     /// - Throws: ``ItemProblem``, 404, or ``Unauthenticated`` when the session ended before the change.

@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import HTTPCore
 
 extension ItemContent {
@@ -13,7 +12,7 @@ extension ItemContent {
         guard let format = SealedFormat(rawValue: name), formats.contains(format) else {
             throw SealedRefusal.unknownFormat.problem(of: "format")
         }
-        var collection = CollectionName.standard
+        var collection: CollectionName?
         if let name = query["collection"] {
             do throws(Problem) {
                 collection = try CollectionName(json: .string(name))
@@ -62,12 +61,12 @@ private struct IterationCount: PathParameterConvertible {
     }
 }
 
-/// Canonical base64url without padding.
+/// Base64url without padding.
 private struct Base64URLText: PathParameterConvertible {
     let bytes: [UInt8]
 
     init?(pathParameter text: String) {
-        guard let bytes = try? Base64URL.decode(Array(text.utf8)) else { return nil }
+        guard let bytes = Base64Text.decodeURL(text) else { return nil }
         self.bytes = bytes
     }
 }

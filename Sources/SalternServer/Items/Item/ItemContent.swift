@@ -3,13 +3,17 @@ internal import HTTPCore
 /// What a client wants an item to be.
 struct ItemContent: Sendable {
     let format: SealedFormat
-    let collection: CollectionName
+    /// Nil when the client names none: an item that exists keeps its own, another one gets ``CollectionName/standard``.
+    let collection: CollectionName?
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
 }
 
 extension ItemContent {
+    /// The members of an item in JSON.
+    static let members = ["format", "collection", "iterations", "title", "body"]
+
     /// Reads the members of an item.
     /// - Parameters:
     ///   - members: They are taken from there.
@@ -25,7 +29,7 @@ extension ItemContent {
         }
         self.format = format
         collection =
-            hasCollection ? try members.optional("collection", CollectionName.init(json:)) ?? .standard : .standard
+            hasCollection ? try members.optional("collection", CollectionName.init(json:)) : nil
         iterations = try members.optional("iterations") { Int32(try $0.integer(in: 1...Int(Int32.max))) }
         title = try await members.optional("title", pace: pace) {
             try await SealedBytes(base64: $0.text(), format: format, pace: pace)

@@ -25,7 +25,7 @@ struct ItemHeader: DecodableRow {
     init(_ write: WriteItem, _ written: WrittenItem) {
         id = write.id
         revision = written.revision
-        collection = write.collection.name
+        collection = written.collection
         createdAt = written.createdAt
         updatedAt = written.updatedAt
     }

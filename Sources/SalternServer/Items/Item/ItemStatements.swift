@@ -40,13 +40,16 @@ struct WriteItem: AccountWrite {
 
     let id: ItemID
     let precondition: Precondition
-    let collection: CollectionName
+    /// Nil to keep that of the item.
+    let collection: CollectionName?
     let format: SealedFormat
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
 
     var sealedByteCount: Int { body.bytes.count + (title?.bytes.count ?? 0) }
+    /// Where an item goes that is created.
+    var newCollection: CollectionName { collection ?? .standard }
     var byteCount: Int64 { Int64(sealedByteCount) }
     /// What it replaces can be long.
     var isLong: Bool { precondition != .absent || sealedByteCount > Authorization.sharedByteLimit }
@@ -54,12 +57,14 @@ struct WriteItem: AccountWrite {
     static let sql: CallerSQL<Self> = """
         WITH decision AS (
             SELECT a.account_id, a.item_count, a.item_bytes, p.max_items, p.max_item_bytes, p.max_bytes,
+                coalesce(\(\.collection?.name), CASE WHEN i.deleted = false THEN i.collection END,
+                    \(CollectionName.standardSQL)) AS new_collection,
                 i.revision, i.collection, i.created_at, i.updated_at, i.format, i.iterations, i.title, i.body,
                 CASE WHEN i.deleted = false THEN 0 ELSE 1 END AS more_items,
                 CASE WHEN i.deleted THEN 1 ELSE 0 END AS fewer_tombstones,
                 \(\.byteCount) - \(storedBytes) AS more_bytes,
                 CASE
-                    WHEN i.deleted = false AND i.collection = \(\.collection.name) AND i.format = \(\.format.rawValue)
+                    WHEN i.deleted = false AND i.collection = coalesce(\(\.collection?.name), i.collection) AND i.format = \(\.format.rawValue)
                         AND i.iterations IS NOT DISTINCT FROM \(\.iterations) AND i.title IS NOT DISTINCT
                             FROM \(\.title?.bytes) AND i.body = \(\.body.bytes)
                     THEN 'unchanged'
@@ -84,10 +89,10 @@ struct WriteItem: AccountWrite {
                 tombstone_count = greatest(a.tombstone_count - d.fewer_tombstones, 0)
             FROM decision d
             WHERE a.account_id = \(.account) AND a.account_id = d.account_id AND d.outcome IN ('created', 'updated')
-            RETURNING a.account_id, a.revision
+            RETURNING a.account_id, a.revision, d.new_collection
         ), written AS (
             UPDATE saltern.items i
-            SET revision = n.revision, deleted = false, collection = \(\.collection.name),
+            SET revision = n.revision, deleted = false, collection = n.new_collection,
                 format = \(\.format.rawValue), iterations = \(\.iterations), title = \(\.title?.bytes),
                 body = \(\.body.bytes), updated_at = \(.now),
                 created_at = CASE WHEN i.deleted THEN \(.now) ELSE i.created_at END
@@ -105,7 +110,7 @@ struct WriteItem: AccountWrite {
             CASE d.outcome WHEN 'items' THEN d.item_count WHEN 'itemBytes' THEN \(\.byteCount) ELSE d.item_bytes END,
             coalesce(w.revision, d.revision) IS NOT NULL,
             \(\.id), coalesce(w.revision, d.revision), coalesce(CASE WHEN w.revision IS NULL
-                THEN d.collection END, \(\.collection.name)),
+                THEN d.collection END, d.new_collection),
             coalesce(w.created_at, d.created_at), coalesce(w.updated_at, d.updated_at),
             CASE WHEN d.outcome = 'precondition_failed' THEN d.format END,
             CASE WHEN d.outcome = 'precondition_failed' THEN d.iterations END,

@@ -8,51 +8,78 @@ enum Precondition: Sendable, Equatable {
     case present
     /// `If-Match: "7"`: there is one, and this is its revision.
     case revision(Int64)
+    /// `If-Match` with tags that no revision has, or with weak ones: nothing fulfils it.
+    case unmatched
 
-    /// Reads the fields of a request that changes an item. Lists and weak tags are refused: an item has one strong
-    /// tag at a time.
-    init(_ fields: RequestFields, allowsAbsent: Bool) throws(Refusal) {
-        switch (fields["if-match"], fields["if-none-match"]) {
-        case (nil, nil): throw .required
-        case (.some, .some): throw .malformed
-        case ("*", nil): self = .present
-        case (let tag?, nil):
-            guard let revision = EntityTag.revision(tag) else { throw .malformed }
-            self = .revision(revision)
-        case (nil, let tag?):
-            guard tag == "*", allowsAbsent else { throw .malformed }
-            self = .absent
-        }
-    }
-
-    /// The form that statements take: 0 for absent, -1 for present, or the revision.
+    /// The form that statements take: 0 for absent, -1 for present, or the revision. No revision reaches the highest number.
     var parameter: Int64 {
         switch self {
         case .absent: 0
         case .present: -1
         case .revision(let revision): revision
+        case .unmatched: .max
         }
-    }
-
-    /// Why there is no usable precondition.
-    enum Refusal: Error, Equatable {
-        case required
-        case malformed
     }
 }
 
-extension Precondition.Refusal: ProblemConvertible {
+/// The preconditions of a request that changes something, of which one is tried at a time.
+///
+/// A statement compares one revision. When it fails because the present revision is another one of the list, the change is
+/// tried again with that one: each attempt is atomic by itself.
+struct Preconditions: Sendable {
+    /// What to try next.
+    private(set) var current: Precondition
+    private var others: [Int64]
+
+    /// Reads the fields of a request.
+    ///
+    /// - Parameter allowsAbsent: Whether the request can create something.
+    /// - Throws: ``PreconditionRefusal``, or 400 `malformed_precondition`.
+    init(_ fields: RequestFields, allowsAbsent: Bool) throws {
+        let wanted = try EntityTagList.read("if-match", in: fields)
+        let unwanted = try EntityTagList.read("if-none-match", in: fields)
+        switch (wanted, unwanted) {
+        case (nil, nil): throw PreconditionRefusal.required
+        case (.some, .some): throw PreconditionRefusal.unusable
+        case (let wanted?, nil):
+            let revisions = wanted.isAny ? [] : wanted.strongRevisions
+            current = wanted.isAny ? .present : revisions.first.map { .revision($0) } ?? .unmatched
+            others = Array(revisions.dropFirst())
+        case (nil, let unwanted?):
+            guard unwanted.isAny, allowsAbsent else { throw PreconditionRefusal.unusable }
+            current = .absent
+            others = []
+        }
+    }
+
+    /// Moves to the precondition that names what is there, after ``current`` has failed.
+    ///
+    /// - Parameter revision: What is there; nil for nothing.
+    /// - Returns: Whether there is such a precondition, which has not been tried.
+    mutating func move(to revision: Int64?) -> Bool {
+        guard let revision, let index = others.firstIndex(of: revision) else { return false }
+        others.remove(at: index)
+        current = .revision(revision)
+        return true
+    }
+}
+
+/// Why there is no usable precondition.
+enum PreconditionRefusal: ProblemConvertible, Equatable {
+    case required
+    case unusable
+
     var problem: Problem {
         switch self {
         case .required:
             Problem(
                 .preconditionRequired, "precondition_required",
                 detail:
-                    "Say If-None-Match: * to create, If-Match: \"REVISION\" to change what was read, or If-Match: *.")
-        case .malformed:
+                    "Send If-None-Match: * to create, If-Match: \"REVISION\" to change what was read, or If-Match: *.")
+        case .unusable:
             Problem(
                 .badRequest, "malformed_precondition",
-                detail: "The precondition is one of If-None-Match: *, If-Match: \"REVISION\" and If-Match: *.")
+                detail: "A change has one of If-None-Match: *, If-Match: \"REVISION\" and If-Match: *.")
         }
     }
 }

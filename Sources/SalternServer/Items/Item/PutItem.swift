@@ -10,7 +10,7 @@ struct PutItem: AccountEndpoint {
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
-        let precondition = try Precondition(request.head.fields, allowsAbsent: true)
+        var preconditions = try Preconditions(request.head.fields, allowsAbsent: true)
         let content =
             switch request.bodyType {
             case .bytes: try ItemContent(bytes: request, formats: formats)
@@ -19,16 +19,17 @@ struct PutItem: AccountEndpoint {
                     try await ItemContent(&$0, formats: formats, pace: request.pace)
                 }
             }
-        let write = WriteItem(
-            id: id, precondition: precondition, collection: content.collection, format: content.format,
-            iterations: content.iterations, title: content.title, body: content.body)
         while true {
+            let write = WriteItem(
+                id: id, precondition: preconditions.current, collection: content.collection, format: content.format,
+                iterations: content.iterations, title: content.title, body: content.body)
             if let written = try await Self.writeOnShortPath(write, authorization) {
-                return Self.reply(ItemHeader(write, written), isNew: precondition == .absent)
+                return Self.reply(ItemHeader(write, written), isNew: write.precondition == .absent)
             }
             let changes = try await authorization.write(write)
             // What was in the way of the short path has gone between the two.
             if changes.first?.outcome == .vacant { continue }
+            if changes.first?.allowsAnother(of: &preconditions) ?? false { continue }
             let (reply, outcome) = try ItemChange.accepted(changes, authorization)
             return Self.reply(ItemHeader(reply.item), isNew: outcome == .created)
         }

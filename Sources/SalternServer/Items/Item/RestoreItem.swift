@@ -4,12 +4,15 @@ internal import HTTPCore
 struct RestoreItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
-        let precondition = try Precondition(request.head.fields, allowsAbsent: false)
-        let restoration = UnburyItem(id: id, precondition: precondition)
+        var preconditions = try Preconditions(request.head.fields, allowsAbsent: false)
         let (account, now) = (authorization.accountID, authorization.now)
-        let (changes, _) = try await authorization.write(
-            restoration, followedBy: StoreRestored(restoration: restoration, accountID: account, now: now),
-            ReleaseContents(accountID: account, ids: [id], now: now))
+        var changes: [ItemChange]
+        repeat {
+            let restoration = UnburyItem(id: id, precondition: preconditions.current)
+            (changes, _) = try await authorization.write(
+                restoration, followedBy: StoreRestored(restoration: restoration, accountID: account, now: now),
+                ReleaseContents(accountID: account, ids: [id], now: now))
+        } while changes.first?.allowsAnother(of: &preconditions) ?? false
         let restored = try ItemChange.accepted(changes, authorization).reply
         return restored.response(fields: ["ETag": restored.item.entityTag])
     }

@@ -80,7 +80,7 @@ struct ReplaceItem: ShortPath {
                     AND i.account_id = \(.account) AND i.item_id = \(\.write.id) AND NOT i.deleted
                     AND i.revision = coalesce(\(\.revision), i.revision)
                     AND (i.body <> \(\.write.body.bytes) OR i.title IS DISTINCT FROM \(\.write.title?.bytes)
-                        OR i.format <> \(\.write.format.rawValue) OR i.collection <> \(\.write.collection.name)
+                        OR i.format <> \(\.write.format.rawValue) OR i.collection <> \(\.write.collection?.name)
                         OR i.iterations IS DISTINCT FROM \(\.write.iterations))
                 OFFSET 0
             ) d
@@ -88,12 +88,12 @@ struct ReplaceItem: ShortPath {
             RETURNING a.revision, d.is_touch_due
         )
         UPDATE saltern.items i
-        SET revision = n.revision, collection = \(\.write.collection.name), format = \(\.write.format.rawValue),
+        SET revision = n.revision, collection = coalesce(\(\.write.collection?.name), i.collection), format = \(\.write.format.rawValue),
             iterations = \(\.write.iterations), title = \(\.write.title?.bytes), body = \(\.write.body.bytes),
             updated_at = \(.now)
         FROM counted n
         WHERE i.account_id = \(.account) AND i.item_id = \(\.write.id)
-        RETURNING i.revision, i.created_at, i.updated_at, n.is_touch_due
+        RETURNING i.revision, i.collection, i.created_at, i.updated_at, n.is_touch_due
         """
 
     private static let roomForGrowth: CallerSQL<Self> = """
@@ -122,7 +122,7 @@ struct CreateItem: ShortPath {
             AND \(\.write.precondition.parameter) = 0 AND \(plan(permits: roomForOneMore))
             AND NOT EXISTS (
                 SELECT FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.write.id))
-        RETURNING a.revision, \(.now)::timestamptz, \(.now)::timestamptz, \(Caller.isTouchDue)
+        RETURNING a.revision, \(\.write.newCollection.name), \(.now)::timestamptz, \(.now)::timestamptz, \(Caller.isTouchDue)
         """
 
     private static let roomForOneMore: CallerSQL<Self> = """
@@ -150,7 +150,7 @@ struct StoreNewItem: Statement {
         WHEN NOT MATCHED THEN INSERT
             (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
             updated_at)
-            VALUES (n.account_id, \(\.creation.write.id), n.revision, false, \(\.creation.write.collection.name),
+            VALUES (n.account_id, \(\.creation.write.id), n.revision, false, \(\.creation.write.newCollection.name),
                 \(\.creation.write.format.rawValue), \(\.creation.write.iterations), \(\.creation.write.title?.bytes),
                 \(\.creation.write.body.bytes), \(\.now), \(\.now))
         """
@@ -159,12 +159,14 @@ struct StoreNewItem: Statement {
 /// An item that was written on a short path: what the client does not know yet.
 struct WrittenItem: DecodableRow, ShortPathRow {
     let revision: Int64
+    let collection: String
     let createdAt: Timestamp
     let updatedAt: Timestamp
     let isTouchDue: Bool
 
     init(row: inout RowReader) throws(PostgresError) {
         revision = try row.next()
+        collection = try row.next()
         createdAt = try row.next()
         updatedAt = try row.next()
         isTouchDue = try row.next()

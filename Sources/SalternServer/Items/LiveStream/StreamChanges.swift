@@ -27,9 +27,10 @@ struct StreamChanges: AccountEndpoint {
                 }))
     }
 
-    /// `Last-Event-ID`: the revision that the client heard of last.
+    /// `Last-Event-ID`: the revision that the client heard of last. An empty one is that of a client that has heard of none
+    /// (HTML Living Standard §9.2.4).
     private static func lastEventID(_ fields: RequestFields) throws(Problem) -> Int64? {
-        guard let text = fields["last-event-id"] else { return nil }
+        guard let text = fields["last-event-id"], !text.isEmpty else { return nil }
         guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let revision = Int64(text) else {
             throw Problem(
                 .badRequest, "malformed_last_event_id", detail: "Last-Event-ID is the id of an event of this stream.")

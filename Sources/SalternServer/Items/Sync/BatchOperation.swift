@@ -38,7 +38,13 @@ extension BatchOperation {
         // Nothing can be deleted that must not exist.
         let lowest = kind == .put ? 0 : 1
         ifRevision = try members.optional("ifRevision") { Int64(try $0.integer(in: lowest...Int.max)) }
-        content = kind == .put ? try await ItemContent(&members, formats: formats, pace: pace) : nil
+        guard kind == .delete else {
+            content = try await ItemContent(&members, formats: formats, pace: pace)
+            return
+        }
+        // Generated clients have one type for both operations, and some send what is not set as null.
+        for name in ItemContent.members { members.skipNull(name) }
+        content = nil
     }
 }
 

@@ -38,7 +38,8 @@ struct WeighPuts: AccountWrite {
                 count(*) FILTER (WHERE NOT i.deleted AND i.revision = o.if_revision) AS seen,
                 count(*) FILTER (WHERE NOT i.deleted AND (o.if_revision = 0
                     OR (i.body = o.body AND i.title IS NOT DISTINCT FROM o.title AND i.format = o.format
-                        AND i.collection = o.collection AND i.iterations IS NOT DISTINCT FROM o.iterations)))
+                        AND i.collection = coalesce(o.collection, i.collection)
+                        AND i.iterations IS NOT DISTINCT FROM o.iterations)))
                     AS others
             FROM unnest(\(\.puts.ids)::uuid[], \(\.puts.ifRevisions)::bigint[], \(\.puts.collections)::text[],
                 \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
@@ -114,14 +115,17 @@ struct WritePuts: Statement {
             (account_id, item_id, revision, deleted, collection, format, iterations, title, body, created_at,
             updated_at)
         SELECT a.account_id, o.item_id, coalesce(o.revision, a.revision - \(\.puts.count) + o.position), false,
-            o.collection, o.format, o.iterations, o.title, o.body, \(\.now), \(\.now)
+            coalesce(o.collection, \(CollectionName.standardSQL)), o.format, o.iterations, o.title, o.body, \(\.now),
+            \(\.now)
         FROM saltern.accounts a CROSS JOIN unnest(\(\.puts.ids)::uuid[], \(\.puts.collections)::text[],
             \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
             \(\.puts.bodies)::bytea[], \(\.puts.revisions)::bigint[]) WITH ORDINALITY
             AS o(item_id, collection, format, iterations, title, body, revision, position)
         WHERE a.account_id = \(\.accountID)
         ON CONFLICT (account_id, item_id) DO UPDATE
-        SET revision = excluded.revision, deleted = excluded.deleted, collection = excluded.collection,
+        SET revision = excluded.revision, deleted = excluded.deleted,
+            collection = CASE WHEN NOT i.deleted AND i.item_id = ANY(\(\.puts.keepers)::uuid[])
+                THEN i.collection ELSE excluded.collection END,
             format = excluded.format, iterations = excluded.iterations, title = excluded.title,
             body = excluded.body, updated_at = excluded.updated_at,
             created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
@@ -132,7 +136,9 @@ struct WritePuts: Statement {
 struct Puts: Sendable {
     private(set) var ids: [ItemID] = []
     private(set) var ifRevisions: [Int64?] = []
-    private(set) var collections: [String] = []
+    private(set) var collections: [String?] = []
+    /// Those that name no collection: an item that exists keeps its own.
+    private(set) var keepers: [ItemID] = []
     private(set) var formats: [String] = []
     private(set) var iterations: [Int32?] = []
     private(set) var titles: [[UInt8]?] = []
@@ -162,7 +168,8 @@ struct Puts: Sendable {
     mutating func append(_ operation: BatchOperation, _ content: ItemContent, revision: Int64? = nil) {
         ids.append(operation.id)
         ifRevisions.append(operation.ifRevision)
-        collections.append(content.collection.name)
+        collections.append(content.collection?.name)
+        if content.collection == nil { keepers.append(operation.id) }
         formats.append(content.format.rawValue)
         iterations.append(content.iterations)
         titles.append(content.title?.bytes)

@@ -48,7 +48,7 @@ struct ApplyBatch: AccountWrite {
     private var ids: [ItemID] { operations.map(\.id) }
     private var arePuts: [Bool] { operations.map { $0.content != nil } }
     private var ifRevisions: [Int64?] { operations.map(\.ifRevision) }
-    private var collections: [String?] { operations.map { $0.content?.collection.name } }
+    private var collections: [String?] { operations.map { $0.content?.collection?.name } }
     private var formats: [String?] { operations.map { $0.content?.format.rawValue } }
     private var iterations: [Int32?] { operations.map { $0.content?.iterations } }
     private var byteCounts: [Int64] { operations.map { Int64($0.byteCount) } }
@@ -84,7 +84,7 @@ struct ApplyBatch: AccountWrite {
                 CASE
                     WHEN NOT o.is_put AND c.deleted THEN 'unchanged'
                     WHEN NOT o.is_put AND c.deleted IS NULL THEN 'not_found'
-                    WHEN o.is_put AND c.deleted = false AND c.collection = o.collection AND c.format = o.format
+                    WHEN o.is_put AND c.deleted = false AND c.collection = coalesce(o.collection, c.collection) AND c.format = o.format
                         AND c.iterations IS NOT DISTINCT FROM o.iterations
                         AND \(SealedSize.bytes(of: "c")) = o.new_bytes
                         AND octet_length(c.title) IS NOT DISTINCT FROM o.title_bytes

@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import HTTPCore
 internal import Postgres
 
@@ -41,10 +40,7 @@ struct ShareContent: Sendable {
     }
 
     private static func salt(json: JSONValue) throws -> [UInt8] {
-        let text = try json.text()
-        guard let salt = text.withUTF8({ try? Base64.decode(UnsafeRawBufferPointer($0)) }) else {
-            throw SealedRefusal.notBase64
-        }
+        guard let salt = Base64Text.decode(try json.text()) else { throw SealedRefusal.notBase64 }
         guard SharePolicy.saltLengths.contains(salt.count) else { throw ShareProblem.wrongSaltLength }
         return salt
     }

@@ -62,6 +62,22 @@ import Testing
         }
     }
 
+    @Test func `an invite is read as it is pasted`() async throws {
+        try await TestApplication.with(Self.invited) { app in
+            let invites = try await Self.invite(app, 8)
+            let pastes: [(String) -> String] = [
+                { " \($0)" }, { "\($0)\r\n" }, { "\u{A0}\($0)\u{A0}" }, { "\t\($0.prefix(20))\n\($0.dropFirst(20))" },
+                { "\u{FEFF}\($0)\u{200B}" }, { $0.replacing("-", with: "\u{2013}") },
+                { $0.replacing("-", with: "\u{2011}") },
+                { String($0.unicodeScalars.map { Character(Unicode.Scalar($0.value + 0xFEE0) ?? $0) }) },
+            ]
+            for (invite, paste) in zip(invites, pastes) {
+                let text = paste(invite.code.text)
+                #expect(try await Self.register(app, text).status == 201, "\(text.unicodeScalars.map(\.value))")
+            }
+        }
+    }
+
     @Test func `unknown, used, revoked, expired and malformed invites are the same to strangers`() async throws {
         try await TestApplication.with(Self.invited) { app in
             let invites = try await Self.invite(app, 4, lasting: .seconds(60))

@@ -36,10 +36,20 @@ import Testing
     @Test(arguments: [
         "", "hunter2", "3q2+7w==", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
         "9oooZhOCO+sWHn/EA94tFQfuhNZw1QZNUImRokCFPe0", "9oooZhOCO+sWHn/EA94tFQfuhNZw1QZNUImRokCFPe1=",
-        "9oooZhOCO-sWHn_EA94tFQfuhNZw1QZNUImRokCFPe0=", " 9oooZhOCO+sWHn/EA94tFQfuhNZw1QZNUImRokCFPe0=",
+        "9oooZhOCO-sWHn_EA94tFQfuhNZw1QZNUImRokCFPe0=", "9oooZhOCO+sWHn/EA94tFQ\nfuhNZw1QZNUImRokCFPe0=",
+        "\u{A0}9oooZhOCO+sWHn/EA94tFQfuhNZw1QZNUImRokCFPe0=",
     ])
     func `a key arrives as canonical base64 only`(_ text: String) {
         #expect(throws: NotAStretchedKey.self) { try PasswordKey(json: .string(text)) }
+    }
+
+    @Test(arguments: ["\n", "\r\n", " ", "\t", "\n\n"])
+    func `white space around a key does not count, as around all base64`(_ space: String) throws {
+        let text = "9oooZhOCO+sWHn/EA94tFQfuhNZw1QZNUImRokCFPe0="
+        let key = try PasswordKey(json: .string(text))
+        for padded in [text + space, space + text, space + text + space] {
+            #expect(try PasswordKey(json: .string(JSONString(padded))).verifier == key.verifier)
+        }
     }
 
     @Test func `random keys are taken`() {

@@ -36,6 +36,14 @@ import Testing
         #expect(throws: Userid.Refusal.invalid) { try Userid(text) }
     }
 
+    @Test(arguments: ["\n", "\r\n", " ", "\u{A0}", "\t \n"])
+    func `white space around a blinded userid leads to that userid, and not to one in lower case`(_ space: String) {
+        let blinded = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+        for text in [blinded + space, space + blinded, space + blinded + space] {
+            #expect(throws: Userid.Refusal.notCanonical(blinded)) { try Userid(text) }
+        }
+    }
+
     @Test func `a blinded userid is taken as it is, in upper case too`() throws {
         let blinded = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
         #expect(try Userid(blinded).string == blinded)

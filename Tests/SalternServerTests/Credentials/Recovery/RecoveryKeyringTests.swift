@@ -34,7 +34,8 @@ import Testing
             case .keyring:
                 let body = NewKey(of: ada, to: "").with(
                     ["currentPasswordKey": nil, "passwordKey": nil, "kdf": nil, "keyring": .string(keyring)]
-                ).with(more)
+                ).with(more["removeRecovery"] == true ? ["currentPasswordKey": .string(ada.passwordKey)] : [:]).with(
+                    more)
                 return try await ada.client.put(
                     "/v1/account/keyring", body.body, ["If-Match": "\"\(revision)\""])
             case .credential, .userid, .rotation:
@@ -104,6 +105,32 @@ import Testing
             let late = try await restricted.put(
                 "/v1/account/credential", RecoveryTests.credential(Fixtures.passwordKey("late")))
             #expect(late.status == 401)
+        }
+    }
+
+    @Test func `a session alone removes no recovery, and a keyring that it replaces leaves an event`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await Self.prepared(app)
+            let before = try await app.events(of: ada)
+            let garbage: JSONValue = ["keyring": .string(Fixtures.sealed()), "removeRecovery": true]
+            let bare = try await ada.client.put("/v1/account/keyring", garbage, ["If-Match": "*"])
+            #expect(bare.status == 422 && bare.code == "missing_member", "\(bare)")
+            #expect(bare.string("field") == "currentPasswordKey")
+            let wrong: JSONValue = [
+                "keyring": .string(Fixtures.sealed()), "removeRecovery": true,
+                "currentPasswordKey": .string(Fixtures.passwordKey("wrong")),
+            ]
+            let refused = try await ada.client.put("/v1/account/keyring", wrong, ["If-Match": "*"])
+            #expect(refused.status == 403 && refused.code == "wrong_credentials", "\(refused)")
+            #expect(try await ada.client.get("/v1/account").bool("recovery.set") == true)
+            #expect(try await ada.client.get("/v1/account/keyring").integer("revision") == 2)
+            #expect(try await app.events(of: ada).filter { $0 != "failed_current_keys" } == before)
+
+            for keyring in [Fixtures.sealed(), Fixtures.sealed()] {
+                let body: JSONValue = ["keyring": .string(keyring), "recoveryKeyring": .string(Fixtures.sealed())]
+                #expect(try await ada.client.put("/v1/account/keyring", body, ["If-Match": "*"]).status == 200)
+            }
+            #expect(try await app.events(of: ada).filter { $0 == "keyring_changed" }.count == 2)
         }
     }
 

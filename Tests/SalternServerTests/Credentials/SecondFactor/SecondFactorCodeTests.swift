@@ -10,7 +10,13 @@ import Testing
         try SecondFactorCode(json: .string(JSONString(text)))
     }
 
-    @Test(arguments: ["287082", "287 082", " 287-082 ", "2 8 7 0 8 2"])
+    @Test(arguments: [
+        "287082", "287 082", " 287-082 ", "2 8 7 0 8 2", "287082\n", "\t287\u{A0}082\r\n", "287\u{2013}082",
+        "287\u{2212}082", "２８７０８２",
+        "\u{662}\u{668}\u{667}\u{660}\u{668}\u{662}", "\u{200B}287\u{AD}082\u{FEFF}",
+        "\u{6F2}\u{6F8}\u{6F7} \u{6F0}\u{6F8}\u{6F2}",
+        String(repeating: " ", count: 200) + "287082",
+    ])
     func `six digits are a one-time password however they are grouped`(text: String) throws {
         guard case .oneTime(let code) = try code(text) else {
             Issue.record("\(text) is a one-time password")
@@ -25,7 +31,8 @@ import Testing
         #expect(original.text == "OIBC-DEFG-HIJK-LMNO-PQR2")
         for text in [
             original.text, "oibcdefghijklmnopqr2", "oibc defg hijk lmno pqr2", "01BC-DEFG-HIJK-LMN0-PQR2",
-            "018CDEFGHIJKLMNOPQR2",
+            "018CDEFGHIJKLMNOPQR2", "OIBC\u{2013}DEFG\u{2014}HIJK\u{2011}LMNO\u{FF0D}PQR2\n", "ｏｉｂｃDEFGHIJKLMNOPQR２",
+            "OIBC\tDEFG\u{A0}HIJK LMNO\r\nPQR2",
         ] {
             guard case .recovery(let code) = try code(text) else {
                 Issue.record("\(text) is a recovery code")
@@ -36,9 +43,9 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "28708", "2870821", "28708a", "２８７０８２", "OIBC-DEFG-HIJK-LMNO-PQR", "OIBC-DEFG-HIJK-LMNO-PQR22",
-        "OIBC-DEFG-HIJK-LMNO-PQR9", "OIBC_DEFG_HIJK_LMNO_PQR2", "287082\n",
-        String(repeating: " ", count: 60) + "287082",
+        "", "28708", "2870821", "28708a", "OIBC-DEFG-HIJK-LMNO-PQR", "OIBC-DEFG-HIJK-LMNO-PQR22",
+        "OIBC-DEFG-HIJK-LMNO-PQR9", "OIBC_DEFG_HIJK_LMNO_PQR2", "²87082", "287082.", "Ⅱ87082",
+        String(repeating: " ", count: 251) + "287082", " \n",
     ])
     func `anything else is refused`(text: String) {
         #expect(throws: MalformedSecondFactorCode.self) { try code(text) }

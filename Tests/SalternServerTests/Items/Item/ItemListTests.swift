@@ -118,7 +118,7 @@ import Testing
         ("limit=-1", "invalid_parameter", "limit"), ("limit=x", "invalid_parameter", "limit"),
         ("limit=", "invalid_parameter", "limit"), ("page=", "invalid_parameter", "page"),
         ("page=AAAAAAAAAAAAAAAAAAAAAAA", "invalid_parameter", "page"), ("page=!", "invalid_parameter", "page"),
-        ("limit=1&limit=2", "duplicate_parameter", "limit"), ("offset=3", "unknown_parameter", nil),
+        ("limit=1&limit=2", "duplicate_parameter", "limit"), ("offset=3", "unknown_parameter", "offset"),
     ]
 
     @Test func `bad parameters are refused`() async throws {

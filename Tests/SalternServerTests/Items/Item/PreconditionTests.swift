@@ -9,14 +9,25 @@ import Testing
         ([:], 428, "precondition_required"),
         (["If-Match": "*", "If-None-Match": "*"], 400, "malformed_precondition"),
         (["If-Match": "7"], 400, "malformed_precondition"),
-        (["If-Match": "W/\"7\""], 400, "malformed_precondition"),
-        (["If-Match": "\"7\", \"8\""], 400, "malformed_precondition"),
-        (["If-Match": "\"07\""], 400, "malformed_precondition"),
-        (["If-Match": "\"0\""], 400, "malformed_precondition"),
-        (["If-Match": "\"-1\""], 400, "malformed_precondition"),
-        (["If-Match": "\"9223372036854775808\""], 400, "malformed_precondition"),
-        (["If-Match": "\"\""], 400, "malformed_precondition"),
-        (["If-Match": ""], 400, "malformed_precondition"),
+        (["If-Match": "\"7"], 400, "malformed_precondition"),
+        (["If-Match": "\"7\" \"8\""], 400, "malformed_precondition"),
+        (["If-Match": "\"7\", 8"], 400, "malformed_precondition"),
+        (["If-Match": "X/\"7\""], 400, "malformed_precondition"),
+        (["If-Match": "**"], 400, "malformed_precondition"),
+        // A weak tag is never equal to a strong one (RFC 9110 §13.1.1), and no item has the others.
+        (["If-Match": "W/\"1\""], 412, "precondition_failed"),
+        (["If-Match": "W/\"1\", \"2\""], 412, "precondition_failed"),
+        (["If-Match": "\"7\", \"8\""], 412, "precondition_failed"),
+        (["If-Match": "\"1-gzip\""], 412, "precondition_failed"),
+        (["If-Match": "\"01\""], 412, "precondition_failed"),
+        (["If-Match": "\"0\""], 412, "precondition_failed"),
+        (["If-Match": "\"-1\""], 412, "precondition_failed"),
+        (["If-Match": "\"9223372036854775807\""], 412, "precondition_failed"),
+        (["If-Match": "\"9223372036854775808\""], 412, "precondition_failed"),
+        (["If-Match": "\"\""], 412, "precondition_failed"),
+        (["If-Match": "\"1,\\\""], 412, "precondition_failed"),
+        (["If-Match": ""], 412, "precondition_failed"),
+        (["If-Match": " , ,"], 412, "precondition_failed"),
         (["If-None-Match": "\"7\""], 400, "malformed_precondition"),
     ]
 
@@ -33,6 +44,58 @@ import Testing
                 #expect(delete.code == code, "\(fields)")
             }
             #expect(try await ada.client.get(path).integer("revision") == 1)
+        }
+    }
+
+    private static let lists = [
+        "\"1\"", " \"1\" ", "\"1\", \"7\"", "\"7\",\"1\"", ",, \"9\" ,\t\"1\" ,", "W/\"1\", \"1\"", "\"a,b\", \"1\"",
+        "*", "\"7\", *",
+        "\"1\", \"1\"",
+    ]
+
+    @Test func `each tag of a list counts, for every change and every read`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            for list in Self.lists {
+                let path = try await ada.createItem()
+                let revision = try #require(try await ada.client.get(path).integer("revision"))
+                let condition = ["If-Match": list.replacing("\"1\"", with: "\"\(revision)\"")]
+                let next = ["If-Match": list.replacing("\"1\"", with: "\"\(revision + 1)\"")]
+                for form in ["", "/body"] {
+                    #expect(try await ada.client.get(path + form, condition).status == 200, "\(condition)")
+                }
+                #expect(try await ada.client.put(path, ItemTests.item(), condition).status == 200, "\(condition)")
+                let deleted = try await ada.client.delete(path, next)
+                #expect(deleted.status == 200, "\(next)")
+                let last = ["If-Match": list.replacing("\"1\"", with: "\"\(deleted.integer("revision") ?? 0)\"")]
+                #expect(try await ada.client.restore(path, last).status == 200, "\(last)")
+            }
+        }
+    }
+
+    @Test
+    func `reads compare weakly with If-None-Match and strongly with If-Match, and what is no tag matches nothing`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let item = try await ada.createItem()
+            let keyring: JSONValue = ["keyring": .string(Fixtures.sealed())]
+            let created = try await ada.client.put("/v1/account/keyring", keyring, ["If-None-Match": "*"])
+            #expect(created.status == 201)
+            for path in [item, item + "/body", "/v1/account/keyring"] {
+                for list in ["W/\"1\"", "\"9\", W/\"1\"", "*", ", \"1\" ,"] {
+                    #expect(try await ada.client.get(path, ["If-None-Match": list]).status == 304, "\(path) \(list)")
+                }
+                for list in ["\"2\"", "", "W/\"2\"", "\"1-gzip\""] {
+                    #expect(try await ada.client.get(path, ["If-None-Match": list]).status == 200, "\(path) \(list)")
+                }
+                let weak = try await ada.client.get(path, ["If-Match": "W/\"1\""])
+                #expect(weak.status == 412, "\(path)")
+                #expect(weak["current"] != nil, "\(path)")
+                #expect(try await ada.client.get(path, ["If-Match": "1"]).status == 412, "\(path)")
+                #expect(try await ada.client.get(path, ["If-None-Match": "1"]).status == 200, "\(path)")
+            }
         }
     }
 

@@ -169,7 +169,7 @@ import Testing
 
 extension TestClient {
     /// Restores the item at a path.
-    fileprivate func restore(_ path: String, _ fields: [String: String] = [:]) async throws -> TestResponse {
+    func restore(_ path: String, _ fields: [String: String] = [:]) async throws -> TestResponse {
         try await send(.post, path + "/restore", fields: fields)
     }
 }

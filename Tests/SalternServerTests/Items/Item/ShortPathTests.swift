@@ -101,6 +101,7 @@ import Testing
                     case .absent: ["If-None-Match": "*"]
                     case .present: ["If-Match": "*"]
                     case .revision(let revision): ["If-Match": EntityTag.text(of: revision)]
+                    case .unmatched: ["If-Match": ""]
                     }
                 let status: Int
                 let outcome: ItemOutcome

@@ -26,7 +26,8 @@ import Testing
         let stream = await client.stream(path, fields)
         #expect(stream.response.status == 200)
         #expect(stream.response.fields["Content-Type"] == "text/event-stream")
-        #expect(stream.response.fields["Cache-Control"] == "no-store")
+        #expect(stream.response.fields["Cache-Control"] == "no-store, no-transform")
+        #expect(stream.response.fields["X-Accel-Buffering"] == "no")
         let retry = try #require(await stream.next())
         let delay = try #require(retry.wholeMatch(of: /retry: (\d+)\n\n/)?.1)
         #expect((1_000...5_000).contains(Int(delay) ?? 0))
@@ -81,7 +82,17 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "-1", "1.0", "x", "9223372036854775808", "1, 2"])
+    @Test func `an empty Last-Event-ID is that of a client that has heard of no event`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            _ = try await ada.createItem()
+            let stream = try await Self.open(ada.client, ["Last-Event-ID": ""])
+            #expect(await stream.next() == Self.event(1))
+            await stream.close()
+        }
+    }
+
+    @Test(arguments: ["-1", "1.0", "x", "9223372036854775808", "1, 2"])
     func `a Last-Event-ID that no event had is refused`(id: String) async throws {
         try await TestApplication.with { app in
             let ada = try await app.register()

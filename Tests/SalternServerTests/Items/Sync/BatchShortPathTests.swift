@@ -53,7 +53,7 @@ import Testing
     private static func content(_ collection: String) throws -> ItemContent {
         let title = Bool.random() ? try SealedBytes(bodies[0], format: .opaque) : nil
         return ItemContent(
-            format: .opaque, collection: try #require(CollectionName(collection)), iterations: nil, title: title,
+            format: .opaque, collection: CollectionName(collection), iterations: nil, title: title,
             body: try SealedBytes(bodies.randomElement() ?? bodies[0], format: .opaque))
     }
 

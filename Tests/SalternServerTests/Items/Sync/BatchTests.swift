@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPCore
 import SalternTesting
 import Testing
@@ -25,6 +26,76 @@ import Testing
 
     static func revisions(_ reply: TestResponse) throws -> [Int64?] {
         try #require(reply.array("results"), "\(reply)").map { try $0.object()["revision"]?.integer() }
+    }
+
+    @Test func `a put that names no collection leaves an item where it is, in a batch and alone`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let inNotes: JSONValue = ["collection": "notes", "format": "opaque", "body": .string(Fixtures.sealed())]
+            func other() -> JSONValue { ["format": "opaque", "body": .string(Fixtures.sealed())] }
+            func collection(_ id: String) async throws -> String? {
+                try await ada.client.get("/v1/items/\(id)").string("collection")
+            }
+            let ids = (0..<5).map { _ in Fixtures.uuid() }
+            let created: JSONValue = ["operations": .array(ids.dropLast().map { Self.put($0, 0, inNotes) })]
+            #expect(try await ada.client.post("/v1/items/batch", created).status == 200)
+
+            // The short path of puts alone, and the long one, which a deletion leads to.
+            let puts: JSONValue = ["operations": [Self.put(ids[0], 1, other()), Self.put(ids[4], 0, other())]]
+            #expect(try await ada.client.post("/v1/items/batch", puts).status == 200)
+            let same = other()
+            let mixed: JSONValue = ["operations": [Self.put(ids[1], nil, same), Self.delete(ids[2])]]
+            let first = try await ada.client.post("/v1/items/batch", mixed)
+            #expect(first.status == 200)
+            #expect(try await ada.client.post("/v1/items/batch", mixed).text == first.text)
+            #expect(try await ada.client.put("/v1/items/\(ids[1])", same, ["If-Match": "\"99\""]).status == 200)
+            for id in [ids[0], ids[1]] { #expect(try await collection(id) == "notes") }
+            #expect(try await collection(ids[4]) == "default")
+
+            let path = "/v1/items/\(ids[3])"
+            for condition in ["*", "\"0\", \"9\", \"11\""] {
+                let replaced = try await ada.client.put(path, other(), ["If-Match": condition])
+                if replaced.status == 412 { continue }
+                #expect(replaced.string("collection") == "notes")
+            }
+            let bytes = try await ada.client.send(
+                .put, path + "/body?format=opaque",
+                fields: ["If-Match": "*", "Content-Type": "application/octet-stream"],
+                body: [0xFF, 0xFE, 0xFF] + SecureRandom.bytes(60))
+            #expect(bytes.status == 200, "\(bytes)")
+            #expect(bytes.string("collection") == "notes")
+            #expect(try await ada.client.get("/v1/changes?collection=notes").array("changes")?.count == 3)
+
+            // A deleted item is none that exists.
+            #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
+            let again = try await ada.client.put(path, other(), ["If-None-Match": "*"])
+            #expect(again.string("collection") == "default")
+            let gone: JSONValue = ["operations": [Self.put(ids[2], 0, other())]]
+            #expect(try await ada.client.post("/v1/items/batch", gone).status == 200)
+            #expect(try await collection(ids[2]) == "default")
+        }
+    }
+
+    @Test func `a deletion may have the members of a put when they are null, and no others`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let id = Fixtures.uuid()
+            _ = try await ada.client.post("/v1/items/batch", ["operations": [Self.put(id, 0)]])
+            for name in ["collection", "format", "iterations", "title", "body"] {
+                let operation = JSONObject([
+                    (name: "op", value: "delete"), (name: "id", value: .string(JSONString(id))),
+                    (name: name, value: "x"),
+                ])
+                let filled: JSONValue = ["operations": [.object(operation)]]
+                let reply = try await ada.client.post("/v1/items/batch", filled)
+                #expect(reply.code == "unknown_member", "\(name)")
+            }
+            let empty: JSONValue = [
+                "op": "delete", "id": .string(id), "ifRevision": .null, "collection": .null, "format": .null,
+                "iterations": .null, "title": .null, "body": .null,
+            ]
+            #expect(try await ada.client.post("/v1/items/batch", ["operations": [empty]]).status == 200)
+        }
     }
 
     @Test func `operations take revisions in their order, and a repeated batch answers as the first did`() async throws

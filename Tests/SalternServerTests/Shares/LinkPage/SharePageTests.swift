@@ -53,7 +53,7 @@ import Testing
             #expect(fields["X-Robots-Tag"] == "noindex, nofollow, noarchive")
             #expect(fields["Cross-Origin-Opener-Policy"] == "same-origin")
             #expect(fields["Cross-Origin-Resource-Policy"] == "same-origin")
-            #expect(fields["Cache-Control"] == "no-store")
+            #expect(fields["Cache-Control"] == "no-store, no-transform")
             #expect(fields["Permissions-Policy"]?.contains("clipboard-write=(self)") == true)
         }
     }

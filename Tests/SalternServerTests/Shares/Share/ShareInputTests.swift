@@ -22,7 +22,7 @@ import Testing
         (["expiresAt": "2026-01-01T00:00:00Z"], "time_has_passed", "expiresAt"),
         (["expiresAt": "2025-01-01T00:00:00Z"], "time_has_passed", "expiresAt"),
         (["expiresAt": "2026-01-02"], "not_a_time", "expiresAt"),
-        (["expiresAt": "2026-01-02T00:00:00+01:00"], "not_a_time", "expiresAt"),
+        (["expiresAt": "2026-01-02T00:00:00+0100"], "not_a_time", "expiresAt"),
         (["expiresAt": 1_767_312_000], "wrong_type", "expiresAt"),
         (["maxViews": 0], "out_of_range", "maxViews"),
         (["maxViews": 1_000_001], "out_of_range", "maxViews"),

@@ -32,7 +32,7 @@ import Testing
             #expect(opened.string("sealed") == ShareFixtures.sealed(content))
             #expect(opened.string("expiresAt") == "2026-01-02T00:00:00.000Z")
             #expect(opened.integer("viewsLeft") == 4)
-            #expect(opened.fields["Cache-Control"] == "no-store")
+            #expect(opened.fields["Cache-Control"] == "no-store, no-transform")
         }
     }
 

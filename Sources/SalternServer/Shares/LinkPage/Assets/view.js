@@ -70,19 +70,34 @@ function textParts(text) {
   return [box, copyButton(box, text, string("copy"))];
 }
 
-/** A text whose web addresses are links, those that lead where they say: without user name, and with a plain host. */
+/** The longest address that becomes a link, in UTF-16 units, and how many of a text do. */
+const addressLimit = 2048;
+const linkLimit = 1000;
+
+/**
+ * A text whose web addresses are links, those that lead where they say: without user name, and with a plain host. What this
+ * takes grows with the text and not faster: no expression here can be tried again from each of many positions.
+ */
 function linked(text) {
   const parts = [];
   let end = 0;
   for (const { 0: found, index } of text.matchAll(/https?:\/\/[^\s\p{C}<>"'`]+/giu)) {
-    let address = found.replace(/[.,;:!?]+$/, "");
-    if (!address.includes("(")) address = address.replace(/\)+$/, "");
-    if (!leadsWhereItSays(address)) continue;
+    if (parts.length >= 2 * linkLimit) break;
+    let address = withoutEnd(found, ".,;:!?");
+    if (!address.includes("(")) address = withoutEnd(address, ")");
+    if (address.length > addressLimit || !leadsWhereItSays(address)) continue;
     parts.push(text.slice(end, index));
     parts.push(element("a", { href: address, textContent: address, target: "_blank", rel: "noopener noreferrer" }));
     end = index + address.length;
   }
   return [...parts, text.slice(end)];
+}
+
+/** The text without those of the characters that it ends in. */
+function withoutEnd(text, characters) {
+  let end = text.length;
+  while (end > 0 && characters.includes(text[end - 1])) end -= 1;
+  return text.slice(0, end);
 }
 
 function leadsWhereItSays(address) {
