@@ -41,6 +41,7 @@ trap end EXIT
 # Blocks that are typed, or tried, by another script.
 declare -A elsewhere=(
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
+    ['Behind a proxy haproxy 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
     ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh
     ['To any moment 1']=scripts/pitr
