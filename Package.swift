@@ -103,7 +103,7 @@ let package = Package(
             "SalternTests",
             [
                 "saltern", "CommandLineKit", "SalternServer", "SalternTesting", "TransportSecurity", "HTTPServer",
-                "HTTPCore", "Postgres", "EventLoop",
+                "HTTPCore", "Postgres", "EventLoop", "CUnixSocket",
             ]),
         tests(
             "SalternServerTests",

@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include "unix_socket.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define CONTROL_BYTES CMSG_SPACE(sizeof(int) * SALTERN_DESCRIPTOR_LIMIT)
 
@@ -33,12 +35,28 @@ long saltern_receive_descriptors(int socket, void *bytes, size_t capacity, int *
     *count = 0;
     const ssize_t received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     if (received < 0) return received;
+    int total = 0;
+    int is_whole = !(message.msg_flags & MSG_CTRUNC);
     for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-        const size_t size = header->cmsg_len - CMSG_LEN(0);
-        memcpy(descriptors, CMSG_DATA(header), size);
-        *count = (int)(size / sizeof(int));
+        const size_t found = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t index = 0; index < found; index++) {
+            int descriptor;
+            memcpy(&descriptor, CMSG_DATA(header) + index * sizeof(int), sizeof descriptor);
+            if (total < SALTERN_DESCRIPTOR_LIMIT) {
+                descriptors[total++] = descriptor;
+            } else {
+                close(descriptor);
+                is_whole = 0;
+            }
+        }
     }
+    if (!is_whole) {
+        for (int index = 0; index < total; index++) close(descriptors[index]);
+        errno = EMSGSIZE;
+        return -1;
+    }
+    *count = total;
     return received;
 }
 

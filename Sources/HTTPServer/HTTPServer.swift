@@ -68,6 +68,9 @@ public final class HTTPServer: Sendable {
         for listener in listeners { await listener.loop.run { listener.value.startAccepting() } }
     }
 
+    /// How many connections there may be.
+    public var connectionLimit: Int { quota.maximum }
+
     /// Connections that are open now.
     public var connectionCount: Int { quota.total }
 

@@ -4,13 +4,17 @@ public import HTTPCore
 public struct HTTPServerConfiguration: Sendable {
     /// Connections in all. Above it a few more are let in to be told 503; beyond those they are closed at once.
     public var maximumConnections = 10_000
-    /// Connections from one address; a further one is closed at once.
-    public var maximumConnectionsPerAddress = 256
+    /// Connections from one address, by default enough for an office behind one; a further one is closed at once.
+    public var maximumConnectionsPerAddress = standardPerAddress
     /// Whether a connection for which there is no room takes the place of the oldest one that has asked for nothing, of
     /// its own address if that has all it may have. For servers of one loop.
     public var replacesOldestIdle = false
     /// Whose connections belong to many clients, so that the limit of one address does not hold for them.
     public var trustedProxies = TrustedProxies()
+    /// From where every connection begins with a ``ProxyHeader``, and from nowhere else.
+    public var proxyProtocolSenders = TrustedProxies()
+    /// From the accepted connection to the end of its ``ProxyHeader``, where it has one.
+    public var proxyHeaderDeadline: Duration = .seconds(5)
     /// Requests of one loop that are being answered at the same time; a further one is told 503.
     public var maximumConcurrentRequestsPerLoop = 1_024
     /// The memory of bodies and of unread output, each with a part that no single sender can exceed; what would go beyond
@@ -57,10 +61,12 @@ public struct HTTPServerConfiguration: Sendable {
     /// The seconds that replies announce as the time for which a connection stays open (``idleDeadline``).
     var announcedKeepAlive: Int { Int(idleDeadline.components.seconds) }
 
+    private static let standardPerAddress = 2_048
+
     /// How many of a loop's requests may be of one network: an eighth, or, where more connections of one address are
-    /// let in than usual, half as many as those.
+    /// let in than usual, half as many as those that are more.
     var requestShare: Int {
-        max(1, maximumConcurrentRequestsPerLoop / 8, maximumConnectionsPerAddress / 2)
+        max(1, maximumConcurrentRequestsPerLoop / 8, (maximumConnectionsPerAddress - Self.standardPerAddress) / 2)
     }
 
     /// How many connections above ``maximumConnections`` are let in to be refused politely.

@@ -43,6 +43,7 @@ declare -A elsewhere=(
     ['The Debian package 1']=scripts/package.d/life.sh
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Behind a proxy haproxy 1']=Tests/Integration/proxies.sh
+    ['Behind a proxy haproxy 2']=Tests/Integration/proxies.sh
     ['Behind a proxy 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
     ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh

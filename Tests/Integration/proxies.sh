@@ -213,7 +213,7 @@ cp -- "$own_home/tls/certificate.pem" "$work/ha/saltern.pem"
 passed=$(free_port)
 {
     printf '%s\n' global '    log stdout format raw local0' defaults '    log global' '    option httplog'
-    handbook_block 'Behind a proxy haproxy 1' | sed "s|bind :443|bind 127.0.0.1:$port|; s|/etc/haproxy|$work/ha|
+    handbook_block 'Behind a proxy haproxy 2' | sed "s|bind :443|bind 127.0.0.1:$port|; s|/etc/haproxy|$work/ha|
         s|api.example.org|localhost|g; s|127.0.0.1:8443|127.0.0.1:$own_port|"
     printf '%s\n' 'listen passes' '    mode tcp' '    option tcplog' '    timeout connect 5s' '    timeout client 10m' \
         '    timeout server 10m' "    bind 127.0.0.1:$passed" "    server saltern 127.0.0.1:$own_port"
@@ -241,3 +241,43 @@ port=$passed
 through 127.0.0.1 "$own_home/tls/certificate.pem"
 ask GET /v1/account
 expect_status 200
+stop_proxy
+stop_own_server
+
+scenario "HAProxy passes TLS through and names the client, by the PROXY protocol"
+start_own_server SALTERN_PROXY_PROTOCOL=127.0.0.1 SALTERN_RATE_LIMITS=lookup=3/0.01
+port=$(free_port)
+handbook_block 'Behind a proxy haproxy 1' |
+    sed "s|bind :443|bind 127.0.0.1:$port|; s|127.0.0.1:8443|127.0.0.1:$own_port source 127.0.0.1|; s| check | check inter 100ms |" >"$work/haproxy"
+haproxy -c -q -f "$work/haproxy" >"$work/proxy" 2>&1 || fail "HAProxy to take it: $(<"$work/proxy")"
+start_proxy haproxy -db -f "$work/haproxy"
+own=$token token=
+for each in 1 2 3; do
+    through 127.0.0.2 "$own_home/tls/certificate.pem"
+    ask POST /v1/kdf '{"userid":"ada"}' --header "X-Forwarded-For: 203.0.113.$each"
+    expect_status 200
+done
+ask POST /v1/kdf '{"userid":"ada"}'
+expect_problem 429 rate_limited
+through 127.0.0.3 "$own_home/tls/certificate.pem"
+ask POST /v1/kdf '{"userid":"ada"}'
+expect_status 200
+token=$own
+
+scenario "an X-Forwarded-For that nobody trusts is logged"
+wait_until 180 grep --quiet '"event":"forwarded_for_ignored"' "$own_home/run.log" || fail "a line in the log"
+
+scenario "others need no header, and cannot pretend to be the proxy"
+port=$own_port
+through 127.0.0.4 "$own_home/tls/certificate.pem"
+ask GET /v1/service
+expect_status 200
+if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface 127.0.0.4 --haproxy-protocol \
+    "https://localhost:$own_port/v1/service" --resolve "localhost:$own_port:127.0.0.1" >"$work/body" 2>&1; then
+    fail "a header from elsewhere to be refused"
+fi
+if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface 127.0.0.1 \
+    "https://localhost:$own_port/v1/service" --resolve "localhost:$own_port:127.0.0.1" >"$work/body" 2>&1; then
+    fail "the proxy without its header to be refused"
+fi
+wait_until 180 grep --quiet '"event":"proxy_headers_refused"' "$own_home/run.log" || fail "a line in the log"

@@ -165,6 +165,6 @@ stop_own_server
 scenario "figures that are none do not start"
 result=0
 with_settings SALTERN_RATE_LIMITS=login=0/1 SALTERN_TRUSTED_PROXIES=10.0.0.1/8 saltern serve >"$work/output" 2>&1 || result=$?
-((result == 1)) || fail "exit status 1, not $result: $(cat "$work/output")"
+((result == 78)) || fail "exit status 78, not $result: $(cat "$work/output")"
 grep --quiet 'SALTERN_RATE_LIMITS must be' "$work/output" || fail "a word about the figures: $(cat "$work/output")"
 grep --quiet 'SALTERN_TRUSTED_PROXIES must be' "$work/output" || fail "a word about the proxies: $(cat "$work/output")"

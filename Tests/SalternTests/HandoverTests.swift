@@ -91,7 +91,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let path = directory.path + "/handover"
         try await withOffer(try makeSockets(1), at: path) { path, isTaken in
-            try #require(try await Inheritance.claim(from: path)).takePlace()
+            try await #require(try await Inheritance.claim(from: path)).takePlace()
             while !isTaken() { try await Task.sleep(for: .milliseconds(5)) }
         }
         #expect(FileManager.default.fileExists(atPath: path))
@@ -107,7 +107,7 @@ import Testing
         try FileManager.default.linkItem(atPath: path, toPath: left)
         let heir = try #require(try await Inheritance.claim(from: left))
         await loop.run { offer.value.end() }
-        try heir.takePlace()
+        try await heir.takePlace()
         await loop.run { withExtendedLifetime(offer.value) {} }
     }
 
@@ -147,7 +147,7 @@ import Testing
             #expect(inheritance.api.ifListening(at: other) == nil)
             #expect(inheritance.metrics.ifListening(at: any) == nil)
             #expect(!isTaken())
-            try inheritance.takePlace()
+            try await inheritance.takePlace()
             while !isTaken() { try await Task.sleep(for: .milliseconds(5)) }
             #expect(FileManager.default.fileExists(atPath: path), "the path is the heir's")
         }
@@ -158,7 +158,7 @@ import Testing
         try await withOffer(try makeSockets(1), patience: .milliseconds(300)) { path, isTaken in
             let hanging = try #require(try await Inheritance.claim(from: path))
             let next = try #require(try await Inheritance.claim(from: path))
-            #expect(throws: HandoverFailure.self) { try hanging.takePlace() }
+            await #expect(throws: HandoverFailure.self) { try await hanging.takePlace() }
             #expect(!isTaken())
             _ = next
         }
@@ -176,7 +176,7 @@ import Testing
             // Whoever comes is served when that one has been heard.
             let heir = try #require(try await Inheritance.claim(from: path))
             #expect(!isTaken())
-            try heir.takePlace()
+            try await heir.takePlace()
         }
     }
 
@@ -189,7 +189,7 @@ import Testing
             try FileManager.default.linkItem(atPath: path, toPath: left)
             heir = try await Inheritance.claim(from: left)
         }
-        try #require(heir).takePlace()
+        try await #require(heir).takePlace()
     }
 
     /// A server that dies as the system has it: what it had is closed one after the other, and what it listens at comes
@@ -213,7 +213,7 @@ import Testing
         try #require(UnixSocket.withAddress(path) { bind(listener.rawValue, $0, $1) } == 0)
         try #require(listen(listener.rawValue, 8) == 0)
         Thread.detachNewThread { self.dieSlowly(at: listener) }
-        try #require(try await Inheritance.claim(from: path)).takePlace()
+        try await #require(try await Inheritance.claim(from: path)).takePlace()
     }
 
     @Test func `a server that ends leaves alone what is another one's`() async throws {

@@ -96,7 +96,7 @@ async def execute(options, scenes):
     connection = await asyncpg.connect(
         host=options.sockets, user="saltern_app", database="saltern", timeout=120, command_timeout=300,
         statement_cache_size=0)
-    await connection.execute("SET enable_bitmapscan = off; SET jit = off")
+    await connection.execute("SET enable_bitmapscan = off; SET enable_seqscan = off; SET jit = off")
     for scene in scenes:
         for plan in scene:
             await plan.prepare(connection)

@@ -23,6 +23,11 @@ public struct TrustedProxies: Sendable, Equatable {
         return fields.withValue(named: "x-forwarded-for", client(forwardedFor:)).flatMap { $0 } ?? peer
     }
 
+    /// Returns whether a request names another client whom ``client(_:peer:)`` does not take, because the peer is no proxy.
+    public func ignores(_ fields: RequestFields, peer: ClientAddress) -> Bool {
+        fields.contains("x-forwarded-for") && !contains(peer.ip)
+    }
+
     private func client(forwardedFor value: UnsafeBufferPointer<UInt8>) -> ClientAddress? {
         var client: ClientAddress?
         var end = value.count

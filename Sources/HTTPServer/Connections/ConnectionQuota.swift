@@ -9,8 +9,10 @@ final class ConnectionQuota: Sendable {
         case serve
         /// Over the limit, but few enough to be told so.
         case refusePolitely
-        /// Close it at once; it is not counted.
+        /// Close it at once, for there are too many in all; it is not counted.
         case drop
+        /// Close it at once, for there are too many of its address; it is not counted.
+        case dropOfAddress
     }
 
     private struct Counts {
@@ -19,20 +21,26 @@ final class ConnectionQuota: Sendable {
     }
 
     private let counts = Mutex(Counts())
-    private let maximum: Int
+    let maximum: Int
     private let refusalAllowance: Int
     private let maximumPerAddress: Int
     private let proxies: TrustedProxies
+    private let proxyProtocolSenders: TrustedProxies
 
     init(_ configuration: HTTPServerConfiguration) {
         maximum = configuration.maximumConnections
         refusalAllowance = configuration.refusalAllowance
         maximumPerAddress = configuration.maximumConnectionsPerAddress
         proxies = configuration.trustedProxies
+        proxyProtocolSenders = configuration.proxyProtocolSenders
     }
 
     /// Connections that are open now.
     var total: Int { counts.withLock { $0.total } }
+
+    private func isProxy(_ client: ClientAddress) -> Bool {
+        proxies.contains(client.ip) || proxyProtocolSenders.contains(client.ip)
+    }
 
     /// Of whose connections one has to go before another one from there can be served.
     enum Shortage {
@@ -43,7 +51,7 @@ final class ConnectionQuota: Sendable {
 
     /// What a new connection would lack.
     func shortage(for client: ClientAddress) -> Shortage {
-        let isProxy = proxies.contains(client.ip)
+        let isProxy = isProxy(client)
         return counts.withLock { counts in
             if !isProxy, counts.byAddress[client.ip.network, default: 0] >= maximumPerAddress { return .ofAddress }
             return counts.total >= maximum ? .ofAll : .none
@@ -52,11 +60,11 @@ final class ConnectionQuota: Sendable {
 
     /// Counts a new connection, unless it is dropped.
     func open(from client: ClientAddress) -> Decision {
-        let isProxy = proxies.contains(client.ip)
+        let isProxy = isProxy(client)
         return counts.withLock { counts in
             guard counts.total < maximum + refusalAllowance else { return .drop }
             if !isProxy {
-                guard counts.byAddress[client.ip.network, default: 0] < maximumPerAddress else { return .drop }
+                guard counts.byAddress[client.ip.network, default: 0] < maximumPerAddress else { return .dropOfAddress }
                 counts.byAddress[client.ip.network, default: 0] += 1
             }
             counts.total += 1
@@ -66,7 +74,7 @@ final class ConnectionQuota: Sendable {
 
     /// Forgets a connection that was counted.
     func close(from client: ClientAddress) {
-        let isProxy = proxies.contains(client.ip)
+        let isProxy = isProxy(client)
         counts.withLock { counts in
             counts.total -= 1
             if isProxy { return }

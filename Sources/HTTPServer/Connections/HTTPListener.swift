@@ -26,6 +26,9 @@ final class HTTPListener {
     private var acceptors: [Acceptor] = []
     private var retryTimer: LoopTimer?
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
+    /// Connections from proxies that have yet to name their clients.
+    private var arrivals: [ObjectIdentifier: ProxiedArrival] = [:]
+    private var isDraining = false
     private var acceptCount = 0
     private var drained: CheckedContinuation<Void, Never>?
 
@@ -92,8 +95,9 @@ final class HTTPListener {
     /// Stops accepting and returns when every connection has had its reply and is closed.
     func drain() async {
         stopAccepting()
+        isDraining = true
         for connection in connections.values { connection.drain() }
-        guard !connections.isEmpty else { return }
+        guard !isEmpty else { return }
         let grace = LoopTimer(loop: loop) { [unowned self] in
             for connection in connections.values { connection.drainGracePassed() }
         }
@@ -105,16 +109,29 @@ final class HTTPListener {
     /// Closes what is still open.
     func closeAll() {
         stopAccepting()
+        for arrival in arrivals.values {
+            arrival.close()
+            quota.close(from: arrival.peer)
+        }
+        arrivals.removeAll()
         for connection in connections.values { connection.close() }
+        noteEnd()
     }
 
     func remove(_ connection: HTTPConnection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         quota.close(from: connection.client)
-        if connections.isEmpty, let drained = drained.take() { drained.resume() }
+        noteEnd()
     }
 
-    var connectionCount: Int { connections.count }
+    private var isEmpty: Bool { connections.isEmpty && arrivals.isEmpty }
+
+    /// Ends ``drain()`` once nothing is open.
+    private func noteEnd() {
+        if isEmpty, let drained = drained.take() { drained.resume() }
+    }
+
+    var connectionCount: Int { connections.count + arrivals.count }
 
     /// The `Date` of replies, made once a second.
     var date: HTTPDate {
@@ -136,7 +153,12 @@ final class HTTPListener {
     private func acceptWaiting(_ acceptor: Acceptor) {
         for _ in 0..<Self.acceptsPerTurn {
             switch acceptor.socket.accept() {
-            case .connection(let descriptor, let client): open(descriptor, client)
+            case .connection(let descriptor, let client):
+                if configuration.proxyProtocolSenders.contains(client.ip) {
+                    awaitProxyHeader(descriptor, client)
+                } else {
+                    open(descriptor, client)
+                }
             case .none: return
             case .exhausted:
                 // The waiting connection stays readable: without a pause the loop would spin.
@@ -147,12 +169,37 @@ final class HTTPListener {
         }
     }
 
+    /// Waits until the proxy has named the client; until then the connection counts in all.
+    private func awaitProxyHeader(_ descriptor: consuming OwnedDescriptor, _ proxy: ClientAddress) {
+        guard quota.open(from: proxy) != .drop else {
+            statistics.noteDrop(ofAddress: false)
+            return
+        }
+        let arrival = ProxiedArrival(
+            takingOwnershipOf: descriptor, from: proxy, loop: loop, deadline: configuration.proxyHeaderDeadline
+        ) { [unowned self] in proxyHeaderEnded($0, $1) }
+        arrivals[ObjectIdentifier(arrival)] = arrival
+    }
+
+    private func proxyHeaderEnded(_ arrival: ProxiedArrival, _ header: ProxyHeader?) {
+        arrivals[ObjectIdentifier(arrival)] = nil
+        quota.close(from: arrival.peer)
+        if let header, let descriptor = arrival.takeDescriptor() {
+            open(descriptor, header.client ?? arrival.peer)
+        } else {
+            arrival.close()
+            statistics.refusedProxyHeaders.add(1, ordering: .relaxed)
+        }
+        noteEnd()
+    }
+
     private func open(_ descriptor: consuming OwnedDescriptor, _ client: ClientAddress) {
         if configuration.replacesOldestIdle { makeRoom(for: client) }
         let decision = quota.open(from: client)
-        guard decision != .drop else {
-            statistics.droppedConnections.add(1, ordering: .relaxed)
-            return
+        switch decision {
+        case .serve, .refusePolitely: break
+        case .drop: return statistics.noteDrop(ofAddress: false)
+        case .dropOfAddress: return statistics.noteDrop(ofAddress: true)
         }
         guard let transport = try? Transport(takingOwnershipOf: descriptor, context: context) else {
             quota.close(from: client)
@@ -165,6 +212,7 @@ final class HTTPListener {
             isOverLimit: decision == .refusePolitely)
         connections[ObjectIdentifier(connection)] = connection
         connection.start()
+        if isDraining { connection.drain() }
     }
 
     /// Closes the oldest connection on which nothing is under way, if one has to go.
@@ -175,7 +223,7 @@ final class HTTPListener {
             !$0.machine.hasRequest && (shortage == .ofAll || $0.client.ip.network == client.ip.network)
         }
         guard let oldest = candidates.min(by: { $0.number < $1.number }) else { return }
-        statistics.droppedConnections.add(1, ordering: .relaxed)
+        statistics.noteDrop(ofAddress: shortage == .ofAddress)
         oldest.close()
     }
 }

@@ -7,6 +7,15 @@ public enum ListenError: Error, CustomStringConvertible {
     /// A system call failed with this `errno`: the port is taken or not allowed, or the address is not this machine's.
     case system(SocketAddress, operation: String, CInt)
 
+    /// Whether only a person can mend it: an unknown host, another machine's address, or a port that needs a right. A port that
+    /// is taken may be free later.
+    public var isForGood: Bool {
+        switch self {
+        case .unresolvable: true
+        case .system(_, _, let code): code == EACCES || code == EADDRNOTAVAIL
+        }
+    }
+
     /// The same of another address.
     func at(_ address: SocketAddress) -> ListenError {
         switch self {

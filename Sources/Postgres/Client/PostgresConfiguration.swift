@@ -40,6 +40,10 @@ public struct PostgresConfiguration: Sendable {
     public var leasedIdleTimeout = Duration.seconds(60)
     /// `search_path` of every session.
     public var searchPath = "saltern, pg_temp"
+    /// Whether the planner may read whole tables. A server turns it off: PostgreSQL keeps the plan of a prepared statement,
+    /// and one that was made while a table was small reads all of it once it is large. Not set where `pooling` leaves the
+    /// settings of sessions to the database.
+    public var allowsSequentialScans = true
     /// What is between here and the server.
     public var pooling = SessionPooling.session
     /// `application_name`, unless the connection string has one. Behind it comes what each connection is for (`saltern reads`).

@@ -3,6 +3,8 @@
 /// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
 /// would rather read and sort everything of its owner.
 ///
+/// Sequential scans are off where the configuration says so (``PostgresConfiguration/allowsSequentialScans``).
+///
 /// Nothing is compiled. Where nested loops are forbidden, as for a rotation's commit, one that cannot be avoided makes a plan
 /// count as the dearest there is, and LLVM took one to two seconds of a core for a statement about a few rows.
 ///
@@ -24,6 +26,7 @@ struct SetUpSession: Statement {
                 false),
             set_config('search_path', \(\.configuration.searchPath), false),
             set_config('enable_bitmapscan', 'off', false),
+            CASE WHEN NOT \(\.configuration.allowsSequentialScans) THEN set_config('enable_seqscan', 'off', false) END,
             set_config('jit', 'off', false),
             set_config('client_min_messages', 'warning', false),
             set_config('citus.propagate_set_commands', 'local', false),

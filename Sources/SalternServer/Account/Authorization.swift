@@ -173,7 +173,10 @@ final class Authorization {
     ) async throws -> (repeat [(each S).Row]) {
         try await requireKnown()
         guard alone else { return try await database.execute(repeat each statement, key: key) }
-        return try await database.withTransaction(key: key) { try await $0.execute(repeat each statement) }
+        return try await database.withTransaction(key: key) { transaction in
+            transaction.executeWithNext(PlanForParameters())
+            return try await transaction.execute(repeat each statement)
+        }
     }
 
     /// Changes what belongs to the account, and in the same transaction something else that belongs to the change.

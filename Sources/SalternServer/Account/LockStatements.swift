@@ -46,3 +46,12 @@ struct LockShareOwner: Statement {
         FOR NO KEY UPDATE OF a
         """
 }
+
+/// Plans each statement of the transaction for its own parameters, and for the tables as they are. A plan that PostgreSQL has
+/// kept may be of a time when the tables were small: it would look for a few rows among all of the account. For statements
+/// that take long enough for the planning not to matter.
+struct PlanForParameters: Statement {
+    typealias Row = String
+
+    static let sql: SQL<Self> = "SELECT set_config('plan_cache_mode', 'force_custom_plan', true)"
+}

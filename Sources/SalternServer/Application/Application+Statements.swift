@@ -10,7 +10,8 @@ extension Application {
             statement(FindIterationsOfUserid.self),
             statement(FindNeverUsedAccounts.self), statement(ConfirmNeverUsed.self),
             // Account
-            statement(LockAccount.self), statement(LockAccountWholly.self), statement(KeepAccount.self),
+            statement(LockAccount.self), statement(PlanForParameters.self), statement(LockAccountWholly.self),
+            statement(KeepAccount.self),
             statement(LockShareOwner.self),
             // Accounts
             statement(InsertLogin.self), statement(InsertAccount.self), statement(InsertSession.self),
@@ -108,7 +109,8 @@ extension Application {
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
             statement(OpenSession.self), statement(StoreSession.self), statement(CountSessions.self),
-            statement(NoteEnds<TrimSessions>.self), statement(TrimSessions.self),
+            statement(FindSurplusSessions.self), statement(NoteEnds<TrimSessions>.self),
+            statement(TrimSessions.self),
             statement(NoteEnds<RemoveAllSessions>.self), statement(RemoveAllSessions.self),
             statement(Owned<FindSessions>.self),
             statement(Guarded<NoteCallersEnds<RemoveSession>>.self), statement(Guarded<RemoveSession>.self),

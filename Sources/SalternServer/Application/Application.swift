@@ -10,6 +10,7 @@ public struct Application: Responder {
     private let finisher: ResponseFinisher
     private let limiter: RateLimiter
     private let proxies: TrustedProxies
+    private let metrics: RequestMetrics
     private let requestIDs = RequestIDSource()
     private let pace: Pace
 
@@ -41,6 +42,7 @@ public struct Application: Responder {
         self.finisher = finisher
         limiter = throttle.addresses
         proxies = configuration.trustedProxies
+        self.metrics = metrics
         self.pace = pace
         router = Router(Self.routes(dependencies, builder))
     }
@@ -55,6 +57,7 @@ public struct Application: Responder {
             return .refuse(refusal(problem, requestID: requestID, head: head))
         case .found(let route, let parameters):
             do throws(Problem) {
+                if proxies.ignores(head.fields, peer: client) { metrics.noteIgnoredForward() }
                 let client = proxies.client(head.fields, peer: client)
                 try admit(client, head, route.metadata)
                 let body = try route.body.admit(head)

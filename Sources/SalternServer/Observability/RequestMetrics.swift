@@ -34,6 +34,7 @@ public final class RequestMetrics: Sendable {
     }
 
     private let counts = Mutex<[String: RouteCounts]>([:])
+    private let ignored = Atomic<Int>(0)
 
     public init() {}
 
@@ -47,6 +48,12 @@ public final class RequestMetrics: Sendable {
                 record.statusClass - 1, bucket, microseconds, record.problemCode)
         }
     }
+
+    /// Requests whose `X-Forwarded-For` was ignored because their peer is no trusted proxy.
+    public var ignoredForwards: Int { ignored.load(ordering: .relaxed) }
+
+    /// Counts such a request.
+    func noteIgnoredForward() { ignored.add(1, ordering: .relaxed) }
 
     func snapshot() -> [String: RouteCounts] { counts.withLock { $0 } }
 }

@@ -56,6 +56,7 @@ public final class TestApplication: Sendable {
         var settings = try PostgresConfiguration.patient(database.serverURL)
         settings.readConnections = (connections + 1) / 2
         settings.commitConnections = connections
+        settings.allowsSequentialScans = false
         settings.acquireTimeout = acquireTimeout
         settings.backOff = .milliseconds(10)...(.milliseconds(500))
         let application = try await start(configuration, database, settings, clock, tally, loop)

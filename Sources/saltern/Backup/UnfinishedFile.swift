@@ -39,9 +39,15 @@ final class UnfinishedFile {
         }
         // The name is to be there after a power failure too.
         let folder = open(URL(fileURLWithPath: file).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
-        guard folder >= 0 else { return }
-        fsync(folder)
+        guard folder >= 0 else { throw Self.failure("cannot keep \(file): its folder cannot be opened") }
+        let result = fsync(folder)
+        let code = errno
         close(folder)
+        // EINVAL: a file system without this. It has nothing that could be lost.
+        if result != 0, code != EINVAL {
+            errno = code
+            throw Self.failure("\(file) may be gone after a power failure: its folder")
+        }
     }
 
     private func name() -> Int32 {

@@ -35,6 +35,8 @@ struct Serve: Command {
           SALTERN_ANONYMOUS_SHARES_LIMIT       1000: how many of those there may be at a time
           SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or figures such as login=20/5,lookup=100/10
           SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose X-Forwarded-For counts
+          SALTERN_PROXY_PROTOCOL               none, or addresses and blocks of proxies that pass TLS through and name the
+                                               client with the PROXY protocol, version 2 (HAProxy: send-proxy-v2)
           SALTERN_APPLE_APP_IDS                none, or TEAMID.bundle.id,…: apps in which links to shares open
           SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing certificate,…
           SALTERN_APP_STORE_ID                 none, or the app that Safari offers on the page of a share
@@ -44,7 +46,7 @@ struct Serve: Command {
           SALTERN_ALLOW_UNSAFE_DATABASE        off, or on, for tests only: serve a database with fsync, full_page_writes
                                                or synchronous_commit off, which may lose what it has committed
           SALTERN_MAX_CONNECTIONS              10000
-          SALTERN_MAX_CONNECTIONS_PER_ADDRESS  256
+          SALTERN_MAX_CONNECTIONS_PER_ADDRESS  2048
           SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
           SALTERN_KEEP_ALIVE                   75s: how long a connection stays open without a request
           SALTERN_STRICT_TRANSPORT_SECURITY    365d: how long browsers insist on HTTPS for the host's name; or off
@@ -58,7 +60,8 @@ struct Serve: Command {
 
         Each variable may be given as a file: SALTERN_DATABASE_URL_FILE and so on. The schema has to be current: see
         saltern migrate up. SIGTERM and SIGINT let requests finish, a second one ends the server at once; SIGHUP reads
-        certificate, key and master key again.
+        certificate, key and master key again. Exit status 78 says that only a person can mend it: settings, rights,
+        passwords, the schema; after 1 another start may succeed. systemd hears of all this (Type=notify).
         Log lines are JSON on standard error.
         """
 
@@ -75,8 +78,10 @@ struct Serve: Command {
     func run(_ console: Console) async throws {
         let writer = LogWriter(descriptor: FileHandle.standardError.fileDescriptor, now: Self.time)
         let signals = ServerSignals { writer.flush(within: Self.lastWords) }
-        var configuration = try ServeConfiguration(
-            console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
+        var configuration = try StartFailure.checking { () throws(CommandFailure) -> ServeConfiguration in
+            try ServeConfiguration(console.environment, coreCount: ProcessInfo.processInfo.activeProcessorCount)
+        }
+        let manager = ServiceManager(ProcessInfo.processInfo.environment)
         defer { writer.flush(within: Self.lastWords) }
         let log = Log(minimumLevel: configuration.logLevel, sink: writer, now: Self.time)
         ProcessLimits.boundAllocator(loopCount: configuration.loopCount)
@@ -87,27 +92,19 @@ struct Serve: Command {
         }
         let server: RunningServer
         do {
-            server = try await RunningServer.start(configuration, log: log) {
+            server = try await RunningServer.start(configuration, log: log, onWaiting: manager.waiting) {
                 log.write(.info, "server_taken_over")
                 signals.stop()
             }
         } catch {
-            throw CommandFailure("\(error)")
+            throw StartFailure.start(error)
         }
         signals.started()
+        manager.ready()
         if configuration.service.rateLimits == .off { log.write(.warning, "rate_limits_off") }
         log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
-        let decoys = Task { await server.keepDecoysCurrent() }
-        defer { decoys.cancel() }
-        let watching = Task { await server.watchDatabase() }
-        defer { watching.cancel() }
-        let service = configuration.service
-        let purge = Task { await server.purgeRegularly(service) }
-        defer { purge.cancel() }
-        let backlog = configuration.metricsListen == nil ? nil : Task { await server.watchBacklog(service.purge) }
-        defer { backlog?.cancel() }
-        let memory = Task { await ResidentMemory.keepLow() }
-        defer { memory.cancel() }
+        let work = Task { [configuration] in await server.work(configuration) }
+        defer { work.cancel() }
         for await signal in signals.arriving {
             switch signal {
             case .reload:
@@ -115,7 +112,9 @@ struct Serve: Command {
                 server.use(configuration.tls, configuration.service)
             case .stop:
                 log.write(.info, "server_stopping")
-                await server.stop(timeout: configuration.drainTimeout)
+                manager.stopping()
+                work.cancel()
+                await server.stop(timeout: configuration.drainTimeout, after: work)
                 log.write(.info, "server_stopped")
                 return
             }

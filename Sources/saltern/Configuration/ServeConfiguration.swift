@@ -30,6 +30,7 @@ import TransportSecurity
 /// | `SALTERN_ANONYMOUS_SHARES_LIMIT` | how many of those there may be at a time | `1000` |
 /// | `SALTERN_RATE_LIMITS` | `on`, `off`, or figures for each client address, as in `login=20/5` | `on` |
 /// | `SALTERN_TRUSTED_PROXIES` | addresses and blocks whose `X-Forwarded-For` counts | none |
+/// | `SALTERN_PROXY_PROTOCOL` | addresses and blocks whose connections begin with a header of the PROXY protocol | `none` |
 /// | `SALTERN_APPLE_APP_IDS` | `TEAMID.bundle.id,…`: apps in which links to shares open | none |
 /// | `SALTERN_ANDROID_APPS` | `package=SHA256,…`: the same on Android | none |
 /// | `SALTERN_APP_STORE_ID` | the app that Safari offers on the page of a share | none |
@@ -38,7 +39,7 @@ import TransportSecurity
 /// | `SALTERN_COMMIT_CONNECTIONS` | connections of each loop for single requests that write | `2` |
 /// | `SALTERN_ALLOW_UNSAFE_DATABASE` | `on` for tests only: a database that may lose commits is served | `off` |
 /// | `SALTERN_MAX_CONNECTIONS` | clients' connections in all | `10000` |
-/// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `256` |
+/// | `SALTERN_MAX_CONNECTIONS_PER_ADDRESS` | … from one address | `2048` |
 /// | `SALTERN_MAX_CONCURRENT_REQUESTS` | requests under way on one loop | `1024` |
 /// | `SALTERN_KEEP_ALIVE` | how long a connection stays open without a request | `75s` |
 /// | `SALTERN_STRICT_TRANSPORT_SECURITY` | how long browsers insist on HTTPS for the host's name, or `off` | `365d` |
@@ -75,7 +76,7 @@ struct ServeConfiguration {
         "SALTERN_APPLE_APP_IDS", "SALTERN_ANDROID_APPS", "SALTERN_APP_STORE_ID",
         "SALTERN_ANONYMOUS_SHARES", "SALTERN_ANONYMOUS_SHARES_LIMIT",
         "SALTERN_RATE_LIMITS",
-        "SALTERN_TRUSTED_PROXIES", "SALTERN_EVENT_RETENTION",
+        "SALTERN_TRUSTED_PROXIES", "SALTERN_PROXY_PROTOCOL", "SALTERN_EVENT_RETENTION",
         "SALTERN_READ_CONNECTIONS", "SALTERN_COMMIT_CONNECTIONS", "SALTERN_ALLOW_UNSAFE_DATABASE",
         "SALTERN_MAX_CONNECTIONS", "SALTERN_MAX_CONNECTIONS_PER_ADDRESS", "SALTERN_MAX_CONCURRENT_REQUESTS",
         "SALTERN_KEEP_ALIVE", "SALTERN_STRICT_TRANSPORT_SECURITY",
@@ -97,6 +98,7 @@ struct ServeConfiguration {
         let committers = settings.integer("SALTERN_COMMIT_CONNECTIONS", in: 1...64, default: 2)
         database?.readConnections = readers
         database?.commitConnections = committers
+        database?.allowsSequentialScans = false
         listen = settings.listenAddress()
         metricsListen = settings.address("SALTERN_METRICS_LISTEN", orNothing: "off")
         if metricsListen == listen, listen.port != 0 {
@@ -123,6 +125,7 @@ struct ServeConfiguration {
         let proxies = settings.trustedProxies()
         var http = settings.httpServer()
         http.trustedProxies = proxies
+        http.proxyProtocolSenders = settings.proxyProtocolSenders()
         self.http = http
         let tls = settings.tlsFiles()
         let masterKeyFile = settings.masterKeyFile()

@@ -16,13 +16,18 @@ extension Settings {
     }
 
     /// Whose `X-Forwarded-For` counts: `SALTERN_TRUSTED_PROXIES`.
-    mutating func trustedProxies() -> TrustedProxies {
-        guard let text = text("SALTERN_TRUSTED_PROXIES", orNothing: "none") else { return TrustedProxies() }
+    mutating func trustedProxies() -> TrustedProxies { proxies("SALTERN_TRUSTED_PROXIES") }
+
+    /// Whose connections begin with a header of the PROXY protocol: `SALTERN_PROXY_PROTOCOL`.
+    mutating func proxyProtocolSenders() -> TrustedProxies { proxies("SALTERN_PROXY_PROTOCOL") }
+
+    private mutating func proxies(_ name: String) -> TrustedProxies {
+        guard let text = text(name, orNothing: "none") else { return TrustedProxies() }
         var blocks: [AddressBlock] = []
         for entry in text.split(separator: ",", omittingEmptySubsequences: false) {
             guard let block = AddressBlock(String(entry.drop { $0 == " " })) else {
                 refuse(
-                    "SALTERN_TRUSTED_PROXIES", text,
+                    name, text,
                     mustBe: "none, or addresses and blocks such as 127.0.0.1,10.0.0.0/8,2001:db8::/32, with no bits "
                         + "set behind a block's length")
                 break

@@ -24,7 +24,7 @@ final class Inheritance: Sendable {
     private static let attempts = 80
     private static let pause = Duration.milliseconds(250)
 
-    /// Asks the server that `path` leads to. Blocks the calling thread for as long as that takes to answer.
+    /// Asks the server that `path` leads to. A thread of its own waits for the answer.
     /// - Returns: Nil when nobody serves.
     static func claim(from path: String) async throws -> Inheritance? {
         for _ in 0..<attempts {
@@ -32,7 +32,7 @@ final class Inheritance: Sendable {
             guard UnixSocket.isTrusted(channel.rawValue) else {
                 throw HandoverFailure("\(path) belongs to a process of another user")
             }
-            if let inheritance = try receive(channel, path) { return inheritance }
+            if let inheritance = try await onThread({ try receive(channel, path) }) { return inheritance }
             // It has just been taken over from by somebody else.
             try await Task.sleep(for: pause)
         }
@@ -72,9 +72,21 @@ final class Inheritance: Sendable {
         return Inheritance(api: api, metrics: metrics, path: path, channel: channel)
     }
 
-    /// Tells the other server that this one is ready, and waits until it gives way. Blocks the calling thread.
+    /// Runs what blocks on a thread of its own: those of the cooperative pool are as many as there are cores, and all tasks
+    /// of the process need them.
+    private static func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws
+        -> Result
+    {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+        }
+    }
+
+    /// Tells the other server that this one is ready, and waits until it gives way, on a thread of its own.
     /// - Throws: ``HandoverFailure`` when the other one goes on: this one shall not serve.
-    func takePlace() throws {
+    func takePlace() async throws { try await Self.onThread { try self.waitForPlace() } }
+
+    private func waitForPlace() throws {
         _ = UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue)
         if isTold() { return }
         // One that has died does not answer, and what it left is this one's all the same. The system closes what it had

@@ -60,6 +60,9 @@ struct MetricsResponder: Responder {
 
     private func connections(_ text: inout PrometheusText) {
         text.single("saltern_connections", .gauge, "Connections that are open.", server.connectionCount)
+        text.single(
+            "saltern_connections_limit", .gauge, "How many connections there may be (SALTERN_MAX_CONNECTIONS).",
+            server.connectionLimit)
         let counters = server.statistics
         text.single(
             "saltern_connections_accepted_total", .counter, "Connections taken on.",
@@ -67,6 +70,17 @@ struct MetricsResponder: Responder {
         text.single(
             "saltern_connections_dropped_total", .counter, "Connections closed at once because a limit was reached.",
             counters.droppedConnections.load(ordering: .relaxed))
+        text.single(
+            "saltern_connections_dropped_of_address_total", .counter,
+            "Those of them that were too many of one address.", counters.droppedOfAddress.load(ordering: .relaxed))
+        text.single(
+            "saltern_proxy_headers_refused_total", .counter,
+            "Connections of proxies closed because no valid header of the PROXY protocol came first.",
+            counters.refusedProxyHeaders.load(ordering: .relaxed))
+        text.single(
+            "saltern_forwarded_for_ignored_total", .counter,
+            "Requests with X-Forwarded-For from an address that SALTERN_TRUSTED_PROXIES does not name.",
+            backbone.shares.reduce(0) { $0 + $1.metrics.ignoredForwards })
         text.single(
             "saltern_tls_handshakes_total", .counter, "TLS handshakes completed.",
             counters.completedHandshakes.load(ordering: .relaxed))

@@ -5,6 +5,8 @@ import SalternServer
 /// is promoted, or cannot be reached over the network. What only an operator can mend is not waited for.
 struct DatabasePatience {
     let log: Log
+    /// Called before each pause.
+    var onWaiting: @Sendable () -> Void = {}
 
     private static let interval = Duration.seconds(1)
 
@@ -18,6 +20,7 @@ struct DatabasePatience {
                 guard let reason = Self.passing(error) else { throw error }
                 if !hasTold { log.write(.warning, "waiting_for_database", ["error": reason]) }
                 hasTold = true
+                onWaiting()
             }
             try await Task.sleep(for: Self.interval)
         }

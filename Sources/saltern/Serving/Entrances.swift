@@ -39,7 +39,7 @@ struct Entrances: Sendable {
     /// - Throws: ``HandoverFailure`` when that one goes on; then these are closed.
     func open(inPlaceOf inheritance: Inheritance?, log: Log) async throws {
         do {
-            try inheritance?.takePlace()
+            try await inheritance?.takePlace()
         } catch {
             await close(timeout: .zero)
             throw error

@@ -28,7 +28,10 @@ struct RegularPurge: Sendable {
                     "rotations": report.rotations, "shares": report.shares, "events": report.events,
                     "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                 ])
+        } catch is CancellationError {
+            // The server stops. What was removed stays removed, and another node or the next start goes on.
         } catch let error as PostgresError {
+            if Task.isCancelled { return }
             facts.purgeFailed()
             log.write(.warning, "not_purged", ["error": error])
         } catch {

@@ -21,13 +21,16 @@ final class RunningServer: Sendable {
 
     /// Waits for the database, checks the schema, and begins to serve, in place of the server that does, if there is one
     /// that hands over. What was started is stopped again when something fails.
-    /// - Parameter onTakeover: Called when another server serves in this one's place.
+    /// - Parameters:
+    ///   - onWaiting: Called every second while the start waits for the database.
+    ///   - onTakeover: Called when another server serves in this one's place.
     static func start(
-        _ configuration: ServeConfiguration, log: Log, onTakeover: @escaping @Sendable () -> Void
+        _ configuration: ServeConfiguration, log: Log, onWaiting: @escaping @Sendable () -> Void = {},
+        onTakeover: @escaping @Sendable () -> Void
     ) async throws -> RunningServer {
         let backbone = try await Backbone.start(configuration, log: log)
         do {
-            return try await RunningServer(configuration, backbone, log, onTakeover)
+            return try await RunningServer(configuration, backbone, log, onWaiting, onTakeover)
         } catch {
             await backbone.stop()
             throw error
@@ -36,6 +39,7 @@ final class RunningServer: Sendable {
 
     private init(
         _ configuration: ServeConfiguration, _ backbone: Backbone, _ log: Log,
+        _ onWaiting: @escaping @Sendable () -> Void,
         _ onTakeover: @escaping @Sendable () -> Void
     ) async throws {
         self.backbone = backbone
@@ -43,7 +47,7 @@ final class RunningServer: Sendable {
         let facts = MetricsFacts(configuration.tls)
         self.facts = facts
         let first = backbone.shares[0]
-        let installation = try await DatabasePatience(log: log).perform {
+        let installation = try await DatabasePatience(log: log, onWaiting: onWaiting).perform {
             try await Self.prepareDatabase(configuration, first, backbone.clock, log)
         }
         self.installation = installation
@@ -145,8 +149,22 @@ final class RunningServer: Sendable {
         facts.use(tls)
     }
 
+    /// Does all that a server does beside its requests, until it is cancelled; returns when all of it has ended.
+    func work(_ configuration: ServeConfiguration) async {
+        let (service, isMeasured) = (configuration.service, configuration.metricsListen != nil)
+        let refusals = RefusalReport(server: entrances.api, metrics: backbone.shares.map(\.metrics), log: log)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.keepDecoysCurrent() }
+            group.addTask { await self.watchDatabase() }
+            group.addTask { await self.purgeRegularly(service) }
+            if isMeasured { group.addTask { await self.watchBacklog(service.purge) } }
+            group.addTask { await refusals.run() }
+            group.addTask { await ResidentMemory.keepLow() }
+        }
+    }
+
     /// Draws the decoys' iteration counts anew now and every hour, if they are old, until it is cancelled.
-    func keepDecoysCurrent() async {
+    private func keepDecoysCurrent() async {
         let share = backbone.shares[0]
         repeat {
             await share.loop.run { [log, clock = backbone.clock] in
@@ -164,7 +182,7 @@ final class RunningServer: Sendable {
 
     /// Compares the clocks, and looks whether the database is still the one to be used and whether time went back in it, until
     /// it is cancelled. Says once why it cannot.
-    func watchDatabase() async {
+    private func watchDatabase() async {
         var turn = 0
         var hasTold = false
         while (try? await Task.sleep(for: Self.watchInterval)) != nil {
@@ -184,7 +202,7 @@ final class RunningServer: Sendable {
     }
 
     /// Purges every hour, unless another node is at it or nobody knows what time it is, until it is cancelled.
-    func purgeRegularly(_ configuration: ServiceConfiguration) async {
+    private func purgeRegularly(_ configuration: ServiceConfiguration) async {
         while (try? await Task.sleep(for: .seconds(3_600))) != nil { await purge(configuration) }
     }
 
@@ -199,7 +217,7 @@ final class RunningServer: Sendable {
     private static let backlogInterval = Duration.seconds(300)
 
     /// Looks now and every five minutes what is to be purged, for those who read metrics, until it is cancelled.
-    func watchBacklog(_ policy: PurgePolicy) async {
+    private func watchBacklog(_ policy: PurgePolicy) async {
         let share = backbone.shares[0]
         repeat {
             let backlog = await share.loop.run { [clock = backbone.clock] in
@@ -209,9 +227,11 @@ final class RunningServer: Sendable {
         } while (try? await Task.sleep(for: Self.backlogInterval)) != nil
     }
 
-    /// Lets requests finish within `timeout`, then closes everything.
-    func stop(timeout: Duration) async {
+    /// Lets requests finish within `timeout`, waits for the end of `work`, which was cancelled, and closes everything. So no
+    /// purge goes on with a closed pool.
+    func stop(timeout: Duration, after work: Task<Void, Never>? = nil) async {
         await entrances.close(timeout: timeout)
+        await work?.value
         await backbone.stop()
     }
 }

@@ -19,7 +19,7 @@ import Testing
             #expect(quota.open(from: client(address)) == .serve, "\(address)")
         }
         for address in ["192.0.2.1", "2001:db8::3"] {
-            #expect(quota.open(from: client(address)) == .drop, "\(address)")
+            #expect(quota.open(from: client(address)) == .dropOfAddress, "\(address)")
         }
         #expect(quota.open(from: client("2001:db8:0:1::1")) == .serve)
         quota.close(from: client("192.0.2.1"))

@@ -105,7 +105,7 @@ func withServer(
     try await server.stop()
 }
 
-/// `/echo` answers the body, `/guest` says how long a body of anybody's was, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
+/// `/echo` answers the body, `/client` the address of the client, `/guest` says how long a body of anybody's was, `/drip` gives it little time, `/wait` answers when released, `/hang` too but with little
 /// time for it, `/large` answers megabytes, `/page` two of them, `/refuse` answers 404 at once, `/upload` says what
 /// it got. For the streams see ``TestStreams``.
 final class TestResponder: Responder {
@@ -157,6 +157,7 @@ final class TestResponder: Responder {
                 case "/guest":
                     self.guestArrived.withLock { $0 }?()
                     return Response(status: .ok, body: Self.text("\(body.take().count)"))
+                case "/client": return Response(status: .ok, body: Self.text("\(client)"))
                 case "/echo": return Response(status: .ok, body: .bytes(body.take()))
                 case "/large":
                     return Self.letters(65, count: Self.largeByteCount)

@@ -167,9 +167,11 @@ struct HotStatements {
                 accountID: owner.account, tokenHash: session.token.hash, sessionID: session.id, deviceName: nil,
                 now: Self.now, idleSince: caller.idleSince, expiresAt: session.expiresAt, isPermitted: true,
                 credentialRevision: 1)
-            let trimming = TrimSessions(
-                accountID: owner.account, now: Self.now, idleSince: caller.idleSince, tokenHash: owner.tokenHash,
+            let surplus = FindSurplusSessions(
+                accountID: owner.account, now: Self.now, idleSince: caller.idleSince, tokenHash: session.token.hash,
                 otherSessions: 99)
+            let trimming = TrimSessions(
+                accountID: owner.account, now: Self.now, idleSince: caller.idleSince, tokenHashes: [owner.tokenHash])
             return [
                 Probe(FindLogin(userid: owner.userid), rows: 1),
                 Probe(FindKDFParameters(userid: owner.userid, slot: 1), rows: 2),
@@ -184,14 +186,16 @@ struct HotStatements {
                 Probe(StoreSession(opening: opening), rows: 5),
                 Probe(
                     CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
-                Probe(NoteEnds(removal: trimming), rows: 410),
-                Probe(trimming, rows: 410),
+                Probe(surplus, rows: 310),
+                Probe(NoteEnds(removal: trimming), rows: 4),
+                Probe(trimming, rows: 210),
                 read(
                     FindSessions(tokenHash: owner.tokenHash, now: Self.now, idleSince: caller.idleSince), rows: 100),
                 write(NoteCallersEnds(removal: RemoveSession(id: SessionID.random())), rows: 110),
                 write(RemoveSession(id: SessionID.random()), rows: 310),
                 write(NoteCallersEnds(removal: RemoveCurrentSession()), rows: 10),
-                write(RemoveCurrentSession(), rows: 210),
+                write(RemoveCurrentSession(isDropDue: true), rows: 210),
+                write(RemoveCurrentSession(isDropDue: false), rows: 10),
                 read(FindAccount(now: Self.now, idleSince: caller.idleSince), rows: 220),
                 read(FindUserid(), rows: 1),
                 Probe(FindAnySession(caller: caller), rows: 2),

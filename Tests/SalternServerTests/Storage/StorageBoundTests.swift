@@ -134,8 +134,9 @@ import Testing
             try await app.setPlan(Self.tiny)
             let ada = try await app.register()
             try await Self.fillTombstones(app, of: ada.id)
-            let cursors = [3, 4, 1_000].map { SyncCursor(revision: $0, floor: $0).text }
-            // Seven more than there may be, once the plan's six are used up, too.
+            // Four more than there may be, once the plan's six are used up: the first of them removes its own and 63.
+            let highest = 1 + Int64(TombstoneLimit.reserve)
+            let cursors = [highest - 1, highest, 1_000].map { SyncCursor(revision: $0, floor: $0).text }
             for _ in 0..<10 {
                 let path = try await ada.createItem()
                 #expect(try await ada.client.delete(path, ["If-Match": "*"]).status == 200)
@@ -186,10 +187,37 @@ import Testing
             let kinds = try ((first.array("events") ?? []) + (second.array("events") ?? [])).map {
                 try $0.object()["kind"]?.string() ?? ""
             }
-            #expect(kinds.filter { $0 == "receipt_changed" }.count == 100)
+            #expect((100...130).contains(kinds.filter { $0 == "receipt_changed" }.count))
             #expect(kinds.filter { $0 == "recovery_set" }.count == 1)
             // The latest are those that are kept.
             #expect(first.string("events.0.occurredAt") == "2026-01-01T00:02:10.000Z")
+        }
+    }
+
+    @Test func `an event that removes those beyond the limit leaves a hundred of its kind, and others remove none`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            try await app.administer(FindStoredAmounts.function)
+            let ada = try await app.register()
+            try await app.administer(
+                """
+                INSERT INTO saltern.security_events (account_id, occurred_at, event_id, kind)
+                SELECT '\(ada.id)', '2026-01-01'::timestamptz + n * interval '1 second', gen_random_uuid(), 'exported'
+                FROM generate_series(1, 150) n
+                """)
+            let id = try #require(AccountID(pathParameter: ada.id))
+            var stored: [Int64] = []
+            for low in [1, 16] as [UInt64] {
+                let event = RecordSecurityEvent(
+                    accountID: id, kind: .exported, now: app.clock.now,
+                    id: SecurityEventID(UUID(high: 1, low: low)))
+                _ = try await app.execute(event)
+                _ = try await app.execute(DropOldEvents(after: event))
+                let amounts = try await app.execute(FindStoredAmounts(accountID: id))
+                stored.append(amounts.first { $0.name == "security_events" }?.amount.rows ?? 0)
+            }
+            #expect(stored == [151, 100])
         }
     }
 

@@ -103,7 +103,7 @@ struct StorageBound {
         case "rotations": StoredAmount(rows: 1, bytes: 0)
         case "rotation_items": amount(items, each: 32, and: bytes)
         case "sessions": amount(sessions + 9, each: 320)
-        case "security_events": amount(Int64(SecurityEvent.Kind.allCases.count) * 100, each: 320)
+        case "security_events": amount(Int64(SecurityEvent.Kind.allCases.count) * 400, each: 320)
         case "account_shares": amount(shares, each: 16)
         case "shares": amount(shares, each: itemBytes + 128)
         case "receipts": StoredAmount(rows: 1, bytes: 65_536)

@@ -74,15 +74,21 @@ struct RecordSecurityEvent: Statement {
         """
 }
 
-/// Drops the oldest events of a kind beyond ``SecurityEventLimit``.
+/// Drops the oldest events of a kind beyond ``SecurityEventLimit``, when the event before is one that does so.
 struct DropOldEvents: Statement {
     let accountID: AccountID
     let kind: SecurityEvent.Kind
+    let isDue: Bool
 
     /// What follows an event.
-    init(after event: RecordSecurityEvent) { (accountID, kind) = (event.accountID, event.kind) }
+    init(after event: RecordSecurityEvent) {
+        (accountID, kind) = (event.accountID, event.kind)
+        isDue = SecurityEventLimit.isDue(after: event.id)
+    }
 
-    static let sql: SQL<Self> = "\(SecurityEventLimit.dropping("\(\.kind.rawValue)", of: "\(\.accountID)"))"
+    static let sql: SQL<Self> = """
+        \(SecurityEventLimit.dropping("\(\.kind.rawValue)", of: "\(\.accountID)", when: "\(\.isDue)"))
+        """
 }
 
 extension Transaction {

@@ -120,11 +120,13 @@ struct LogIn: OpenEndpoint {
     }
 
     /// Counts the account's sessions after one was opened, and ends those that are more than the plan allows.
-    private func trim(_ opening: OpenSession) async throws(PostgresError) {
+    private func trim(_ opening: OpenSession) async throws {
         let id = opening.accountID
-        if let removal = try await database.execute(CountSessions(opening: opening)).first?.removal(for: opening) {
-            _ = try await database.execute(
-                LockAccount(accountID: id), NoteEnds(removal: removal), removal, key: .account(id))
+        if let surplus = try await database.execute(CountSessions(opening: opening)).first?.surplus(of: opening) {
+            try await database.withTransaction(key: .account(id)) { transaction in
+                let (_, found) = try await transaction.execute(LockAccount(accountID: id), surplus)
+                transaction.end(found, of: surplus)
+            }
         }
         tally.counted(id, before: false)
     }
@@ -132,10 +134,18 @@ struct LogIn: OpenEndpoint {
 
 extension Transaction {
     /// Does the same in the transaction that opens the session: others of the account that do so wait for its end.
-    fileprivate func trim(_ opening: OpenSession) async throws(PostgresError) {
+    fileprivate func trim(_ opening: OpenSession) async throws {
         let (_, counts) = try await execute(
             LockAccount(accountID: opening.accountID), CountSessions(opening: opening))
-        guard let removal = counts.first?.removal(for: opening) else { return }
+        guard let surplus = counts.first?.surplus(of: opening) else { return }
+        end(try await execute(surplus), of: surplus)
+    }
+
+    /// Ends the sessions that were found, with what the transaction sends next.
+    fileprivate func end(_ tokenHashes: [TokenHash], of surplus: FindSurplusSessions) {
+        if tokenHashes.isEmpty { return }
+        let removal = TrimSessions(
+            accountID: surplus.accountID, now: surplus.now, idleSince: surplus.idleSince, tokenHashes: tokenHashes)
         executeWithNext(NoteEnds(removal: removal))
         executeWithNext(removal)
     }
@@ -148,12 +158,13 @@ extension CountSessions {
 }
 
 extension CountSessions.Row {
-    /// What ends the sessions that are too many besides the one that was opened; nil when none are.
-    fileprivate func removal(for opening: OpenSession) -> TrimSessions? {
+    /// What finds the sessions that are too many besides the one that was opened; nil when none are.
+    fileprivate func surplus(of opening: OpenSession) -> FindSurplusSessions? {
         if stored == live && live <= limit { return nil }
-        return TrimSessions(
+        let kept = live <= limit ? limit : SessionLimit.kept(of: limit)
+        return FindSurplusSessions(
             accountID: opening.accountID, now: opening.now, idleSince: opening.idleSince,
-            tokenHash: opening.tokenHash, otherSessions: max(limit - 1, 0))
+            tokenHash: opening.tokenHash, otherSessions: max(kept - 1, 0))
     }
 }
 

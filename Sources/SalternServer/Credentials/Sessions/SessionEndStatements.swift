@@ -35,9 +35,10 @@ enum SessionEnd {
     /// - Parameters:
     ///   - condition: Which sessions `s` end. It may be true of more than those that were noted.
     ///   - moment: What they were noted with; nil when the use of a session may have changed it since.
+    ///   - isDropDue: Whether events beyond ``SecurityEventLimit`` are removed, too.
     static func removing<Root, Context>(
         _ condition: SQLTemplate<Root, Context>, of account: SQLTemplate<Root, Context>,
-        at moment: SQLTemplate<Root, Context>?
+        at moment: SQLTemplate<Root, Context>?, dropping isDropDue: SQLTemplate<Root, Context> = "true"
     ) -> SQLTemplate<Root, Context> {
         let time: SQLTemplate<Root, Context> =
             if let moment {
@@ -47,7 +48,8 @@ enum SessionEnd {
             }
         return """
             WITH dropped AS (
-                \(SecurityEventLimit.dropping("\(SecurityEvent.Kind.sessionEnded)", of: account))
+                \(SecurityEventLimit.dropping(
+                    "\(SecurityEvent.Kind.sessionEnded)", of: account, when: isDropDue))
             ), moved AS (
                 UPDATE saltern.accounts a SET writer = a.writer WHERE a.account_id = \(account)
             )
@@ -101,11 +103,24 @@ struct NoteCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
     static var sql: CallerSQL<Self> { "\(Removal.noting, of: \.removal)" }
 }
 
-/// Removes the account's sessions that have ended, and of the others the least recently used that are more than the
-/// plan allows: whoever has the right key always gets in, and no list of forgotten devices keeps a person out. Sent after
-/// ``LockAccount``.
-struct TrimSessions: SessionRemoval {
-    typealias Row = SessionID
+/// How many sessions stay when an account has more than its plan allows.
+enum SessionLimit {
+    /// Plans of fewer sessions lose no more than they have to.
+    static let smallest: Int64 = 32
+
+    /// Returns how many sessions stay, with the one that was just opened, where `limit` are allowed: a quarter fewer, so that
+    /// the next log-ins end none. Ending one at each log-in would cost several times as much as the log-in.
+    static func kept(of limit: Int64) -> Int64 { limit < smallest ? limit : limit - limit / 4 }
+}
+
+/// Finds the account's sessions that have ended, and of the others the least recently used that are too many; locks them.
+/// Sent after ``LockAccount``. ``TrimSessions`` ends them: a log-in with the right key is never refused, and no list of
+/// forgotten devices keeps a person out.
+///
+/// The two statements behind it name these rows by their keys. So they read neither the account's other sessions again nor
+/// its other events, nor what is left of rows that were removed and not vacuumed yet.
+struct FindSurplusSessions: Statement {
+    typealias Row = TokenHash
 
     let accountID: AccountID
     let now: Timestamp
@@ -115,21 +130,34 @@ struct TrimSessions: SessionRemoval {
     /// How many others stay.
     let otherSessions: Int64
 
-    static let noting: SQL<Self> = SessionEnd.noting(
-        """
-        s.token_hash <> \(\.tokenHash) AND (\(hasEnded) OR s.token_hash IN (
-            SELECT o.token_hash FROM saltern.sessions o
-            WHERE o.account_id = \(\.accountID) AND o.token_hash <> \(\.tokenHash)
-                AND \(SessionLiveness.isLive("o", at: "\(\.now)", idleSince: "\(\.idleSince)"))
-            ORDER BY o.last_used_at DESC, o.token_hash OFFSET \(\.otherSessions)))
-        """, of: "\(\.accountID)", at: SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)"))
-    /// Which are used longest ago may have changed since some were noted; these go.
     static let sql: SQL<Self> = """
-        \(SessionEnd.removing(
-            "s.token_hash <> \(\.tokenHash) AND (NOT s.restricted OR \(hasEnded))", of: "\(\.accountID)", at: nil))
+        SELECT s.token_hash FROM saltern.sessions s
+        WHERE s.account_id = \(\.accountID) AND s.token_hash <> \(\.tokenHash) AND (
+            s.expires_at <= \(\.now) OR s.last_used_at <= \(\.idleSince) OR s.token_hash IN (
+                SELECT o.token_hash FROM saltern.sessions o
+                WHERE o.account_id = \(\.accountID) AND o.token_hash <> \(\.tokenHash)
+                    AND \(SessionLiveness.isLive("o", at: "\(\.now)", idleSince: "\(\.idleSince)"))
+                ORDER BY o.last_used_at DESC, o.token_hash OFFSET \(\.otherSessions)))
+        FOR UPDATE
+        """
+}
+
+/// Ends the sessions that ``FindSurplusSessions`` has found and locked, in the same transaction.
+struct TrimSessions: SessionRemoval {
+    typealias Row = SessionID
+
+    let accountID: AccountID
+    let now: Timestamp
+    let idleSince: Timestamp
+    let tokenHashes: [TokenHash]
+
+    static let noting: SQL<Self> = SessionEnd.noting(isMeant, of: "\(\.accountID)", at: moment)
+    static let sql: SQL<Self> = """
+        \(SessionEnd.removing(isMeant, of: "\(\.accountID)", at: moment))
         RETURNING s.session_id
         """
-    private static let hasEnded: SQL<Self> = "(s.expires_at <= \(\.now) OR s.last_used_at <= \(\.idleSince))"
+    private static let isMeant: SQL<Self> = "s.token_hash = ANY(\(\.tokenHashes)::bytea[])"
+    private static let moment: SQL<Self> = SessionEnd.moment(now: "\(\.now)", idleSince: "\(\.idleSince)")
 }
 
 /// Ends one session of the account; one row when there was such a live one.
@@ -141,9 +169,11 @@ struct RemoveSession: CallersSessionRemoval {
 
     let id: SessionID
 
+    private var isDropDue: Bool { SecurityEventLimit.isDue(after: SecurityEventID(id.uuid)) }
+
     static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
     static let sql: CallerSQL<Self> = """
-        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)"))
+        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)", dropping: "\(\.isDropDue)"))
         RETURNING s.session_id
         """
     private static let isMeant: CallerSQL<Self> = """
@@ -170,9 +200,12 @@ struct RemoveOtherSessions: CallersSessionRemoval {
 struct RemoveCurrentSession: CallersSessionRemoval {
     typealias Row = SessionID
 
+    /// Whether events beyond ``SecurityEventLimit`` are removed, too.
+    var isDropDue = SecurityEventLimit.isDue()
+
     static let noting: CallerSQL<Self> = SessionEnd.noting(isMeant, of: "\(.account)", at: "\(.now)")
     static let sql: CallerSQL<Self> = """
-        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)"))
+        \(SessionEnd.removing(isMeant, of: "\(.account)", at: "\(.now)", dropping: "\(\.isDropDue)"))
         RETURNING s.session_id
         """
     private static let isMeant: CallerSQL<Self> = "s.token_hash = \(.token) AND \(Caller.hasLiveSession)"

@@ -34,7 +34,7 @@ struct SessionToken: Sendable {
 }
 
 /// SHA-256 of a token's random part.
-struct TokenHash: StoredDigest {
+struct TokenHash: StoredDigest, PostgresArrayElement {
     let digest: SHA256Digest
 }
 

@@ -163,12 +163,15 @@ struct DropContents: AccountWrite {
         WITH account AS (
             \(CallersAccount.sql)
         ), room AS (
-            SELECT greatest(a.kept_count + \(\.room.items) - a.max_items, 0) AS excess_number,
-                greatest(a.kept_bytes + \(\.room.bytes) - a.max_bytes, 0) AS excess_bytes
-            FROM account a
+            SELECT x.excess_number, x.excess_bytes, x.excess_number AS wanted_number, x.excess_bytes AS wanted_bytes
+            FROM (
+                SELECT greatest(a.kept_count + \(\.room.items) - a.max_items, 0) AS excess_number,
+                    greatest(a.kept_bytes + \(\.room.bytes) - a.max_bytes, 0) AS excess_bytes
+                FROM account a
+            ) x
         ), \(DeletedContent.dropping(DeletedContent.manyDrops, where: "true")), gone AS (
-            DELETE FROM saltern.deleted_contents k
-            WHERE k.account_id = \(.account) AND k.item_id = ANY (ARRAY(SELECT d.item_id FROM dropped d))
+            DELETE FROM saltern.deleted_contents k USING dropped d
+            WHERE k.account_id = \(.account) AND k.item_id = d.item_id
             RETURNING \(SealedSize.bytes(of: "k")) AS bytes
         ), total AS (
             SELECT count(*) AS number, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g

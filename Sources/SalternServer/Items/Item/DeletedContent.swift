@@ -8,6 +8,10 @@ enum DeletedContent {
     static let fewDrops = 64
     /// The same of a batch.
     static let manyDrops = 1_000
+    /// How many more than necessary go at once, and which part of the budget at most: the next deletions drop nothing and
+    /// stay on the short path. A deletion that drops one content costs several times as much as one that drops none.
+    private static let reserve = 63
+    private static let reservedPart = 16
     /// When what was kept of an item that is here again goes: until then a restore can be repeated. It makes room before what
     /// is kept of deleted items. (In UTC, because a cluster takes no sum that depends on the session.)
     static func released<Root, Context>(from now: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
@@ -21,7 +25,7 @@ enum DeletedContent {
     ///
     /// `sized` says of each item whether it `is_kept`: the latest, as many as there would be room for if nothing else
     /// were kept. `room` has one row: what is kept afterwards without drops, how much of that is too much, and how much
-    /// goes. `dropped` names what goes. `ready` says whether that is enough.
+    /// has to go; and how much goes when something has to. `dropped` names what goes. `ready` says whether that is enough.
     ///
     /// The part `account` has ``CallersAccount/columns``; `leaving` has `item_id`, `bytes` and `position`, by which the
     /// latest is the last.
@@ -37,19 +41,26 @@ enum DeletedContent {
                 FROM leaving l WINDOW latest AS (ORDER BY l.position DESC ROWS UNBOUNDED PRECEDING)
             ) l CROSS JOIN account a
         ), room AS (
-            SELECT n.number, n.bytes,
-                CASE WHEN n.leaves THEN greatest(n.number - a.max_items, 0) ELSE 0 END AS excess_number,
-                CASE WHEN n.leaves THEN greatest(n.bytes - a.max_bytes, 0) ELSE 0 END AS excess_bytes
+            SELECT x.number, x.bytes, x.excess_number, x.excess_bytes,
+                CASE WHEN x.excess_number > 0
+                    THEN x.excess_number + least(a.max_items / \(reservedPart), \(reserve)) ELSE 0 END AS wanted_number,
+                CASE WHEN x.excess_bytes > 0 AND a.max_items >= \(reservedPart)
+                    THEN x.excess_bytes + a.max_bytes / \(reservedPart) ELSE x.excess_bytes END AS wanted_bytes
             FROM account a CROSS JOIN LATERAL (
-                SELECT count(s.item_id) > 0 AS leaves,
-                    a.kept_count + count(*) FILTER (WHERE s.is_kept) - count(k.bytes) AS number,
-                    (a.kept_bytes + coalesce(sum(s.bytes) FILTER (WHERE s.is_kept), 0)
-                        - coalesce(sum(k.bytes), 0))::bigint AS bytes
-                FROM sized s LEFT JOIN LATERAL (
-                    SELECT \(SealedSize.bytes(of: "k")) AS bytes FROM saltern.deleted_contents k
-                    WHERE k.account_id = \(.account) AND k.item_id = s.item_id OFFSET 0
-                ) k ON true
-            ) n
+                SELECT n.number, n.bytes,
+                    CASE WHEN n.leaves THEN greatest(n.number - a.max_items, 0) ELSE 0 END AS excess_number,
+                    CASE WHEN n.leaves THEN greatest(n.bytes - a.max_bytes, 0) ELSE 0 END AS excess_bytes
+                FROM (
+                    SELECT count(s.item_id) > 0 AS leaves,
+                        a.kept_count + count(*) FILTER (WHERE s.is_kept) - count(k.bytes) AS number,
+                        (a.kept_bytes + coalesce(sum(s.bytes) FILTER (WHERE s.is_kept), 0)
+                            - coalesce(sum(k.bytes), 0))::bigint AS bytes
+                    FROM sized s LEFT JOIN LATERAL (
+                        SELECT \(SealedSize.bytes(of: "k")) AS bytes FROM saltern.deleted_contents k
+                        WHERE k.account_id = \(.account) AND k.item_id = s.item_id OFFSET 0
+                    ) k ON true
+                ) n
+            ) x
         ), \(dropping(limit, where: "k.item_id <> ALL (ARRAY(SELECT l.item_id FROM leaving l))")), ready AS (
             SELECT d.number, d.bytes,
                 (d.number >= r.excess_number AND d.bytes >= r.excess_bytes)
@@ -61,8 +72,8 @@ enum DeletedContent {
         """
     }
 
-    /// The parts `oldest`, what expires first, at most `limit` rows; and of it `dropped`, as much as `room` says is too
-    /// much, and no more than ``dropBytes``.
+    /// The parts `oldest`, what expires first, at most `limit` rows; and of it `dropped`, as much as `room` wants, and no
+    /// more than ``dropBytes``.
     static func dropping(_ limit: Int, where condition: SQLFragment) -> CallerSQL<Never> {
         """
         oldest AS (
@@ -78,7 +89,7 @@ enum DeletedContent {
             WINDOW in_order AS (ORDER BY k.expires_at, k.item_id ROWS UNBOUNDED PRECEDING)
         ), dropped AS (
             SELECT o.item_id, o.bytes FROM oldest o CROSS JOIN room r
-            WHERE (o.place <= r.excess_number OR o.before < r.excess_bytes) AND o.before < \(dropBytes)
+            WHERE (o.place <= r.wanted_number OR o.before < r.wanted_bytes) AND o.before < \(dropBytes)
         )
         """
     }
@@ -91,10 +102,12 @@ enum DeletedContent {
         """
         forgotten AS (
             DELETE FROM saltern.deleted_contents k
-            WHERE k.account_id = \(.account) AND EXISTS (SELECT FROM \(source)) AND k.item_id = ANY (ARRAY(
+            USING (
                 SELECT s.item_id FROM sized s WHERE NOT s.is_kept
                 UNION ALL
-                SELECT d.item_id FROM dropped d))
+                SELECT d.item_id FROM dropped d
+            ) g
+            WHERE k.account_id = \(.account) AND k.item_id = g.item_id AND EXISTS (SELECT FROM \(source))
         )
         """
     }

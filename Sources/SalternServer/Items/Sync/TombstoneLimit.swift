@@ -5,6 +5,8 @@ internal import Postgres
 enum TombstoneLimit {
     /// More than the plan's items.
     static let allowance = 1_000
+    /// How many more than necessary go at once, so that the next deletions remove none: they stay on the short path.
+    static let reserve = 63
     /// How many go in one statement: more than it can make, so that a lowered plan is reached too.
     private static let slice = 1_000
 
@@ -23,12 +25,17 @@ enum TombstoneLimit {
         """
         purged AS (
             DELETE FROM saltern.items t
-            WHERE t.account_id = \(.account) AND t.deleted AND \(gate) AND t.item_id = ANY (ARRAY(
+            USING (
                 SELECT o.item_id FROM saltern.items o
                 WHERE o.account_id = \(.account) AND o.deleted AND o.revision > 0 AND o.item_id <> ALL (\(items))
+                    AND \(gate)
                 ORDER BY o.revision LIMIT (
-                    SELECT least(greatest(a.tombstone_count + \(added) - a.max_items - \(allowance), 0), \(slice))
-                    FROM account a)))
+                    SELECT CASE WHEN e.number > 0 THEN least(e.number + \(reserve), \(slice)) ELSE 0 END
+                    FROM (
+                        SELECT a.tombstone_count + \(added) - a.max_items - \(allowance) AS number FROM account a
+                    ) e)
+            ) o
+            WHERE t.account_id = \(.account) AND t.item_id = o.item_id AND t.deleted
             RETURNING t.revision
         ), purge AS (
             SELECT count(*) AS number, coalesce(max(p.revision), 0) AS highest FROM purged p

@@ -24,7 +24,9 @@ struct PurgeRun {
         self.noting = noting
     }
 
-    private mutating func note(_ bite: Int) -> Int {
+    /// - Throws: `CancellationError`, between bites.
+    private mutating func note(_ bite: Int) throws -> Int {
+        try Task.checkCancellation()
         removedCount += bite
         noting(removedCount)
         return bite
@@ -63,7 +65,7 @@ struct PurgeRun {
                 for removal in removals { transaction.executeWithNext(NoteEnds(removal: removal)) }
                 return try await transaction.execute(each: removals).joined().reduce(0) { $0 + $1.count }
             }
-            removed += note(bite)
+            removed += try note(bite)
             guard slice.count == policy.biteSize, !isGivenUp else { return removed }
             last = slice.last
         }
@@ -149,7 +151,7 @@ struct PurgeRun {
                 bite += Self.sum(
                     try await connection.execute(RemoveOldAttempts(subjects: subjects, before: before)))
             }
-            removed += note(bite)
+            removed += try note(bite)
             guard due.count == policy.biteSize, bite > 0 else { return removed }
         }
     }
@@ -180,7 +182,7 @@ struct PurgeRun {
             let due = try await connection.execute(find(Array(skipped), biteSize))
             let skippedBefore = skipped.count
             let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner).mapValues { $0.map(\.id) })
-            removed += note(bite)
+            removed += try note(bite)
             // Nothing was removed when somebody was faster with all of it; the next run sees to the rest.
             guard due.count == policy.biteSize, bite > 0 || skipped.count > skippedBefore, !isGivenUp else {
                 return removed
@@ -242,6 +244,8 @@ struct PurgeRun {
                 return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {
+            // The pool of a server that stops says the same of everything.
+            try Task.checkCancellation()
             skipped.insert(account)
             return 0
         }

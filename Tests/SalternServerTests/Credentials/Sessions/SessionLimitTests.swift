@@ -30,6 +30,32 @@ import Testing
         }
     }
 
+    @Test func `a login beyond a plan of many sessions ends a quarter of them, those that were used longest ago`()
+        async throws
+    {
+        try await TestApplication.with(tally: Self.exact) { app in
+            try await app.administer("UPDATE saltern.plans SET max_sessions = 32")
+            let ada = try await app.register()
+            var clients = [ada.client]
+            for _ in 0..<31 {
+                app.clock.advance(by: .seconds(3_600))
+                clients.append(try await app.logIn(ada))
+            }
+            #expect(try await ada.client.get("/v1/account").integer("usage.sessions") == 32)
+            try await ada.useIsRecorded(in: app)
+            clients.append(try await app.logIn(ada))
+            var live: [Int] = []
+            for (index, client) in clients.enumerated() where try await client.get("/v1/account").status == 200 {
+                live.append(index)
+            }
+            // The first one was used after all others.
+            #expect(live == [0] + Array(10...32))
+            // The next ones end none.
+            for _ in 0..<8 { _ = try await app.logIn(ada) }
+            #expect(try await ada.client.get("/v1/account").integer("usage.sessions") == 32)
+        }
+    }
+
     @Test func `a lowered limit takes effect when sessions are counted next`() async throws {
         try await TestApplication.with(tally: Self.exact) { app in
             let ada = try await app.register()

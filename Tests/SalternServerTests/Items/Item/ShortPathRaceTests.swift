@@ -122,7 +122,7 @@ import Testing
                 try await end(
                     TrimSessions(
                         accountID: caller.accountID, now: now, idleSince: caller.idleSince,
-                        tokenHash: otherCaller.tokenHash, otherSessions: 0), 1, transaction)
+                        tokenHashes: [caller.tokenHash]), 1, transaction)
             case .endThisSession: try await end(RemoveCurrentSession(), as: caller, transaction)
             case .endOtherSessions: try await end(RemoveOtherSessions(), as: otherCaller, transaction)
             case .lockAccount:

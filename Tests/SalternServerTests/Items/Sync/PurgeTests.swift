@@ -86,6 +86,27 @@ import Testing
         }
     }
 
+    @Test func `a purge that is cancelled ends after a bite, and takes no account to be held`() async throws {
+        try await TestApplication.with { app in
+            for _ in 0..<3 { _ = try await app.register() }
+            try await app.administer(
+                """
+                INSERT INTO saltern.items (account_id, item_id, revision, deleted, collection, created_at, updated_at)
+                SELECT account_id, gen_random_uuid(), 1, true, 'default', now(), '2001-01-01' FROM saltern.accounts
+                """)
+            await #expect(throws: CancellationError.self) {
+                try await app.run { [postgres = app.postgres, now = app.clock.now] in
+                    let purge = Purge(
+                        database: postgres, sessions: SessionPolicy(), policy: PurgePolicy(biteSize: 1), now: now)
+                    return try await purge.run { removed in
+                        if removed > 0 { withUnsafeCurrentTask { $0?.cancel() } }
+                    }
+                }
+            }
+            #expect(try await purge(app) == Purge.Report(tombstones: 2))
+        }
+    }
+
     @Test func `one node purges at a time`() async throws {
         try await TestApplication.with { app in
             let report = try await app.run { [postgres = app.postgres, now = app.clock.now] in
