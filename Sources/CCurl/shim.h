@@ -39,6 +39,13 @@ static inline CURLcode saltern_curl_on_field(CURL *handle, saltern_curl_write ca
 static inline CURLcode saltern_curl_status(CURL *handle, long *status) {
     return curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, status);
 }
+// How many bytes of bodies have moved in both directions.
+static inline curl_off_t saltern_curl_moved(CURL *handle) {
+    curl_off_t sent = 0, received = 0;
+    if (curl_easy_getinfo(handle, CURLINFO_SIZE_UPLOAD_T, &sent) != CURLE_OK) sent = 0;
+    if (curl_easy_getinfo(handle, CURLINFO_SIZE_DOWNLOAD_T, &received) != CURLE_OK) received = 0;
+    return sent + received;
+}
 static inline CURLcode saltern_curl_private(CURL *handle, void **owner) {
     return curl_easy_getinfo(handle, CURLINFO_PRIVATE, owner);
 }

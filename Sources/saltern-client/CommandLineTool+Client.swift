@@ -14,6 +14,7 @@ extension CommandLineTool {
         commands: [
             Register.self, LogIn.self, LogOut.self, ShowStatus.self,
             ListItems.self, GetItem.self, PutItem.self, EditItem.self, DeleteItems.self, RestoreItems.self,
+            ListVersions.self,
             DiscardChanges.self,
             SyncAccount.self,
             ShareItem.self, EndShare.self, ListShares.self, OpenLink.self,

@@ -93,6 +93,11 @@ enum Explanation {
                     + (shortage.limit == .itemBytes ? "; a file of a folder in sync may be longer (sync DIR)" : ""),
                 status: 1, code: "no_room")
         case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
+        case .wrongShareKey: unreadable("the key at the link's end does not open it", "unreadable")
+        case .invalidCollection(let name):
+            CommandFailure(
+                "\(VisibleText.visible(name)) cannot be a collection's name: 1 to 32 of a-z, 0-9 and -", status: 1,
+                code: "invalid_collection")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .store(let error): failure(for: error)
         }
@@ -124,7 +129,10 @@ enum Explanation {
             untrustworthy("the server's certificate is not trusted; nothing was sent", "untrusted_certificate")
         case .unacceptableReply: untrustworthy("the server does not speak the protocol", "unacceptable_reply")
         case .unreachable: away("the server cannot be reached", "unreachable")
-        case .timedOut: away("the server did not answer in time", "timed_out")
+        case .timedOut:
+            away(
+                "the line is slow, or the server did not answer in time; what has arrived is not sent again",
+                "timed_out")
         case .connectionLost: away("the connection was lost", "connection_lost")
         case .cancelled: interrupted
         case .configuration:
@@ -190,6 +198,7 @@ extension StretchingRule.Refusal {
         case .iterations(let minimum): "fewer than \(minimum) iterations"
         case .tooManyIterations(let maximum): "more than \(maximum) iterations"
         case .keyLength: "another length of the key"
+        case .host: "its salt prefix belongs to another host"
         }
     }
 }

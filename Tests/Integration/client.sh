@@ -84,6 +84,39 @@ phone status --json
 expect_status 0
 expect_json '[.online, .plan.name, .unsent] | tostring' '[true,"default",0]'
 
+scenario "another server with the salt prefix of a known one is refused before it gets a password key"
+cat >"$work/relay.py" <<'PYTHON'
+import asyncio, sys
+
+async def pump(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+async def carry(reader, writer):
+    there = await asyncio.open_connection("localhost", int(sys.argv[1]))
+    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer), return_exceptions=True)
+
+async def main():
+    server = await asyncio.start_server(carry, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+PYTHON
+coproc relay (exec python3 "$work/relay.py" "${SALTERN_TEST_URL##*:}" 2>"$work/relay.log")
+read -r -u "${relay[0]}" other_port
+device visitor register --server "$SALTERN_TEST_URL" --userid "$(unique eve)" --certificate "$certificate" \
+    --password-file "$work/password" --json
+expect_status 0
+elsewhere=(--server "https://localhost:$other_port" --userid "$(unique mallory)" --certificate "$certificate")
+device visitor register "${elsewhere[@]}" --password-file "$work/password" --json
+expect_error 76 salt_prefix_in_use
+device visitor register "${elsewhere[@]}" --password-file "$work/password" --accept-salt-prefix --json
+expect_status 0
+eval "exec ${relay[1]}>&-"
+
 scenario "a second device logs in; a wrong password leaves nothing behind"
 laptop login "${where[@]}" --pin "$(pin)" --password-file "$work/wrong" --json
 expect_error 77 wrong_credentials
@@ -152,6 +185,40 @@ phone get shopping
 expect_output $'Buy salt.\nBuy pepper.'
 phone sync
 laptop sync
+
+scenario "empty content does not replace an item unasked, and what is replaced is kept"
+device phone put --item shopping --json </dev/null
+expect_error 65 empty_content
+: >"$work/empty"
+phone put "$work/empty" --item shopping --json
+expect_error 65 empty_content
+# shellcheck disable=SC2016  # the editor expands it
+editor='sh -c '\'': >"$1"'\'' sh'
+phone edit shopping --json
+expect_error 65 empty_content
+phone get shopping
+expect_output $'Buy salt.\nBuy pepper.'
+phone edit shopping --allow-empty --json
+expect_status 0
+device phone put --item shopping --json <<<'Buy vinegar.'
+expect_status 0
+device phone put --item shopping --allow-empty --json </dev/null
+expect_status 0
+phone versions shopping --json
+expect_json '[.versions[].bytes] | tostring' '[13,0,22,10]'
+first=$(json '.versions[2].version')
+phone get shopping --version "$first"
+expect_output $'Buy salt.\nBuy pepper.'
+phone restore shopping --version "$first"
+expect_status 0
+phone get shopping
+expect_output $'Buy salt.\nBuy pepper.'
+phone restore shopping --version 4711 --json
+expect_error 66 not_found
+# A new item may be empty.
+device phone put --title nothing --json </dev/null
+expect_status 0
+phone delete nothing
 
 scenario "what is changed while the editor is open is kept beside the edit"
 # shellcheck disable=SC2016
@@ -317,6 +384,42 @@ expect_status 0
 laptop open --link-file "$work/link" --output "$work/again" --json
 expect_error 66 not_found
 [[ ! -e $work/again ]] || fail "no file without content"
+
+scenario "a key that opens nothing costs no view that the right key would need"
+phone share wine --views 1 --json
+link=$(json .url)
+laptop open "${link%#*}" --json
+expect_error 64 usage
+laptop open "${link%#*}#" --json
+expect_error 64 usage
+laptop open "${link}x" --json
+expect_error 65 unreadable
+kept=$(find "$work/laptop" -path '*saltern-client/shares/*' -name '*.json')
+[[ $(stat --format %a "$kept") == 600 ]] || fail "only the owner to read $kept"
+status=0
+env --ignore-environment HOME="$work/laptop" "$client" open "$link" >/dev/full 2>"$work/errors" || status=$?
+headers=$(<"$work/errors")
+expect_status 74
+# White space around the link does not count, and neither does the case of the host or the scheme.
+laptop open " ${link/https:\/\/localhost/HTTPS:\/\/LocalHost} " --json
+expect_json .text Red.
+[[ ! -e $kept ]] || fail "nothing to be kept of what was opened"
+laptop open "$link" --json
+expect_error 66 not_found
+
+scenario "what is shown once and cannot be written is kept in memory"
+for words in "share wine --views 1" "recovery create --password-file $work/password"; do
+    status=0
+    # shellcheck disable=SC2086  # words
+    env --ignore-environment HOME="$work/phone" PATH="$PATH" XDG_RUNTIME_DIR=/dev/shm "$client" $words >/dev/full \
+        2>"$work/errors" </dev/null || status=$?
+    headers=$(<"$work/errors")
+    expect_status 74
+    kept=$(sed -n 's/.* is in \(.*\): move it from there$/\1/p' "$work/errors")
+    [[ -s $kept ]] || fail "a file to be named: $headers"
+    rm --recursive "${kept%/*}"
+done
+
 phone share photo.bin --json
 share=$(json .id)
 laptop open "$(json .url)" --json

@@ -31,7 +31,8 @@ import Testing
         let overview = try await run("--help")
         #expect(overview.status == 0)
         let commands = [
-            "register", "login", "logout", "status", "list", "get", "put", "edit", "delete", "restore", "discard",
+            "register", "login", "logout", "status", "list", "get", "put", "edit", "delete", "restore", "versions",
+            "discard",
             "sync", "share",
             "shares", "shares end", "open", "password", "userid", "recovery create", "recovery use", "recovery remove",
             "second-factor begin", "second-factor confirm", "second-factor codes", "second-factor end", "devices",

@@ -37,8 +37,17 @@ public enum APIError: Error, Sendable {
         }
     }
 
+    /// Whether a request may have been too long for the line or for the server's patience.
+    var isAboutPace: Bool {
+        switch self {
+        case .transport(.timedOut), .transport(.connectionLost): true
+        case .problem(let problem): [408, 413, 503, 504].contains(problem.status)
+        case .transport, .unexpectedReply: false
+        }
+    }
+
     /// Whether it is about who answers, which a person has to see to.
-    var isAboutTrust: Bool {
+    public var isAboutTrust: Bool {
         switch self {
         case .transport(.pinMismatch), .transport(.untrustedCertificate), .transport(.configuration): true
         case .transport, .problem, .unexpectedReply: false

@@ -27,13 +27,21 @@ public struct Retries: Sendable {
     public func callAsFunction<Result: Sendable>(
         _ body: () async throws(APIError) -> Result
     ) async throws(APIError) -> Result {
+        try await callAsFunction(unless: { _ in false }, body)
+    }
+
+    /// Calls `body` until it succeeds, fails for good or has failed often enough.
+    /// - Parameter isFinal: Whether `body` is not called again after a failure that may pass.
+    func callAsFunction<Result: Sendable>(
+        unless isFinal: (APIError) -> Bool, _ body: () async throws(APIError) -> Result
+    ) async throws(APIError) -> Result {
         var failures = 0
         while true {
             do throws(APIError) {
                 return try await body()
             } catch {
                 failures += 1
-                guard error.isPassing, failures < attempts else { throw error }
+                guard error.isPassing, !isFinal(error), failures < attempts else { throw error }
                 let wait = wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
                 do { try await Task.sleep(for: wait) } catch { throw .transport(.cancelled) }
             }

@@ -68,9 +68,13 @@ public struct Attachment: Sendable, Equatable {
             else { return nil }
             return (head, SecureBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[(end + 1)...])))
         }
-        guard let (head, content) = parts, head.byteCount >= 0, head.chunkByteCount > 0,
-            head.digest.bytes.count == 32
-        else { return nil }
+        guard let (head, content) = parts else { return nil }
+        self.init(head, content)
+    }
+
+    /// - Returns: nil when head and content do not belong together.
+    private init?(_ head: Head, _ content: SecureBytes) {
+        guard head.byteCount >= 0, head.chunkByteCount > 0, head.digest.bytes.count == 32 else { return nil }
         if head.chunks.isEmpty {
             guard content.count == head.byteCount else { return nil }
         } else {
@@ -107,5 +111,75 @@ public struct Attachment: Sendable, Equatable {
     /// How many bytes the piece has.
     func byteCount(ofPiece index: Int) -> Int {
         Int(min(Int64(chunkByteCount), byteCount - Int64(index) * Int64(chunkByteCount)))
+    }
+}
+
+/// An attachment in a value of an app: where it stands does not matter, also in lists and in values within values. Its chunks
+/// stay on the server as long as an item has it.
+extension Attachment: Codable {
+    private enum CodingKeys: String, CodingKey {
+        case version = "saltern-attachment"
+        case id, byteCount, digest, properties, chunkByteCount, chunks, content
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let head = Head(
+            id: try container.decode(ItemID.self, forKey: .id),
+            byteCount: try container.decode(Int64.self, forKey: .byteCount),
+            digest: try container.decode(Base64Bytes.self, forKey: .digest),
+            properties: try container.decodeIfPresent([String: String].self, forKey: .properties) ?? [:],
+            chunkByteCount: try container.decode(Int.self, forKey: .chunkByteCount),
+            chunks: try container.decodeIfPresent([ItemID].self, forKey: .chunks) ?? [])
+        let content = try container.decodeIfPresent(SecretBytes.self, forKey: .content)?.bytes
+        guard try container.decode(Int.self, forKey: .version) == 1,
+            let attachment = Self(head, content ?? SecureBytes(copying: [UInt8]()))
+        else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .version, in: container, debugDescription: "no attachment of this version")
+        }
+        self = attachment
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(1, forKey: .version)
+        try container.encode(id, forKey: .id)
+        try container.encode(byteCount, forKey: .byteCount)
+        try container.encode(Base64Bytes(digest), forKey: .digest)
+        if !properties.isEmpty { try container.encode(properties, forKey: .properties) }
+        try container.encode(chunkByteCount, forKey: .chunkByteCount)
+        if !chunks.isEmpty { try container.encode(chunks, forKey: .chunks) }
+        if let inline { try container.encode(SecretBytes(inline), forKey: .content) }
+    }
+
+    /// Finds the attachments in an item's body: the body as a whole, or what stands in a value of an app.
+    /// - Returns: Also whether all of them can be read. Where one cannot, its chunks are not known.
+    static func all(in body: SecureBytes) -> (found: [Attachment], isWhole: Bool) {
+        if let attachment = Attachment(body) { return ([attachment], true) }
+        let isNamed = body.withUnsafeBytes { bytes in
+            let name = Array("\"\(CodingKeys.version.rawValue)\"".utf8)
+            return bytes.indices.dropLast(name.count - 1).contains { start in
+                bytes[start] == name[0] && bytes[start..<start + name.count].elementsEqual(name)
+            }
+        }
+        guard isNamed, let tree = JSONTree(body.withUnsafeBytes { [UInt8]($0) }) else { return ([], true) }
+        var found: [Attachment] = []
+        let isWhole = collect(tree, &found)
+        return (found, isWhole)
+    }
+
+    private static func collect(_ tree: JSONTree, _ found: inout [Attachment]) -> Bool {
+        switch tree {
+        case .object(let members):
+            if members[CodingKeys.version.rawValue] != nil {
+                guard let one = try? JSONDecoder().decode(Attachment.self, from: Data(tree.text)) else { return false }
+                found.append(one)
+                return true
+            }
+            return members.values.reduce(true) { collect($1, &found) && $0 }
+        case .array(let elements): return elements.reduce(true) { collect($1, &found) && $0 }
+        case .string, .literal: return true
+        }
     }
 }

@@ -37,9 +37,16 @@ struct PlanRoom: Hashable, Sendable {
     var bytes: Int64
 
     init(_ account: AccountDescription) {
-        items = max(account.limits.items - account.usage.items, 0)
+        items = Self.left(account.limits.items, account.usage.items)
         itemBytes = min(account.limits.itemBytes, Self.itemByteLimit)
-        bytes = max(account.limits.bytes - account.usage.bytes, 0)
+        bytes = Self.left(account.limits.bytes, account.usage.bytes)
+    }
+
+    /// What is left of a limit, from 0 on: a server may name any numbers.
+    private static func left(_ limit: Int64, _ used: Int64) -> Int64 {
+        let (left, isTooFar) = limit.subtractingReportingOverflow(used)
+        if isTooFar { return limit < 0 ? 0 : .max }
+        return max(left, 0)
     }
 
     /// The most sealed bytes of an item that fit in a batch, in base64 and with what else an operation has.

@@ -7,7 +7,7 @@ extension Store {
     /// - Parameter opened: The body; nil for who has not opened it.
     func noteVersion(_ id: ItemID, _ body: [UInt8], opened: SecureBytes? = nil) throws {
         if let opened {
-            if let attachment = Attachment(opened) { try noteManifest(attachment, in: id) }
+            for attachment in Attachment.all(in: opened).found { try noteManifest(attachment, in: id) }
             return
         }
         try database.execute(

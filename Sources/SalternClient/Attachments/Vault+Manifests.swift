@@ -16,9 +16,10 @@ extension Vault {
                             (isWhole, isThere) = (false, true)
                             continue
                         }
-                        guard let manifest = Attachment(opened.body), manifest.id == attachment else { continue }
-                        isThere = true
-                        try body(id, content, manifest)
+                        for manifest in Attachment.all(in: opened.body).found where manifest.id == attachment {
+                            isThere = true
+                            try body(id, content, manifest)
+                        }
                     }
                     if !isThere { try store.forgetManifest(of: attachment, in: id) }
                 }
@@ -42,10 +43,10 @@ extension Vault {
                             isWhole = false
                             continue
                         }
-                        guard let manifest = Attachment(opened.body), !there.isSuperset(of: manifest.chunks),
-                            !lacking.contains(manifest)
-                        else { continue }
-                        lacking.append(manifest)
+                        for manifest in Attachment.all(in: opened.body).found
+                        where !there.isSuperset(of: manifest.chunks) && !lacking.contains(manifest) {
+                            lacking.append(manifest)
+                        }
                     }
                 }
                 return (lacking, isWhole)
@@ -63,7 +64,7 @@ extension Vault {
                     opens = false
                     continue
                 }
-                if let manifest = Attachment(opened.body) { try store.noteManifest(manifest, in: id) }
+                for manifest in Attachment.all(in: opened.body).found { try store.noteManifest(manifest, in: id) }
             }
             if opens { try store.noteRead(id) } else { isWhole = false }
         }

@@ -10,17 +10,49 @@ extension Vault {
     public func sweepChunks() async throws(VaultError) -> Int { try await sweepChunks(at: Date()) }
 
     func sweepChunks(at moment: Date) async throws(VaultError) -> Int {
+        try await sweepChunks(at: moment, notAfter: moment).count
+    }
+
+    /// Sweeps once a day, where there are chunks. One reading of the clock removes nothing for good: a chunk goes when the
+    /// sweep before has found it old enough, too.
+    /// - Returns: What its round has changed here; nil when nothing was due or it failed.
+    func sweepWhenDue(at moment: Date) async -> SyncReport? {
+        let day: TimeInterval = 86_400
+        guard let hasChunks = try? store.hasChunks(), hasChunks else { return nil }
+        let before = (try? store.number(.sweptAt)).flatMap(\.self).map { Date(timeIntervalSince1970: Double($0)) }
+        if let before, abs(moment.timeIntervalSince(before)) < day { return nil }
+        do {
+            if let before, moment.timeIntervalSince(before) > 60 * day {
+                // The clock was wrong then, or is now: what was noted by it counts from today.
+                try store.transaction {
+                    for chunk in try store.chunks() where chunk.unnamedSince != nil {
+                        try store.setUnnamed(chunk.id, since: moment)
+                    }
+                }
+            }
+            try store.set(.sweptAt, Int64(moment.timeIntervalSince1970))
+            return try await sweepChunks(at: moment, notAfter: before ?? .distantPast).report
+        } catch {
+            return nil
+        }
+    }
+
+    /// - Parameter limit: What was not due by then stays.
+    private func sweepChunks(
+        at moment: Date, notAfter limit: Date
+    ) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await takeBackAbandoned()
-        guard try stored({ try store.hasChunks() }) else { return 0 }
+        guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
         let days = max(try await account().limits.deletedDays, 30)
-        let end = moment.addingTimeInterval(-Double(days) * 86_400)
+        let end = min(moment, limit).addingTimeInterval(-Double(days) * 86_400)
         await beginTurn()
         defer { endTurn() }
         // A manifest that another device has put meanwhile is here before anything is decided.
-        guard try await round().isHeld == false else { throw .deletionsHeld }
+        let report = try await round()
+        guard report.isHeld == false else { throw .deletionsHeld }
         let opened = try open
         let (named, isWhole) = try namedChunks(opened.engine.sealer)
-        guard isWhole else { return 0 }
+        guard isWhole else { return (0, report) }
         let unnamed = try stored {
             try store.transaction {
                 for chunk in try store.chunks() {
@@ -57,7 +89,7 @@ extension Vault {
                 try store.forgetDraftChunk(chunk.id)
             }
         }
-        return count
+        return (count, report)
     }
 
     /// The chunks that manifests here name.
@@ -69,7 +101,9 @@ extension Vault {
             try store.forEachContent { id, content in
                 guard content.format == SealedBox.format else { return }
                 if let opened = try? sealer.open(content, id) {
-                    if let manifest = Attachment(opened.item.body) { named.formUnion(manifest.chunks) }
+                    let attachments = Attachment.all(in: opened.item.body)
+                    for manifest in attachments.found { named.formUnion(manifest.chunks) }
+                    if !attachments.isWhole { isWhole = false }
                 } else {
                     isWhole = false
                 }

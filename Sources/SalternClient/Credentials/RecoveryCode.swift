@@ -26,10 +26,11 @@ public struct RecoveryCode: Sendable {
         return RecoveryCode(characters: characters)
     }
 
-    /// Reads what a person has typed: case, spaces and hyphens do not count, O is 0, I and L are 1.
+    /// Reads what a person has typed: case, spaces and hyphens of any kind do not count, O is 0, I and L are 1
+    /// (``PastedText``).
     /// - Returns: nil when it is no code, or one with a typing error.
     public init?(_ text: String) {
-        let digits = text.utf8.compactMap { Self.ignored.contains($0) ? nil : Self.value($0) ?? 32 }
+        let digits = PastedText.code(text).utf8.map { Self.value($0) ?? 32 }
         guard digits.count == Self.digitCount + 1, digits.allSatisfy({ $0 < 32 }),
             digits.withUnsafeBytes({ Self.checkDigit(UnsafeRawBufferPointer(rebasing: $0[..<Self.digitCount])) })
                 == digits[Self.digitCount]
@@ -52,8 +53,6 @@ public struct RecoveryCode: Sendable {
     func stretched(saltPrefix: String) async -> StretchedPassword {
         StretchedPassword(await StretchingRule.derive(characters, saltPrefix + "recovery", Self.iterations))
     }
-
-    private static let ignored: [UInt8] = Array(" -\t\r\n".utf8)
 
     private static func value(_ character: UInt8) -> UInt8? {
         switch character & 0xdf {

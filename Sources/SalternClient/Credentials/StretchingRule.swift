@@ -6,11 +6,17 @@ internal import Foundation
 public struct StretchingRule: Sendable {
     /// The salt prefix that the app ships or has learnt at its first contact.
     public var saltPrefix: String
+    /// The host that the salt prefix belongs to. Passwords are not stretched for another one: with the prefix of this site
+    /// it would get this site's password key from a person who uses one password. Nil for any host.
+    public var host: String?
     /// The fewest iterations that this app has ever used.
     public var minimumIterations: Int
 
-    public init(saltPrefix: String, minimumIterations: Int = PBKDF2.recommendedIterations) {
+    public init(
+        saltPrefix: String, host: String? = nil, minimumIterations: Int = PBKDF2.recommendedIterations
+    ) {
         self.saltPrefix = saltPrefix
+        self.host = host
         self.minimumIterations = minimumIterations
     }
 
@@ -25,6 +31,14 @@ public struct StretchingRule: Sendable {
         /// More than this app takes.
         case tooManyIterations(maximum: Int)
         case keyLength
+        /// The transport leads to another host than the salt prefix belongs to.
+        case host
+    }
+
+    /// - Throws: ``Refusal/host`` for a transport that leads to another host. One that does not name its host is taken.
+    func check(_ transport: any HTTPTransport) throws(Refusal) {
+        guard let host, let actual = transport.host else { return }
+        guard host.lowercased() == actual.lowercased() else { throw .host }
     }
 
     /// The most iterations that a server may ask for: more would only keep the device busy.

@@ -45,10 +45,14 @@ public struct Keyring: Sendable {
         return key
     }
 
+    /// The highest counter: the store and the comparisons have it as a signed number.
+    static let counterLimit = UInt64(Int64.max)
+
     /// The keyring after a change.
     func changed(_ change: (inout Keyring) -> Void) -> Keyring {
         var keyring = self
-        keyring.counter += 1
+        // A counter that came from elsewhere may be the highest that there is.
+        keyring.counter = min(keyring.counter, Self.counterLimit - 1) + 1
         change(&keyring)
         return keyring
     }
@@ -115,7 +119,8 @@ public struct Keyring: Sendable {
 
     init(encoded: SecureBytes) throws(Failure) {
         var reader = SecretReader(encoded)
-        guard reader.byte() == Self.version, let counter = reader.number(8), let vaultKey = reader.secret(32),
+        guard reader.byte() == Self.version, let counter = reader.number(8),
+            counter <= Self.counterLimit, let vaultKey = reader.secret(32),
             let count = reader.number(2), (1...UInt64(Self.dataKeyLimit)).contains(count)
         else { throw .malformed }
         var keys: [DataKey] = []

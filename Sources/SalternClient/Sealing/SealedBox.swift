@@ -58,9 +58,15 @@ public enum SealedBox {
         /// The first edit.
         public static let first = Edit(number: 1, previous: [UInt8](repeating: 0, count: 32))
 
+        /// The highest number. It is beyond what any number of honest edits and deletions comes to (``floor(of:)``).
+        static let limit = UInt64(3) << 62
+
+        /// The number after another one, at most ``limit``: what somebody else has sealed may have any number.
+        static func number(after number: UInt64) -> UInt64 { number < limit ? number + 1 : limit }
+
         /// The edit after the one that is sealed in these bytes.
         public func next(after sealed: [UInt8]) -> Edit {
-            Edit(number: number + 1, previous: SHA256.hash(sealed).bytes)
+            Edit(number: Self.number(after: number), previous: SHA256.hash(sealed).bytes)
         }
 
         /// The first edit of an item that begins as a copy of the version that is sealed in these bytes.
@@ -78,7 +84,7 @@ public enum SealedBox {
         /// own, so all of them have numbers below ``floor(of:)``.
         func creating(after sealed: [UInt8], deletedAt deletion: Revision?) -> Edit {
             var edit = next(after: sealed)
-            if let deletion { edit.number = max(edit.number, Self.floor(of: deletion) + 1) }
+            if let deletion { edit.number = max(edit.number, Self.number(after: Self.floor(of: deletion))) }
             return edit
         }
 
@@ -196,7 +202,7 @@ public enum SealedBox {
                 bytes[end...].allSatisfy({ $0 == 0 })
             else { throw .malformed }
             return Content(
-                edit: Edit(number: number, previous: [UInt8](bytes[12..<prefixCount])),
+                edit: Edit(number: min(number, Edit.limit), previous: [UInt8](bytes[12..<prefixCount])),
                 content: SecureBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[prefixCount..<end])))
         }
     }

@@ -44,11 +44,18 @@ extension Store {
     }
 
     /// Notes what a person has done: in the place of an earlier change of the item, whose base it keeps.
-    /// - Parameter opened: The body of the content, for who has it at hand.
-    func record(_ id: ItemID, content: ItemContent?, edit: UInt64, opened: SecureBytes? = nil) throws {
+    /// - Parameters:
+    ///   - opened: The body of the content, for who has it at hand.
+    ///   - isSame: Whether it says what the version says that it replaces, in other bytes: then that one is not kept.
+    func record(
+        _ id: ItemID, content: ItemContent?, edit: UInt64, opened: SecureBytes? = nil, isSame: Bool = false
+    ) throws {
         let earlier = try change(id)
         let item = try item(id)
         let next = try database.rows("SELECT coalesce(max(sequence), 0) + 1 FROM changes") { $0.integer(0) ?? 1 }.first
+        if !isSame, content != nil, earlier == nil, let item, item.content != content {
+            try keepReplaced(id, item.content, edit: item.edit)
+        }
         let base = earlier?.base ?? (earlier == nil ? item?.revision : nil)
         let baseContent =
             earlier?.baseContent
@@ -56,12 +63,18 @@ extension Store {
         try write(
             LocalChange(
                 id: id, sequence: next ?? 1, base: base, content: content, edit: edit, baseContent: baseContent,
-                sent: earlier?.sent), opened: opened)
+                sent: earlier?.sent), opened: opened, isSame: isSame)
     }
 
     /// Puts a change in the place of the item's earlier one.
-    func write(_ change: LocalChange, opened: SecureBytes? = nil) throws {
+    /// - Parameter isSame: Whether it says what the earlier one says, in other bytes: then that one is not kept.
+    func write(_ change: LocalChange, opened: SecureBytes? = nil, isSame: Bool = false) throws {
         let content = change.content
+        if !isSame, content != nil, let known = try self.change(change.id), let before = known.content,
+            before != content
+        {
+            try keepReplaced(change.id, before, edit: known.edit)
+        }
         if let content { try noteVersion(change.id, content.body.bytes, opened: opened) }
         if let base = change.baseContent { try noteVersion(change.id, base.body) }
         try database.execute("DELETE FROM changes WHERE id = ?", .blob(change.id.bytes))

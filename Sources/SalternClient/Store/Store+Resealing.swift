@@ -3,12 +3,13 @@ internal import Cryptography
 extension Store {
     private static let page = 100
 
-    /// Seals anew what the keys of `new` do not open: items, the trash, and what was changed here. An item stays the edit that
+    /// Seals anew what the keys of `new` do not open: items, the trash, versions that were replaced, and what was changed here. An item stays the edit that
     /// it is, as on the server; a change becomes a later one, because its bytes of before may be under way. What `old` does
     /// not open stays as it is.
     func reseal(from old: Sealer, to new: Sealer) throws {
         try resealItems("items", from: old, to: new)
         try resealItems("trash", from: old, to: new)
+        try resealVersions(from: old, to: new)
         try forEachChange { try reseal($0, from: old, to: new) }
     }
 
@@ -46,7 +47,22 @@ extension Store {
             }.first
             if let sealed { next.baseContent = (sealed.title?.bytes, sealed.body.bytes) }
         }
-        try write(next)
+        try write(next, isSame: true)
+    }
+
+    private func resealVersions(from old: Sealer, to new: Sealer) throws {
+        var last: Int64 = 0
+        while true {
+            let page = try replacedNumbers(after: last, limit: Self.page)
+            guard let end = page.last else { return }
+            last = end
+            for number in page {
+                guard let version = try replaced(number),
+                    let content = new.resealed(version.content, version.item, from: old)
+                else { continue }
+                try replaceSealed(version, by: content)
+            }
+        }
     }
 
     /// The ids of the items that the server has, in their order.

@@ -91,9 +91,14 @@ final class Store {
     }
 
     /// Notes what the server has.
-    /// - Parameter opened: Its body, for who has opened it.
-    func put(_ item: StoredItem, listing: Int64, opened: SecureBytes? = nil) throws {
+    /// - Parameters:
+    ///   - opened: Its body, for who has opened it.
+    ///   - isSame: Whether it says what the version says that it replaces, in other bytes: then that one is not kept.
+    func put(_ item: StoredItem, listing: Int64, opened: SecureBytes? = nil, isSame: Bool = false) throws {
         let content = item.content
+        if !isSame, let known = try self.item(item.id), known.content != content {
+            try keepReplaced(item.id, known.content, edit: known.edit)
+        }
         try noteVersion(item.id, content.body.bytes, opened: opened)
         try database.execute(
             """
@@ -150,6 +155,9 @@ final class Store {
     /// Keeps what a tombstone removes.
     func trash(_ item: StoredItem, at moment: Date) throws {
         try noteVersion(item.id, item.content.body.bytes)
+        if let known = try trashed(item.id), known.content != item.content {
+            try keepReplaced(item.id, known.content, edit: known.edit)
+        }
         try database.execute(
             """
             INSERT OR REPLACE INTO trash (id, collection, format, iterations, title, body, edit, removed_at)
@@ -171,6 +179,7 @@ final class Store {
         let second = SQLiteValue.integer(Int64(moment.timeIntervalSince1970))
         try database.transaction {
             try database.execute("DELETE FROM trash WHERE removed_at < ?", second)
+            try database.execute("DELETE FROM versions WHERE replaced_at < ?", second)
             try database.execute("DELETE FROM graves WHERE noted_at < ?", second)
         }
     }
@@ -300,6 +309,10 @@ enum StoreFact: String {
     case leaving
     /// What the plan allows in one item, as the server said last.
     case itemBytes
+    /// When a sync has swept the chunks of attachments last (seconds since 1970).
+    case sweptAt
+    /// How many bytes a batch has at most while the line is slow.
+    case batchBytes
     /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
     case chunksWhole
 }

@@ -116,6 +116,15 @@ enum StoreSchema {
         -- Deletions of files that wait for somebody to agree.
         ALTER TABLE folders ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        -- Versions of items that were replaced on this device, for a while.
+        CREATE TABLE versions (
+            number INTEGER PRIMARY KEY, item BLOB NOT NULL, collection TEXT NOT NULL, format TEXT NOT NULL,
+            iterations INTEGER, title BLOB, body BLOB NOT NULL, edit INTEGER NOT NULL, replaced_at INTEGER NOT NULL,
+            -- SHA-256 of everything that makes two contents equal.
+            digest BLOB NOT NULL, UNIQUE (item, digest)
+        );
+        """,
     ]
 
     /// Brings the store up to date.

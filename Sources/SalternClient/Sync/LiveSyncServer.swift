@@ -3,6 +3,7 @@ struct LiveSyncServer: SyncServer {
     let api: SalternAPI
     let token: Token
     let retries: Retries
+    var smallestBatchBytes = SyncLimits().smallestBatchBytes
 
     /// A cursor is kept: those of this server have less than 100 bytes.
     private static let cursorByteLimit = 4 << 10
@@ -33,7 +34,11 @@ struct LiveSyncServer: SyncServer {
 
     func write(_ operations: [BatchOperation]) async throws(APIError) -> [Revision] {
         // The same bytes again are a success, so a lost reply costs nothing.
-        let reply = try await retries({ () throws(APIError) in try await api.writeBatch(operations, token) })
+        let isLong = operations.count > 1 && operations.reduce(0) { $0 + $1.sealedByteCount } > smallestBatchBytes
+        // A long batch that did not get through is not sent again as it is: the engine makes smaller ones of it.
+        let reply = try await retries(unless: { isLong && $0.isAboutPace }) { () throws(APIError) in
+            try await api.writeBatch(operations, token)
+        }
         guard reply.results.count == operations.count,
             zip(operations, reply.results).allSatisfy({ $0.canHave($1) })
         else { throw .unexpectedReply }
@@ -42,6 +47,12 @@ struct LiveSyncServer: SyncServer {
 }
 
 extension BatchOperation {
+    /// About how many bytes it has in a request.
+    var sealedByteCount: Int {
+        guard case .put(_, let content, _) = self else { return 256 }
+        return 256 + (content.body.bytes.count + (content.title?.bytes.count ?? 0)) * 4 / 3
+    }
+
     /// Whether it can have come to this. Revisions only grow; the bytes that are there already keep theirs.
     fileprivate func canHave(_ result: BatchResult.Entry) -> Bool {
         switch self {

@@ -68,7 +68,7 @@ extension SyncEngine {
         change.base = nil
         change.baseContent = nil
         change.forgetWhatWasReplaced()
-        try store.write(change)
+        try store.write(change, isSame: true)
     }
 
     /// Takes the server's version, unless it does not open or is older than what is known.
@@ -104,9 +104,15 @@ extension SyncEngine {
         if let item, !item.isSealed, item.content.title != nil, content.title == nil {
             try store.note(.titleMissing, server.id)
         }
-        try store.put(theirs, listing: listing, opened: opened.item.body)
+        try store.put(theirs, listing: listing, opened: opened.item.body, isSame: isSame(theirs, opened.item, as: item))
         report.changed.insert(server.id)
         report.removed.remove(server.id)
+    }
+
+    /// Whether a version says what the known one says, in the same collection.
+    private func isSame(_ theirs: StoredItem, _ content: PlainItem, as item: StoredItem?) -> Bool {
+        guard let item, item.content.collection == theirs.content.collection else { return false }
+        return (try? sealer.open(item.content, item.id))?.item == content
     }
 
     /// The server has an older version than is known: the known one is sent again, as a later edit. The older one is kept
@@ -123,7 +129,7 @@ extension SyncEngine {
                 known.item, item.id, collection: item.content.collection,
                 known.edit.next(after: item.content.body.bytes))
         else { return try store.note(.rolledBack, item.id) }
-        try store.record(item.id, content: content, edit: item.edit + 1)
+        try store.record(item.id, content: content, edit: SealedBox.Edit.number(after: item.edit), isSame: true)
         // The same version again, here or on another device, is the same copy: a server that repeats it gains nothing.
         let copy = theirs.content.copyID(of: theirs.id)
         guard known.item != older || item.content.collection != theirs.content.collection,
@@ -195,12 +201,15 @@ extension SyncEngine {
         let isEarlier = theirs.edit.follows(mine.body.bytes) || change.isFirstEdit && own.edit.isCopy
         if isEarlier || own.item == theirs.item && mine.collection == content.collection {
             if mine.title != nil, content.title == nil { try store.note(.titleMissing, server.id) }
+            if own.item != theirs.item || mine.collection != content.collection {
+                try store.keepReplaced(server.id, mine, edit: change.edit)
+            }
             try store.put(taken, listing: listing)
             return try store.forgetChange(server.id)
         }
         let hadTitle = item?.content.title != nil || change.baseContent?.title != nil
         if hadTitle, content.title == nil { try store.note(.titleMissing, server.id) }
-        let number = max(change.edit, theirs.edit.number) + 1
+        let number = SealedBox.Edit.number(after: max(change.edit, theirs.edit.number))
         let previous = theirs.edit.next(after: content.body.bytes).previous
         var next: PlainItem?
         if resealed(server, change) != nil {
@@ -213,7 +222,7 @@ extension SyncEngine {
                     server.id)
             }
             // One edit that changes nothing is a wish, too: somebody has put that version back.
-            if let base, theirs.edit.number == base.edit.number + 1, theirs.item != base.item,
+            if let base, theirs.edit.number == SealedBox.Edit.number(after: base.edit.number), theirs.item != base.item,
                 own.item.has(theirs.item, since: base.item)
             {
                 next = own.item
@@ -225,9 +234,10 @@ extension SyncEngine {
             let sealed = try? sealer.seal(
                 next, server.id, collection: mine.collection, SealedBox.Edit(number: number, previous: previous))
         {
+            if next != theirs.item { try store.keepReplaced(server.id, content, edit: theirs.edit.number) }
             change.content = sealed
             change.edit = number
-            return try goOn(change, from: taken, listing)
+            return try goOn(change, from: taken, listing, isSame: next == own.item)
         }
         try store.forgetChange(server.id)
         if try goOnFromLostBase(change, own.item, taken, theirs.edit, item, listing, into: &report) { return }
@@ -235,13 +245,14 @@ extension SyncEngine {
     }
 
     /// The change goes on from what the server has.
-    private func goOn(_ change: LocalChange, from taken: StoredItem, _ listing: Int64) throws {
+    /// - Parameter isSame: Whether the change says what it said before.
+    private func goOn(_ change: LocalChange, from taken: StoredItem, _ listing: Int64, isSame: Bool = false) throws {
         var change = change
         try store.put(taken, listing: listing)
         change.base = taken.revision
         change.baseContent = (taken.content.title?.bytes, taken.content.body.bytes)
         change.forgetWhatWasReplaced()
-        try store.write(change)
+        try store.write(change, isSame: isSame)
     }
 
     /// What was changed here does not open: its key is missing, or the store is damaged. It can be kept under its own id
@@ -284,7 +295,7 @@ extension SyncEngine {
     ) throws {
         guard let own = try? sealer.open(mine, theirs.id) else {
             // It can be kept under this id only.
-            try store.record(theirs.id, content: mine, edit: theirs.edit + 1)
+            try store.record(theirs.id, content: mine, edit: SealedBox.Edit.number(after: theirs.edit))
             try store.put(theirs, listing: listing)
             return try store.note(.unreadableChange, theirs.id)
         }

@@ -11,8 +11,10 @@ extension SyncEngine {
     /// - Returns: What has changed on the server meanwhile; empty when nothing is left that could be sent now.
     func push(except refused: inout Set<Int64>, into report: inout SyncReport) async throws -> [Dispute] {
         var last: Int64 = 0
+        var slowdowns = 0
         while true {
-            let changes = try store.changes(limit: limits.batch, byteLimit: limits.batchBytes, after: last)
+            let byteLimit = min(limits.batchBytes, try store.number(.batchBytes).map { Int(clamping: $0) } ?? .max)
+            let changes = try store.changes(limit: limits.batch, byteLimit: byteLimit, after: last)
             guard let end = changes.last?.sequence else { return [] }
             last = end
             var sent: [LocalChange] = []
@@ -31,9 +33,40 @@ extension SyncEngine {
                 try store.markSent(sent)
             }
             if sent.isEmpty { continue }
-            let disputed = try await send(sent, &refused, into: &report)
+            let disputed: [Dispute]
+            do {
+                disputed = try await send(sent, &refused, into: &report)
+            } catch let error as APIError where error.isAboutPace && slowdowns < limits.slowdowns {
+                guard try makeBatchesSmaller(than: sent) else { throw error }
+                slowdowns += 1
+                if let wait = error.retryAfter { try await Task.sleep(for: min(wait, .seconds(5))) }
+                // What has arrived is no change any more.
+                last = (changes.first?.sequence ?? 1) - 1
+                continue
+            }
+            slowdowns = 0
+            try makeBatchesLarger(again: byteLimit)
             guard disputed.isEmpty else { return disputed }
             try Task.checkCancellation()
+        }
+    }
+
+    /// Notes that a batch was too long for the line.
+    /// - Returns: false when it cannot be made smaller.
+    private func makeBatchesSmaller(than batch: [LocalChange]) throws -> Bool {
+        let size = batch.reduce(0) { $0 + $1.operation.sealedByteCount }
+        guard batch.count > 1, size > limits.smallestBatchBytes else { return false }
+        try store.set(.batchBytes, Int64(max(size / 2, limits.smallestBatchBytes)))
+        return true
+    }
+
+    /// The line may have become quicker: the next batch is twice as long as the one that got through.
+    private func makeBatchesLarger(again byteLimit: Int) throws {
+        guard byteLimit < limits.batchBytes else { return }
+        if byteLimit * 2 < limits.batchBytes {
+            try store.set(.batchBytes, Int64(byteLimit * 2))
+        } else {
+            try store.set(.batchBytes, nil)
         }
     }
 

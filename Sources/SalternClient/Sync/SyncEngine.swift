@@ -219,6 +219,10 @@ struct SyncLimits: Sendable {
     var page = 200
     var batch = 200
     var batchBytes = 8 << 20
+    /// A batch that did not get through a slow line is sent in smaller ones, down to this size.
+    var smallestBatchBytes = 64 << 10
+    /// How often in a row a push makes its batches smaller before it gives up.
+    var slowdowns = 5
     var rounds = 16
     /// How often one round begins to list everything anew.
     var beginnings = 4

@@ -12,6 +12,13 @@ public protocol HTTPTransport: Sendable {
     /// Sends a request and waits for the head of the reply. The body comes as it arrives, and no faster than it is read; it
     /// ends with the transport, which has to be kept as long as it is read.
     func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream
+
+    /// The host that the transport leads to, without the port; nil for a transport that does not name it.
+    var host: String? { get }
+}
+
+extension HTTPTransport {
+    public var host: String? { nil }
 }
 
 /// A request, relative to the server that the transport leads to.
@@ -34,12 +41,23 @@ public struct HTTPRequest: Sendable {
     public var token: SecureBytes?
     /// The body; zeroed when the last reference goes.
     public var body: SecureBytes?
-    /// How long the whole exchange may take; streams have no such limit.
+    /// How long an exchange may take in which nothing long is sent or received. A slow line has a second more for each
+    /// ``minimumRate`` bytes that have moved in either direction; streams have no such limit.
     public var timeout: Duration
+    /// Bytes a second that an exchange longer than ``timeout`` has to move on average: a server may be hostile.
+    public var minimumRate = HTTPRequest.slowestLine
     /// How long the server may send nothing before the connection counts as lost.
     public var silence: Duration
     /// A longer body is refused: a server may be hostile.
     public var replyLimit: Int
+
+    /// The ``minimumRate`` of a request that says nothing else, in bytes a second. The server has a bound of its own.
+    public static let slowestLine = 1 << 10
+
+    /// How long the exchange may take when so many bytes have moved.
+    static func allowance(_ timeout: Duration, _ minimumRate: Int, moved byteCount: Int64) -> Duration {
+        timeout + .milliseconds(min(max(byteCount, 0), 1 << 40) * 1_000 / Int64(max(minimumRate, 1)))
+    }
 
     /// More than any reply has that no item and no share is in.
     public static let shortReplyLimit = 1 << 20

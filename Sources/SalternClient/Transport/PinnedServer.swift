@@ -15,6 +15,47 @@ public struct PinnedServer: Sendable {
         self.anchor = anchor
     }
 
+    /// Returns the form of a server's address in which equal addresses are equal texts: scheme and host in lower case, no
+    /// slash at the end, no port 443 (RFC 9110 section 4.2.3).
+    ///
+    /// Returns nil unless the text is `https://host` or `https://host:port`.
+    public static func canonical(_ address: String) -> String? {
+        let prefix = "https://"
+        guard address.prefix(prefix.count).lowercased() == prefix else { return nil }
+        var authority = address.dropFirst(prefix.count).lowercased()
+        if authority.hasSuffix("/") { authority.removeLast() }
+        let host: Substring
+        // The last colon separates the port, unless it is inside of an IPv6 address.
+        if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
+            let port = authority[authority.index(after: colon)...]
+            guard port.isEmpty || UInt16(port) != nil, port.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+                return nil
+            }
+            host = authority[..<colon]
+            if let number = UInt16(port), number != 443 { return suffixed(host, ":\(number)") }
+        } else {
+            host = authority[...]
+        }
+        return suffixed(host, "")
+    }
+
+    /// Returns the host of a server's address, in lower case and without the port.
+    public static func host(of address: String) -> String? {
+        guard let canonical = canonical(address) else { return nil }
+        let authority = canonical.dropFirst("https://".count)
+        guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") else {
+            return String(authority)
+        }
+        return String(authority[..<colon])
+    }
+
+    private static func suffixed(_ host: Substring, _ port: String) -> String? {
+        let isPlain = host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/?#@\\".utf8.contains($0) }
+        let hasColon = host.contains(":")
+        guard !host.isEmpty, isPlain, !hasColon || host.hasPrefix("[") && host.hasSuffix("]") else { return nil }
+        return "https://\(host)\(port)"
+    }
+
     /// Whether base and pins are well-formed: an `https` URL without user, path, query or fragment, and pins of 32 bytes.
     var isValid: Bool {
         let prefix = "https://"

@@ -34,22 +34,11 @@ public struct ShareLink: Sendable {
             format: "aes-256-gcm", salt: salt, iterations: iterations, sealed: try AESGCM.seal(payload, using: key),
             expiresAt: expiresAt, maxViews: maxViews)
     }
-
-    /// Opens what a link leads to.
-    /// - Throws: For another passphrase, and for parameters that would only keep the device busy.
-    static func open(_ payload: SharePayload, _ passphrase: String) throws -> SecureBytes {
-        guard payload.iterations <= StretchingRule.maximumIterations,
-            let length: AESGCM.NonceLength = ["aes-256-gcm": .twelve, "aes-256-gcm-iv16": .sixteen][payload.format]
-        else { throw VaultError.unreadable }
-        let key = try PBKDF2.deriveKey(
-            from: passphrase.utf8, salt: payload.salt.bytes, unsafeUncheckedIterations: payload.iterations)
-        return try AESGCM.open(payload.sealed.bytes, using: key, nonceLength: length)
-    }
 }
 
 extension Vault {
     /// Shares a payload behind a link. Docs/clients.md, section 12, says what the page shows of it.
-    /// - Parameter base: `https://host`, as others reach the server.
+    /// - Parameter base: `https://host`, as others reach the server. The link leads there, whatever path the server names.
     public func share(
         _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
     ) async throws(VaultError) -> ShareLink {
@@ -62,13 +51,16 @@ extension Vault {
         // Not repeated: a second one would be another share.
         do throws(APIError) { header = try await api.createShare(content, token) } catch { throw VaultError(error) }
         let fragment = passphrase.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
-        guard let manageToken = header.manageToken,
-            let url = URL(string: base.absoluteString + header.path + "#" + fragment)
+        guard let manageToken = header.manageToken, ShareAddress.isID(header.id),
+            let server = PinnedServer.canonical(base.absoluteString),
+            let url = URL(string: "\(server)/s/\(header.id)#\(fragment)")
         else { throw .unavailable(.unexpectedReply) }
         return ShareLink(url: url, manageToken: manageToken, id: header.id)
     }
 
     /// Opens a link of this server, at the price of a view.
+    /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with what
+    ///   was fetched, which takes another key without another view.
     public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
         try await ShareLink.open(link, over: settings.transport)
     }

@@ -40,17 +40,9 @@ private struct DocumentLine: Codable {
     /// The document that the line holds; nil when it holds none.
     var document: (id: ItemID, collection: String, item: PlainItem, properties: [String: String])? {
         guard type == "document", let id, let collection, text == nil || data == nil,
-            let body = text.map({ Array($0.utf8) }) ?? data?.bytes, Self.isName(collection)
+            let body = text.map({ Array($0.utf8) }) ?? data?.bytes, CollectionName.isValid(collection)
         else { return nil }
         return (id, collection, PlainItem(title: title, body: SecureBytes(copying: body)), properties ?? [:])
-    }
-
-    private static func isName(_ collection: String) -> Bool {
-        (1...32).contains(collection.utf8.count) && collection != Attachment.chunkCollection
-            && collection.utf8.allSatisfy {
-                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
-            }
     }
 
     func encoded() throws(VaultError) -> [UInt8] {

@@ -46,7 +46,7 @@ extension Vault {
     private func notOlder(_ keyring: Keyring, of account: AccountID) throws(VaultError) -> Keyring {
         guard let knownAccount = try knownAccount() else { return keyring }
         guard knownAccount == account else { throw .otherAccount }
-        let counter = UInt64(try stored { try store.number(.keyringCounter) } ?? 0)
+        let counter = UInt64(clamping: try stored { try store.number(.keyringCounter) } ?? 0)
         guard keyring.counter <= counter else { return keyring }
         let ids = try knownKeyIDs()
         let keys = ids.compactMap { try? keyring.key($0) }

@@ -58,7 +58,7 @@ extension Vault {
         let stretched = try await stretch(password, userid, iterations)
         let keyring = Keyring.new()
         guard let sealed = try? keyring.sealed(under: stretched) else { throw .unreadable }
-        let invite = invite.map { Token(SecureBytes(copying: $0.utf8)) }
+        let invite = invite.map { Token(SecureBytes(copying: PastedText.trimmed($0).utf8)) }
         let reply: RegistrationReply
         do throws(APIError) {
             reply = try await settings.retries(
@@ -102,6 +102,7 @@ extension Vault {
         restoringKeyring: Bool = false
     ) async throws(VaultError) {
         if !renamed { try refuseOther(userid) }
+        let code = try code.map(Self.oneTimeCode)
         let locks = lockCount
         let parameters = try await call { api throws(APIError) in try await api.getKDFParameters(userid: userid) }
         do throws(StretchingRule.Refusal) {
@@ -149,6 +150,14 @@ extension Vault {
                 device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched,
                 opens: locks == lockCount)
         }
+    }
+
+    /// Returns a code of the second factor as it is sent.
+    /// - Throws: ``VaultError/wrongCode`` for an empty one, which is not sent.
+    static func oneTimeCode(_ text: String) throws(VaultError) -> String {
+        let code = PastedText.code(text)
+        guard !code.isEmpty else { throw .wrongCode }
+        return code
     }
 
     /// Does what a session was opened for. What is refused leaves none behind that nobody has.
@@ -287,7 +296,7 @@ extension Vault {
         let engine = SyncEngine(
             store: store, server: LiveSyncServer(api: api, token: token, retries: settings.retries),
             sealer: Sealer(account: account, keyring: keyring), limits: settings.limits, newID: settings.newID)
-        engine.merge = settings.merge
+        engine.merge = settings.mergeRule
         engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
         engine.onProgress = { [progressObservers, store] report in
             let unsent = (try? store.changeCount()) ?? 0

@@ -1,6 +1,3 @@
-public import Cryptography
-public import Foundation
-
 extension Vault {
     /// So many pages are followed, a million shares: a server that always has another one would be followed for ever.
     private static let pageLimit = 2_000
@@ -34,23 +31,5 @@ extension Vault {
         } catch {
             throw error.code == .notFound ? .notFound : VaultError(error)
         }
-    }
-}
-
-extension ShareLink {
-    /// Opens what a link leads to, at the price of a view. Nobody has to be logged in for it.
-    /// - Parameter transport: Leads to the server that the link names.
-    public static func open(_ link: URL, over transport: any HTTPTransport) async throws(VaultError) -> SecureBytes {
-        guard let passphrase = link.fragment(percentEncoded: false), link.pathComponents.count == 3,
-            link.pathComponents[1] == "s"
-        else { throw .notFound }
-        let payload: SharePayload
-        do throws(APIError) {
-            payload = try await SalternAPI(transport).openShare(link.pathComponents[2])
-        } catch {
-            throw error.code == .notFound ? .notFound : VaultError(error)
-        }
-        guard let opened = try? open(payload, passphrase) else { throw .unreadable }
-        return opened
     }
 }

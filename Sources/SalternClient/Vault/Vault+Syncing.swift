@@ -2,8 +2,17 @@ internal import Foundation
 
 extension Vault {
     /// Brings device and server together. One at a time: a second call waits for the first and then does its own.
+    ///
+    /// Once a day it also removes chunks of deleted attachments from the server (``sweepChunks()``), whose failure is not one
+    /// of the sync.
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
+        var report = try await roundInTurn()
+        if let later = await sweepWhenDue(at: Date()) { report.add(later) }
+        return report
+    }
+
+    private func roundInTurn() async throws(VaultError) -> SyncReport {
         await beginTurn()
         defer { endTurn() }
         return try await round()

@@ -45,6 +45,9 @@ public actor Vault {
     }
 
     init(_ settings: VaultSettings) throws(VaultError) {
+        do throws(StretchingRule.Refusal) { try settings.stretching.check(settings.transport) } catch {
+            throw .untrustworthy(error)
+        }
         self.settings = settings
         api = SalternAPI(settings.transport)
         do {
@@ -96,6 +99,7 @@ public actor Vault {
     ///   one under another id, with a ``Notice/Kind/conflict``. Without it, whatever is there is written over.
     /// - Returns: Where it was written.
     /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item, as far as that is known here.
+    ///   ``VaultError/invalidCollection(_:)`` for a name that no collection can have.
     @discardableResult
     public func put(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
@@ -109,8 +113,7 @@ public actor Vault {
     func putUnbounded(
         _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion? = nil
     ) throws(VaultError) -> ItemID {
-        // Chunks are put there by name, and what no manifest names is swept away.
-        guard collection != Attachment.chunkCollection else { throw .unreadable }
+        guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
         let sealer = try self.sealer
         let before = try stored { try store.current(id) }
         if let before, let seen, before.digest != seen.digest {
@@ -142,7 +145,9 @@ public actor Vault {
         try stored {
             try store.transaction {
                 try store.record(id, content: content, edit: edit.number, opened: item.body)
-                if let attachment = Attachment(item.body) { try store.forgetDraftChunks(of: attachment) }
+                for attachment in Attachment.all(in: item.body).found {
+                    try store.forgetDraftChunks(of: attachment)
+                }
                 if let other { try store.note(.conflict, other, other: id) }
             }
         }

@@ -36,6 +36,11 @@ public enum VaultError: Error, Sendable {
     case noRoom(PlanShortage)
     /// There is no such item.
     case notFound
+    /// The key in a share's link does not open what was fetched. The fetched share takes another key without another view.
+    case wrongShareKey(FetchedShare)
+    /// A name that no collection can have: it is not 1 to 32 of `a-z`, `0-9` and `-`, or it is that of attachments' chunks.
+    /// Nothing was written.
+    case invalidCollection(String)
     /// The content cannot be encoded, decoded or sealed.
     case unreadable
     /// The local store.

@@ -14,6 +14,8 @@ public struct VaultSettings: Sendable {
     public var deviceKey: any DeviceKeyStore
     /// Makes one version of two; without it both are kept.
     public var merge: MergeRule?
+    /// The rules of single collections; see ``merge(_:of:schema:_:)``.
+    var collectionMerges: [String: MergeRule] = [:]
     /// How often and after which waits what may be repeated is sent again.
     public var retries = Retries(attempts: 3)
     /// How much is fetched and sent at once.

@@ -25,7 +25,8 @@ struct AccountProfile: Codable, Equatable {
 
     func settings(folder: URL) throws(TransportError) -> VaultSettings {
         VaultSettings(
-            folder: folder, transport: try transport(), stretching: StretchingRule(saltPrefix: saltPrefix),
+            folder: folder, transport: try transport(),
+            stretching: StretchingRule(saltPrefix: saltPrefix, host: PinnedServer.host(of: server)),
             deviceName: deviceName)
     }
 

@@ -9,6 +9,8 @@ struct FirstContact {
           --userid USERID       who you are
           --pin sha256//…       a pin of the server's key, as its operator gives it out; again for the backup key
           --certificate FILE    a certificate in PEM that is the only anchor: for a server whose certificate is self-signed
+          --accept-salt-prefix  the server may have the salt prefix of another server that is known here: it is the same one
+                                under another address
           --account NAME        what the account is called here (its userid)
           --device NAME         what your other devices see of this one (the name of this machine)
         """
@@ -22,6 +24,7 @@ struct FirstContact {
     private let userid: String?
     private let pins: [String]
     private let certificate: String?
+    private let acceptsSaltPrefix: Bool
     private let account: AccountName?
     private let device: String?
 
@@ -30,6 +33,7 @@ struct FirstContact {
         userid = try arguments.option("--userid")
         pins = try arguments.options("--pin")
         certificate = try arguments.option("--certificate")
+        acceptsSaltPrefix = arguments.flag("--accept-salt-prefix")
         account = try arguments.accountName()
         device = try arguments.option("--device")
     }
@@ -107,13 +111,39 @@ struct FirstContact {
         let service = try await SalternAPI(profile.transport()).describeService()
         // Learnt once: a server that was taken over could ask for another one.
         if known == nil { profile.saltPrefix = service.saltPrefix }
+        try refuseForeignPrefix(of: profile, name, profiles, console)
         return Place(
             name: name, profile: profile.learning(from: service), profiles: profiles,
             isRenamed: known.map { $0.userid != userid } ?? false)
     }
 
+    /// A site that announces the salt prefix of another one gets that one's password key from a person who uses one password.
+    private func refuseForeignPrefix(
+        of profile: AccountProfile, _ name: AccountName, _ profiles: ProfileStore, _ console: Console
+    ) throws {
+        if acceptsSaltPrefix { return }
+        for other in profiles.names() {
+            guard let known = try? profiles.profile(other), known.saltPrefix == profile.saltPrefix else { continue }
+            // An account's own server may have another port by now.
+            let isSame =
+                other == name
+                ? PinnedServer.host(of: known.server) == PinnedServer.host(of: profile.server)
+                : PinnedServer.canonical(known.server) == PinnedServer.canonical(profile.server)
+            if isSame { continue }
+            let warning =
+                "\(VisibleText.visible(profile.server)) has the salt prefix of \(VisibleText.visible(known.server)), the "
+                + "server of \(other): with the password of one it could log in at the other"
+            guard console.isTerminal, !console.speaksJSON else {
+                throw CommandFailure(
+                    "\(warning); nothing was sent; --accept-salt-prefix goes on, when it is the same server",
+                    status: ExitStatus.untrustworthy, code: "salt_prefix_in_use")
+            }
+            try console.confirm("\(warning). Is it the same server?")
+        }
+    }
+
     private static func base(_ server: String) -> String {
-        server.hasSuffix("/") ? String(server.dropLast()) : server
+        PinnedServer.canonical(server) ?? server
     }
 
     private static func text(_ path: String) throws -> String {

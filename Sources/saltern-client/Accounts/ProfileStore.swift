@@ -7,8 +7,13 @@ struct ProfileStore {
     private let folders: URL
 
     init(_ environment: [String: String]) throws(CommandFailure) {
-        profiles = try Self.base("XDG_CONFIG_HOME", ".config", environment)
-        folders = try Self.base("XDG_DATA_HOME", ".local/share", environment)
+        profiles = try Self.base("XDG_CONFIG_HOME", ".config", environment).appending(path: "accounts")
+        folders = try Self.data(environment).appending(path: "accounts")
+    }
+
+    /// Returns the folder of everything that the command keeps beside its configuration.
+    static func data(_ environment: [String: String]) throws(CommandFailure) -> URL {
+        try base("XDG_DATA_HOME", ".local/share", environment)
     }
 
     /// A relative path in the variable is to be ignored (XDG Base Directory Specification).
@@ -16,7 +21,7 @@ struct ProfileStore {
         _ variable: String, _ fallback: String, _ environment: [String: String]
     ) throws(CommandFailure) -> URL {
         if let path = environment[variable], path.hasPrefix("/") {
-            return URL(filePath: path, directoryHint: .isDirectory).appending(path: "saltern-client/accounts")
+            return URL(filePath: path, directoryHint: .isDirectory).appending(path: "saltern-client")
         }
         guard let home = environment["HOME"], home.hasPrefix("/") else {
             throw CommandFailure(
@@ -24,7 +29,7 @@ struct ProfileStore {
                 code: "configuration")
         }
         return URL(filePath: home, directoryHint: .isDirectory)
-            .appending(path: fallback).appending(path: "saltern-client/accounts")
+            .appending(path: fallback).appending(path: "saltern-client")
     }
 
     /// The names of all accounts, in their order.

@@ -7,9 +7,10 @@ struct EditItem: Command {
     static let words = ["edit"]
     static let summary = "edit an item with $VISUAL or $EDITOR"
     static let help = """
-        usage: saltern-client edit ITEM
+        usage: saltern-client edit ITEM [--allow-empty]
 
         \(AccountOption.help)
+          --allow-empty         take an empty file from the editor, which is refused otherwise
           --json                one object, for scripts
 
         The content is a file in memory (XDG_RUNTIME_DIR or /dev/shm) for as long as the editor is open, in a folder that only
@@ -17,7 +18,8 @@ struct EditItem: Command {
         elsewhere, such as registers in ~/.viminfo, is its own affair.
 
         When the item is changed elsewhere meanwhile, both versions are kept. When this command is killed, what was saved by
-        then stays in that folder, and the next commands say where.
+        then stays in that folder, and the next commands say where. What the item held before is kept on this device for 30
+        days: see saltern-client versions.
         \(ItemReference.help)
         """
 
@@ -28,10 +30,12 @@ struct EditItem: Command {
 
     private let account: AccountOption
     private let item: ItemReference
+    private let allowsEmpty: Bool
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        allowsEmpty = arguments.flag("--allow-empty")
         account = try AccountOption(&arguments)
         item = ItemReference(try arguments.word("the item"))
     }
@@ -87,6 +91,7 @@ struct EditItem: Command {
         defer { data.resetBytes(in: data.indices) }
         let body = data.withUnsafeBytes { SecureBytes(copying: $0) }
         if body == content { return Record(id: found.id, changed: false) }
+        if body.isEmpty, !allowsEmpty { throw EmptyContent.refusal("what the editor has saved", over: found) }
         do {
             let vault = try await account.open(console).vault
             let id = try await vault.put(

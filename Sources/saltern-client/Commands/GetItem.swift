@@ -7,10 +7,11 @@ struct GetItem: Command {
     static let words = ["get"]
     static let summary = "print an item, or write it to a file"
     static let help = """
-        usage: saltern-client get ITEM [--output FILE]
+        usage: saltern-client get ITEM [--output FILE] [--version N]
 
         \(AccountOption.help)
           --output FILE         a new file that only you can read
+          --version N           a version that was replaced, as saltern-client versions ITEM lists it
           --json                one object with id, collection, title, and text or data (base64)
 
         \(ItemReference.help)
@@ -18,11 +19,13 @@ struct GetItem: Command {
 
     private let account: AccountOption
     private let output: String?
+    private let version: Int?
     private let asJSON: Bool
     private let item: ItemReference
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        version = try arguments.integer("--version", in: 1...Int.max)
         output = try arguments.option("--output")
         account = try AccountOption(&arguments)
         item = ItemReference(try arguments.word("the item"))
@@ -30,8 +33,7 @@ struct GetItem: Command {
 
     func run(_ console: Console) async throws {
         let vault = try await account.open(console).vault
-        let found = try await item.find(in: vault)
-        guard let body = try await vault.wholeItem(found.id)?.body else { throw VaultError.notFound }
+        let (found, body) = try await content(in: vault)
         try write(found, body, to: console)
     }
 
@@ -46,5 +48,24 @@ struct GetItem: Command {
         } else {
             console.write(body.withUnsafeBytes { [UInt8]($0) })
         }
+    }
+
+    private func content(in vault: Vault) async throws -> (ItemSummary, SecureBytes) {
+        if let version {
+            let found = try await ReplacedItems.find(item, in: vault)
+            let replaced = try await vault.item(found.id, replaced: Int64(version))
+            return (found.replaced(by: replaced), try await vault.wholeContent(of: replaced.body))
+        }
+        let found = try await item.find(in: vault)
+        guard let body = try await vault.wholeItem(found.id)?.body else { throw VaultError.notFound }
+        return (found, body)
+    }
+}
+
+extension ItemSummary {
+    /// The same item with another version's title.
+    fileprivate func replaced(by version: PlainItem) -> ItemSummary {
+        ItemSummary(
+            id: id, collection: collection, title: version.title, byteCount: version.body.count, isUnsent: false)
     }
 }

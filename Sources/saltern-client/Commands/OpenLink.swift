@@ -13,9 +13,11 @@ struct OpenLink: Command {
           --output FILE         a new file that only you can read
           --pin sha256//…       a pin of the server's key, when you have no account there; may be repeated
           --certificate FILE    a certificate in PEM that is the only anchor, when you have no account there
-          --json                one object with text, or data (base64) with filename and mediaType
+          --json                one object with text, or data (base64) with filename and mediaType; and viewsLeft where views
+                                are limited
 
-        Without LINK the terminal is asked. A link has the key to what it opens: as an argument, others on this machine can
+        Without LINK the terminal is asked. A link that opens a limited number of times costs a view, which is said before. A key
+        that does not open what was fetched loses nothing: the right link opens it afterwards without another view. A link has the key to what it opens: as an argument, others on this machine can
         see it while this runs.
         """
 
@@ -24,6 +26,9 @@ struct OpenLink: Command {
         var filename: String?
         var mediaType: String?
         var data: String?
+        var file: String?
+        /// How often the link still opens; nil when that is not limited.
+        var viewsLeft: Int?
     }
 
     private let link: String?
@@ -43,17 +48,14 @@ struct OpenLink: Command {
     }
 
     func run(_ console: Console) async throws {
-        let text = try link ?? secret.text("Link")
-        guard let url = URL(string: text), url.scheme == "https", let host = url.host(), url.fragment() != nil else {
-            throw UsageError(message: "a link looks like https://host/s/ID#KEY")
-        }
-        let server = "https://\(host)" + (url.port.map { ":\($0)" } ?? "")
-        let transport = try transport(server, console)
+        let address = try address()
+        let kept = try KeptShares(console.environment)
+        let transport = try transport(address.server, console)
         // First: what is opened once may not be opened again.
         let target = try output.map { try PrivateFile.begin($0) }
-        let payload: SecureBytes
+        let (payload, viewsLeft): (SecureBytes, Int?)
         do {
-            payload = try await ShareLink.open(url, over: transport)
+            (payload, viewsLeft) = try await open(address, over: transport, kept, console)
         } catch {
             target?.remove()
             throw error
@@ -64,38 +66,98 @@ struct OpenLink: Command {
             do throws(CommandFailure) {
                 try target.finish(with: content.withUnsafeBytes { Data($0) })
             } catch {
-                throw Self.kept(content, error, console)
+                throw Console.keptInMemory(content, "what the link has opened", error, console.environment)
             }
-            if asJSON { try console.printJSON(["file": output]) }
+            if asJSON { try console.printJSON(Record(file: output, viewsLeft: viewsLeft)) }
         } else if asJSON {
             let text = file == nil ? payload.withUnsafeBytes { String(validating: $0, as: UTF8.self) } : nil
             try console.printJSON(
                 Record(
                     text: text, filename: file?.filename, mediaType: file?.mediaType,
-                    data: text == nil ? Base64.encodeToString(content) : nil))
+                    data: text == nil ? Base64.encodeToString(content) : nil, viewsLeft: viewsLeft))
         } else {
             console.write(content.withUnsafeBytes { [UInt8]($0) })
         }
+        guard !console.hasLostOutput || output != nil else { throw lostOutput(address, kept) }
+        kept.remove(address)
     }
 
-    /// What is there once only, and has no room where it should be, is kept in memory until somebody has taken it.
-    private static func kept(_ content: SecureBytes, _ failure: CommandFailure, _ console: Console) -> CommandFailure {
-        guard let folder = try? PrivateFolder(console.environment, of: URL(filePath: "/")) else { return failure }
-        let file = try? content.withUnsafeBytes { bytes throws(CommandFailure) in try folder.write("content", bytes) }
-        guard let file else {
-            folder.wipe()
-            return failure
+    private func address() throws -> ShareAddress {
+        let text = try link ?? secret.text("Link")
+        do throws(ShareAddress.Malformation) {
+            return try ShareAddress(text)
+        } catch .notALink {
+            throw UsageError(message: "a link looks like https://host/s/ID#KEY; nothing was used up")
+        } catch .noKey {
+            throw UsageError(
+                message:
+                    "the link's end is missing, the # and the key after it: copy the whole link; nothing was used up")
+        } catch .brokenKey {
+            throw UsageError(
+                message: "the key at the link's end has white space in it: copy the whole link; nothing was used up")
         }
+    }
+
+    /// Returns what the link opens. A share whose views are limited is on the disk, sealed, before a key is tried on it.
+    private func open(
+        _ address: ShareAddress, over transport: CurlTransport, _ kept: KeptShares, _ console: Console
+    ) async throws -> (SecureBytes, viewsLeft: Int?) {
+        if let share = kept.share(address) { return try unlock(share, address, kept.file(address)) }
+        guard let views = try await ShareLink.viewsLeft(address, over: transport) else {
+            return try unlock(try await ShareLink.fetch(address, over: transport), address, nil)
+        }
+        // Scripts read it in the object, as `viewsLeft`.
+        if !asJSON {
+            console.notice(
+                views == 1
+                    ? "this link opens once, and this uses it up" : "this link opens \(views) times, and this uses one",
+                code: "view_used")
+        }
+        let place = try kept.begin(address)
+        let share: FetchedShare
+        do {
+            share = try await ShareLink.fetch(address, over: transport)
+        } catch {
+            place.remove()
+            throw error
+        }
+        do throws(CommandFailure) { try place.keep(share) } catch {
+            // The disk has become full meanwhile. The key may open the share all the same.
+            return try unlock(share, address, nil)
+        }
+        return try unlock(share, address, place.path)
+    }
+
+    /// - Parameter file: Where the share is kept; nil when it is not.
+    private func unlock(_ share: FetchedShare, _ address: ShareAddress, _ file: String?) throws -> (
+        SecureBytes, viewsLeft: Int?
+    ) {
+        do throws(VaultError) {
+            return (try share.open(address), share.viewsLeft)
+        } catch {
+            guard case .wrongShareKey = error else { throw error }
+            let kept = file.map {
+                ": what was fetched is kept in \($0), sealed; open the right link, which costs no other view"
+            }
+            throw CommandFailure(
+                "the key at the link's end does not open it\(kept ?? "")", status: ExitStatus.unreadable,
+                code: "unreadable")
+        }
+    }
+
+    private func lostOutput(_ address: ShareAddress, _ kept: KeptShares) -> CommandFailure {
+        let hint = kept.share(address) == nil ? "" : "; open the link again, which costs no other view"
         return CommandFailure(
-            failure.messages.map { "\($0); what the link has opened is in \(file): move it from there" },
-            status: failure.status, code: failure.code)
+            "the output cannot be written\(hint)", status: ExitStatus.store, code: "output_unusable")
     }
 
     /// The way to the link's server: as an account here knows it, or as it was said.
     private func transport(_ server: String, _ console: Console) throws -> CurlTransport {
         if pins.isEmpty, certificate == nil, let profiles = try? ProfileStore(console.environment) {
             for name in profiles.names() {
-                if let profile = try profiles.profile(name), profile.server == server { return try profile.transport() }
+                if let profile = try profiles.profile(name), PinnedServer.canonical(profile.server) == server {
+                    return try profile.transport()
+                }
             }
         }
         let anchor = try certificate.map { path in

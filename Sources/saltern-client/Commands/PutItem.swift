@@ -7,17 +7,18 @@ struct PutItem: Command {
     static let words = ["put"]
     static let summary = "write an item: a new one, or another content of one that is there"
     static let help = """
-        usage: saltern-client put [FILE] [--item ITEM] [--collection NAME] [--title TEXT]
+        usage: saltern-client put [FILE] [--item ITEM] [--collection NAME] [--title TEXT] [--allow-empty]
 
         \(AccountOption.help)
           --item ITEM           the item to write over; a new one without it
           --collection NAME     a-z, 0-9 and -; the server sees it (notes)
           --title TEXT          what a list shows; sealed like the content (the file's name)
+          --allow-empty         write over an item although FILE or standard input is empty, which is refused otherwise
           --json                one object with the id, for scripts
 
         The content is that of FILE, or standard input. It is sealed and on the disk when this returns, and sent by the next
         saltern-client sync. While this runs, others on this machine can see TEXT in the list of processes: saltern-client
-        import reads titles too.
+        import reads titles too. What an item held before is kept on this device for 30 days: see saltern-client versions.
 
         \(ItemReference.help)
         """
@@ -27,10 +28,12 @@ struct PutItem: Command {
     private let collection: String?
     private let title: String?
     private let file: String?
+    private let allowsEmpty: Bool
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        allowsEmpty = arguments.flag("--allow-empty")
         item = try arguments.option("--item").map(ItemReference.init)
         collection = try CollectionOption.name(&arguments)
         title = try arguments.option("--title")
@@ -42,6 +45,9 @@ struct PutItem: Command {
         let body = try content()
         let vault = try await account.open(console).vault
         let before = try await item?.find(in: vault)
+        if let before, body.isEmpty, before.byteCount != 0, !allowsEmpty {
+            throw EmptyContent.refusal(file.map { VisibleText.visible($0) } ?? "standard input", over: before)
+        }
         let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
         let id = try await vault.put(
             PlainItem(title: title, body: try await vault.body(holding: body)), before?.id ?? .random(),

@@ -19,7 +19,7 @@ struct CreateRecoveryCode: Command {
 
     func run(_ console: Console) async throws {
         let code = try await proof.withAccount(console) { try await $0.vault.makeRecoveryCode(password: $1) }
-        try console.show(["code": code.text], asJSON: proof.asJSON) { "\(code.text)\n" }
+        try console.showOnce(["code": code.text], asJSON: proof.asJSON) { "\(code.text)\n" }
     }
 }
 

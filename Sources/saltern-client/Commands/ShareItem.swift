@@ -45,7 +45,7 @@ struct ShareItem: Command {
             try SharedFile.payload(of: item), base: base,
             expiresAt: lifetime.map { Date(timeIntervalSinceNow: TimeInterval($0.components.seconds)) },
             maxViews: views)
-        try console.show(["id": link.id, "url": link.url.absoluteString], asJSON: asJSON) {
+        try console.showOnce(["id": link.id, "url": link.url.absoluteString], asJSON: asJSON) {
             "\(link.url.absoluteString)\n"
         }
     }

@@ -13,6 +13,7 @@ struct URLSessionTransferTests {
         func resume() { calls.withLock { $0.append("resume") } }
         func suspend() { calls.withLock { $0.append("suspend") } }
         func cancel() { calls.withLock { $0.append("cancel") } }
+        var movedByteCount: Int64 { 0 }
 
         /// What was asked for since the last time.
         func take() -> [String] {

@@ -95,6 +95,9 @@ final class URLSessionTransfer: Sendable {
 
     // MARK: What others say
 
+    /// How many bytes have moved in both directions.
+    var movedByteCount: Int64 { task.movedByteCount }
+
     /// The reader has room again.
     func goOn() { withReader { state, reader in handOn(&state, to: reader) } }
 
@@ -133,6 +136,10 @@ protocol TransferTask: Sendable {
     func resume()
     func suspend()
     func cancel()
+    /// How many bytes have moved in both directions.
+    var movedByteCount: Int64 { get }
 }
 
-extension URLSessionTask: TransferTask {}
+extension URLSessionTask: TransferTask {
+    var movedByteCount: Int64 { countOfBytesSent &+ countOfBytesReceived }
+}

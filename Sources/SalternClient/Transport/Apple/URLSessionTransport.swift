@@ -30,6 +30,8 @@ public final class URLSessionTransport: HTTPTransport {
 
     deinit { session.invalidateAndCancel() }
 
+    public var host: String? { PinnedServer.host(of: base) }
+
     private static var configuration: URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.tlsMinimumSupportedProtocolVersion = .TLSv13
@@ -45,9 +47,14 @@ public final class URLSessionTransport: HTTPTransport {
 
     public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         let transfer = try transfer(request, limit: request.replyLimit)
+        let begin = ContinuousClock.now
+        let (timeout, rate) = (request.timeout, request.minimumRate)
         let deadline = Task {
-            try await Task.sleep(for: request.timeout)
-            transfer.end(.failure(.timedOut))
+            while true {
+                let left = HTTPRequest.allowance(timeout, rate, moved: transfer.movedByteCount) - (.now - begin)
+                if left <= .zero { return transfer.end(.failure(.timedOut)) }
+                try await Task.sleep(for: left)
+            }
         }
         defer { deadline.cancel() }
         let head = try await transfer.run()

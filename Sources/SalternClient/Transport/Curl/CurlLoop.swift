@@ -91,6 +91,7 @@ final class CurlLoop: @unchecked Sendable {
             var active: Int32 = 0
             curl_multi_perform(multi, &active)
             takeFinished()
+            for transfer in running.values.filter(\.isTooSlow) { finish(transfer, .failure(.timedOut)) }
             curl_multi_poll(multi, nil, 0, 1_000, nil)
         }
         for transfer in running.values { finish(transfer, .failure(.cancelled)) }
@@ -102,6 +103,7 @@ final class CurlLoop: @unchecked Sendable {
     private func start(_ transfer: CurlTransfer) {
         guard !transfer.hasEnded else { return }
         running[ObjectIdentifier(transfer)] = transfer
+        transfer.noteStart()
         if curl_multi_add_handle(multi, transfer.handle) != CURLM_OK { finish(transfer, .failure(.configuration)) }
     }
 

@@ -13,6 +13,9 @@ final class CurlTransfer: @unchecked Sendable {
     private let body: SecureBytes?
     private let sink: any TransferSink
     private let isStream: Bool
+    /// The longest time that the exchange may take when so many bytes have moved.
+    private let allowance: @Sendable (Int64) -> Duration
+    private var begin = ContinuousClock.now
     private var status = 0
     private var receivedFields: [(name: String, value: String)] = []
     private var budget = FieldBudget()
@@ -33,6 +36,8 @@ final class CurlTransfer: @unchecked Sendable {
         body = request.body
         self.sink = sink
         self.isStream = isStream
+        let (timeout, rate) = (request.timeout, request.minimumRate)
+        allowance = { HTTPRequest.allowance(timeout, rate, moved: $0) }
         // From here on deinit frees the handle, also when this fails.
         guard configure(request, server) else { return nil }
     }
@@ -51,7 +56,6 @@ final class CurlTransfer: @unchecked Sendable {
             set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)), set(CURLOPT_CONNECTTIMEOUT_MS, 10_000),
             set(CURLOPT_LOW_SPEED_LIMIT, 1),
             set(CURLOPT_LOW_SPEED_TIME, max(1, Int(request.silence.components.seconds))),
-            isStream || set(CURLOPT_TIMEOUT_MS, max(1, Int(request.timeout / .milliseconds(1)))),
             server.pins.isEmpty || set(CURLOPT_PINNEDPUBLICKEY, server.pins.joined(separator: ";")),
             setAnchor(server.anchor), setMethod(request), setFields(request)
         else { return false }
@@ -111,6 +115,14 @@ final class CurlTransfer: @unchecked Sendable {
     }
 
     // MARK: On the loop's thread
+
+    /// The transfer begins now.
+    func noteStart() { begin = .now }
+
+    /// Whether the exchange has taken longer than what has moved in it allows.
+    var isTooSlow: Bool {
+        !isStream && ContinuousClock.now - begin > allowance(Int64(saltern_curl_moved(handle)))
+    }
 
     /// Takes a line of a head, or of the trailers after a body.
     private func receivedLine(_ line: UnsafeRawBufferPointer) -> Int {

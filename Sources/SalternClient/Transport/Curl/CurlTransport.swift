@@ -21,6 +21,8 @@ public final class CurlTransport: HTTPTransport {
 
     deinit { loop.stop() }
 
+    public var host: String? { PinnedServer.host(of: server.base) }
+
     public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         let collector = ReplyCollector(limit: request.replyLimit)
         let transfer = try transfer(request, isStream: false, sink: collector)

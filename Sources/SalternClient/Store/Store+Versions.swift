@@ -1,0 +1,86 @@
+internal import Foundation
+
+/// A version of an item that another one has replaced on this device.
+struct ReplacedContent: Sendable {
+    let number: Int64
+    let item: ItemID
+    let content: ItemContent
+    let replacedAt: Date
+}
+
+/// Versions that were replaced, kept as long as what was deleted: by an edit here, by a version from elsewhere, by a merge.
+extension Store {
+    /// How many versions of one item are kept, and how many sealed bytes of them.
+    static let versionLimit = 32
+    static let versionByteLimit: Int64 = 64 << 20
+
+    private static let columns = "number, item, collection, format, iterations, title, body, replaced_at"
+
+    /// Keeps a version that is about to be replaced. The same version again is kept once.
+    func keepReplaced(_ id: ItemID, _ content: ItemContent, edit: UInt64, at moment: Date = Date()) throws {
+        // What was never opened here cannot be shown to a person.
+        guard edit != 0 else { return }
+        try database.execute(
+            """
+            INSERT OR IGNORE INTO versions (item, collection, format, iterations, title, body, edit, replaced_at, digest)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, .blob(id.bytes), .text(content.collection), .text(content.format),
+            .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes), .blob(content.body.bytes),
+            .integer(Int64(bitPattern: edit)), .integer(Int64(moment.timeIntervalSince1970)), .blob(content.digest))
+        try thinOut(id)
+    }
+
+    /// Removes the versions whose neighbours in time are closest to each other, until the rest is within the limits. The
+    /// first and the latest stay as long as their bytes have room.
+    private func thinOut(_ id: ItemID) throws {
+        var versions = try database.rows(
+            "SELECT number, replaced_at, length(body) FROM versions WHERE item = ? ORDER BY number", .blob(id.bytes)
+        ) { (number: $0.integer(0) ?? 0, moment: $0.integer(1) ?? 0, bytes: $0.integer(2) ?? 0) }
+        var bytes = versions.reduce(0) { $0 + $1.bytes }
+        while versions.count > 1, versions.count > Self.versionLimit || bytes > Self.versionByteLimit {
+            let inner = versions.indices.dropFirst().dropLast()
+            let closest = inner.min {
+                versions[$0 + 1].moment - versions[$0 - 1].moment < versions[$1 + 1].moment - versions[$1 - 1].moment
+            }
+            let removed = versions.remove(at: closest ?? 0)
+            bytes -= removed.bytes
+            try database.execute("DELETE FROM versions WHERE number = ?", .integer(removed.number))
+        }
+    }
+
+    /// The versions of an item that were replaced, the latest first; of all items without an id.
+    func forEachReplaced(of id: ItemID?, _ body: (ReplacedContent) throws -> Void) throws {
+        try database.forEach(
+            "SELECT \(Self.columns) FROM versions \(id == nil ? "" : "WHERE item = ?1 ")ORDER BY number DESC",
+            id.map { [.blob($0.bytes)] } ?? []
+        ) { try body(Self.replaced($0)) }
+    }
+
+    func replaced(_ number: Int64) throws -> ReplacedContent? {
+        try database.rows(
+            "SELECT \(Self.columns) FROM versions WHERE number = ?", .integer(number), decode: Self.replaced
+        ).first
+    }
+
+    /// Puts the same version, sealed anew, in its place.
+    func replaceSealed(_ version: ReplacedContent, by content: ItemContent) throws {
+        try database.execute(
+            "UPDATE OR REPLACE versions SET title = ?, body = ?, digest = ? WHERE number = ?",
+            .optional(content.title?.bytes), .blob(content.body.bytes), .blob(content.digest), .integer(version.number))
+    }
+
+    /// The numbers of all versions, in their order.
+    func replacedNumbers(after number: Int64, limit: Int) throws -> [Int64] {
+        try database.rows(
+            "SELECT number FROM versions WHERE number > ? ORDER BY number LIMIT ?", .integer(number),
+            .integer(Int64(limit))
+        ) { $0.integer(0) ?? 0 }
+    }
+
+    private static func replaced(_ row: SQLiteRow) throws -> ReplacedContent {
+        guard let number = row.integer(0), let moment = row.integer(7) else { throw StoreError.damaged }
+        return ReplacedContent(
+            number: number, item: try id(row, 1), content: try content(row, 2),
+            replacedAt: Date(timeIntervalSince1970: TimeInterval(moment)))
+    }
+}

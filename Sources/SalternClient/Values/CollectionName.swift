@@ -1,0 +1,11 @@
+/// The names that collections have on the server: `[a-z0-9-]{1,32}`.
+public enum CollectionName {
+    /// Returns whether a name can be that of a collection of items.
+    public static func isValid(_ name: String) -> Bool {
+        (1...32).contains(name.utf8.count) && name != Attachment.chunkCollection
+            && name.utf8.allSatisfy {
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
+            }
+    }
+}

@@ -1,0 +1,147 @@
+internal import Cryptography
+public import Foundation
+
+/// How an app's type is written in items of a collection, from version to version of the app.
+///
+/// Members that are added and optional need no new number: older versions of the app keep what they do not know. A number
+/// and a migration are for changes that older versions cannot read, such as a member that gets another name or another type.
+public struct ItemSchema<Value: Codable & Sendable>: Sendable {
+    /// Brings an item's JSON from an earlier number to this one.
+    public typealias Migration = @Sendable (_ json: Data, _ number: Int) throws -> Data
+
+    /// The number, from 1 on. It stands in each item as the member `saltern-schema`; without that member it is 1.
+    public let number: Int
+    private let migrate: Migration?
+
+    /// - Parameter migrate: Gets an item's JSON and the earlier number that it has, and returns JSON of this number.
+    public init(_ number: Int = 1, migrate: Migration? = nil) {
+        precondition(number >= 1, "schema numbers begin at 1")
+        self.number = number
+        self.migrate = migrate
+    }
+
+    static var member: String { "saltern-schema" }
+
+    /// A body that was read.
+    struct Reading {
+        var value: Value
+        /// Nil for what is no JSON in UTF-8.
+        var side: UnknownMembers.Side?
+        var number: Int
+    }
+
+    /// Reads an item's body.
+    /// - Throws: `DecodingError`, or the migration's error.
+    func read(_ body: SecureBytes) throws -> Reading {
+        var data = body.withUnsafeBytes { Data($0) }
+        var number = Self.number(of: JSONTree([UInt8](data)))
+        if number < self.number, let migrate {
+            data = try migrate(data, number)
+            number = self.number
+        }
+        let value = try JSONDecoder().decode(Value.self, from: data)
+        let side = JSONTree([UInt8](data)).map { tree in
+            UnknownMembers.Side(tree: tree, known: (try? Self.encode(value)).flatMap { JSONTree($0) })
+        }
+        return Reading(value: value, side: side, number: number)
+    }
+
+    /// Returns the number that an item's JSON names.
+    static func number(of tree: JSONTree?) -> Int {
+        guard case .literal(let digits)? = tree?.members?[member] else { return 1 }
+        return max(Int(String(decoding: digits, as: UTF8.self)) ?? 1, 1)
+    }
+
+    /// Returns the body of a value, with what the type does not know of the version that it takes the place of.
+    /// - Parameter before: The body of that version; nil for a new item and for one that cannot be read.
+    func body(of value: Value, over before: SecureBytes?) throws -> SecureBytes {
+        let bytes = try Self.encode(value)
+        guard let before, let known = try? read(before), let side = known.side, let tree = JSONTree(bytes) else {
+            return SecureBytes(copying: numbered(bytes, number))
+        }
+        let carried = UnknownMembers.carry(into: tree, from: side)
+        let last = max(known.number, number)
+        // The same value is the same bytes, so that writing it again is no change.
+        if carried == tree { return SecureBytes(copying: numbered(bytes, last)) }
+        let result = numbered(carried, last)
+        let old = before.withUnsafeBytes { [UInt8]($0) }
+        return JSONTree(old) == result ? before : SecureBytes(copying: result.text)
+    }
+
+    /// Merges two versions by a function of the app.
+    /// - Returns: nil when both are to be kept.
+    func merge(
+        _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem, _ rule: (Value?, Value, Value) -> Value?
+    ) -> PlainItem? {
+        guard let own = try? read(mine.body), let other = try? read(theirs.body) else { return nil }
+        let common = base.flatMap { try? read($0.body) }
+        guard let merged = rule(common?.value, own.value, other.value), let bytes = try? Self.encode(merged) else {
+            return nil
+        }
+        let title = mine.title == base?.title ? theirs.title : mine.title
+        let last = max(own.number, other.number, number)
+        guard let tree = JSONTree(bytes),
+            let carried = try? UnknownMembers().merge(tree, base: common?.side, mine: own.side, theirs: other.side)
+        else { return nil }
+        if carried == tree { return PlainItem(title: title, body: SecureBytes(copying: numbered(bytes, last))) }
+        return PlainItem(title: title, body: SecureBytes(copying: numbered(carried, last).text))
+    }
+
+    private func numbered(_ bytes: [UInt8], _ number: Int) -> [UInt8] {
+        guard number > 1, let tree = JSONTree(bytes) else { return bytes }
+        return numbered(tree, number).text
+    }
+
+    private func numbered(_ tree: JSONTree, _ number: Int) -> JSONTree {
+        guard number > 1, var members = tree.members else { return tree }
+        members[Self.member] = .literal(Array(String(number).utf8))
+        return .object(members)
+    }
+
+    private static func encode(_ value: Value) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Array(try encoder.encode(value))
+    }
+}
+
+extension VaultSettings {
+    /// Sets the function that merges two versions of an item in one collection. Members that the type does not know are
+    /// carried over; where both versions have changed one of those, both versions are kept.
+    ///
+    /// - Parameter rule: Returns one value of two that were made of the same one, or nil to keep both. The first value is
+    ///   what both were made of, as far as that is known.
+    public mutating func merge<Value: Codable & Sendable>(
+        _ collection: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema(),
+        _ rule: @escaping @Sendable (_ base: Value?, _ mine: Value, _ theirs: Value) -> Value?
+    ) {
+        collectionMerges[collection] = { _, base, mine, theirs in schema.merge(base, mine, theirs, rule) }
+    }
+
+    /// The rule of all collections. Of a rule that is not about one type the members that it drops are carried over, too.
+    var mergeRule: MergeRule? {
+        let (general, particular) = (merge, collectionMerges)
+        if general == nil, particular.isEmpty { return nil }
+        return { collection, base, mine, theirs in
+            if let rule = particular[collection] { return rule(collection, base, mine, theirs) }
+            guard let merged = general?(collection, base, mine, theirs) else { return nil }
+            return merged.carrying(base, mine, theirs)
+        }
+    }
+}
+
+extension PlainItem {
+    /// A merged item with the members that both versions have, or one has added, and the merge has dropped. A merge that
+    /// has chosen one version, or made something else than a JSON object, stays as it is.
+    fileprivate func carrying(_ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem {
+        guard body != mine.body, body != theirs.body, let tree = tree, tree.members != nil, let own = mine.tree,
+            let other = theirs.tree,
+            let merged = try? UnknownMembers(prefersTheirs: true).merge(
+                tree, base: base?.tree.map { .init(tree: $0) }, mine: .init(tree: own), theirs: .init(tree: other)),
+            merged != tree
+        else { return self }
+        return PlainItem(title: title, body: SecureBytes(copying: merged.text))
+    }
+
+    private var tree: JSONTree? { JSONTree(body.withUnsafeBytes { [UInt8]($0) }) }
+}

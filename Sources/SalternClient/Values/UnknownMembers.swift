@@ -1,0 +1,111 @@
+/// Carries members that an app's type does not know into what the app writes.
+///
+/// An older version of an app reads an item of a newer one, changes what it knows and writes it. Whatever the newer version
+/// has put beside that, at any depth, has to stay.
+struct UnknownMembers {
+    /// A version of an item.
+    struct Side {
+        var tree: JSONTree
+        /// What the app's type makes of it when it is read and written again. What is not in there, the type does not know.
+        /// Nil where the type is not known: then every member that the result lacks counts as unknown.
+        var known: JSONTree?
+    }
+
+    /// Two versions have changed the same unknown member in two ways.
+    struct Conflict: Error {}
+
+    /// Whether a member that both sides have changed is taken from the second one; otherwise it is a conflict.
+    var prefersTheirs = false
+
+    /// Returns what an app writes over one version, with the members that its type does not know.
+    static func carry(into result: JSONTree, from before: Side) -> JSONTree {
+        // One side alone has no conflict.
+        (try? UnknownMembers(prefersTheirs: true).merge(result, base: nil, mine: nil, theirs: before)) ?? result
+    }
+
+    /// Returns what an app has made of two versions, with the members that its type does not know, merged as far as only one
+    /// side has changed each.
+    func merge(_ result: JSONTree, base: Side?, mine: Side?, theirs: Side?) throws(Conflict) -> JSONTree {
+        switch result {
+        case .object(let members): try merge(members, base, mine, theirs)
+        case .array(let elements): try merge(elements, base, mine, theirs)
+        case .string, .literal: result
+        }
+    }
+
+    private func merge(
+        _ members: [String: JSONTree], _ base: Side?, _ mine: Side?, _ theirs: Side?
+    ) throws(Conflict) -> JSONTree {
+        var merged = members
+        let sides = [mine, theirs].compactMap(\.self)
+        for name in Set(sides.flatMap { $0.tree.members?.keys.map(\.self) ?? [] }) {
+            if let member = members[name] {
+                merged[name] = try merge(
+                    member, base: base?.member(name), mine: mine?.member(name), theirs: theirs?.member(name))
+            } else if !sides.contains(where: { $0.known?.members?[name] != nil }) {
+                merged[name] = try value(
+                    base?.tree.members?[name], mine.map { $0.tree.members?[name] },
+                    theirs.map { $0.tree.members?[name] })
+            }
+        }
+        return .object(merged)
+    }
+
+    /// One unknown member. A side that is missing as a whole says nothing.
+    private func value(_ base: JSONTree?, _ mine: JSONTree??, _ theirs: JSONTree??) throws(Conflict) -> JSONTree? {
+        guard let mine else { return theirs ?? nil }
+        guard let theirs else { return mine }
+        if mine == base || mine == theirs { return theirs }
+        if theirs == base { return mine }
+        if prefersTheirs { return theirs ?? mine }
+        throw Conflict()
+    }
+
+    private func merge(
+        _ elements: [JSONTree], _ base: Side?, _ mine: Side?, _ theirs: Side?
+    ) throws(Conflict) -> JSONTree {
+        let matches = [base, mine, theirs].map { $0.map { Self.matches(of: elements, in: $0) } }
+        var merged: [JSONTree] = []
+        for (index, element) in elements.enumerated() {
+            merged.append(
+                try merge(
+                    element, base: matches[0]?[index], mine: matches[1]?[index], theirs: matches[2]?[index]))
+        }
+        return .array(merged)
+    }
+
+    /// Finds what each element of a list was before: the equal one, as far as the type knows it, or the one with the same
+    /// `id`, or in a list of the same length the one at the same place.
+    private static func matches(of elements: [JSONTree], in side: Side) -> [Side?] {
+        guard case .array(let before) = side.tree else { return elements.map { _ in nil } }
+        var known: [JSONTree?] = before.map { _ in nil }
+        if case .array(let trees)? = side.known, trees.count == before.count { known = trees }
+        var isFree = before.map { _ in true }
+        var matches: [Side?] = elements.map { _ in nil }
+        func take(_ index: Int, _ candidate: Int?) {
+            guard let candidate else { return }
+            isFree[candidate] = false
+            matches[index] = Side(tree: before[candidate], known: known[candidate])
+        }
+        for (index, element) in elements.enumerated() {
+            let isEqual = { (candidate: Int) in isFree[candidate] && (known[candidate] ?? before[candidate]) == element
+            }
+            take(index, index < before.count && isEqual(index) ? index : before.indices.first(where: isEqual))
+        }
+        for (index, element) in elements.enumerated() where matches[index] == nil {
+            guard let id = element.members?["id"] else { continue }
+            take(index, before.indices.first { isFree[$0] && before[$0].members?["id"] == id })
+        }
+        if elements.count == before.count {
+            for index in elements.indices where matches[index] == nil && isFree[index] { take(index, index) }
+        }
+        return matches
+    }
+}
+
+extension UnknownMembers.Side {
+    /// The same of one member; nil when there is none.
+    fileprivate func member(_ name: String) -> Self? {
+        tree.members?[name].map { Self(tree: $0, known: known?.members?[name]) }
+    }
+}

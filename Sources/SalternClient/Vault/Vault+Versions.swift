@@ -1,0 +1,56 @@
+internal import Cryptography
+public import Foundation
+
+/// A version of an item that another one has replaced on this device.
+public struct ReplacedVersion: Hashable, Sendable {
+    /// Names the version on this device, as long as it is kept.
+    public let number: Int64
+    public let item: ItemID
+    public let collection: String
+    public let title: String?
+    /// How long the body is.
+    public let byteCount: Int
+    public let replacedAt: Date
+}
+
+/// What is replaced is kept like what is deleted: on this device, for 30 days. Versions that were replaced in quick
+/// succession are thinned out; each item keeps 32 of them and 64 MiB at most.
+extension Vault {
+    /// The versions of an item that were replaced, the latest first: by edits here, by versions from elsewhere, by merges.
+    /// - Parameter id: Nil for those of all items, also of items that were deleted since.
+    public func replacedVersions(of id: ItemID? = nil) throws(VaultError) -> [ReplacedVersion] {
+        let sealer = try open.engine.sealer
+        var versions: [ReplacedVersion] = []
+        try stored {
+            try store.forEachReplaced(of: id) { version in
+                guard let item = try? sealer.open(version.content, version.item).item else { return }
+                versions.append(
+                    ReplacedVersion(
+                        number: version.number, item: version.item, collection: version.content.collection,
+                        title: item.title, byteCount: item.body.count, replacedAt: version.replacedAt))
+            }
+        }
+        return versions
+    }
+
+    /// What a version that was replaced holds.
+    /// - Throws: ``VaultError/notFound`` when the item has no such version.
+    public func item(_ id: ItemID, replaced number: Int64) throws(VaultError) -> PlainItem {
+        try replaced(id, number).item
+    }
+
+    /// Makes a version that was replaced the present one again, also of an item that was deleted since. The present one is
+    /// kept like every version that is replaced.
+    /// - Throws: ``VaultError/notFound`` when the item has no such version.
+    public func restore(_ id: ItemID, replaced number: Int64) throws(VaultError) {
+        let (item, collection) = try replaced(id, number)
+        try put(item, id, in: collection)
+    }
+
+    private func replaced(_ id: ItemID, _ number: Int64) throws(VaultError) -> (item: PlainItem, collection: String) {
+        let sealer = try open.engine.sealer
+        guard let version = try stored({ try store.replaced(number) }), version.item == id else { throw .notFound }
+        guard let opened = try? sealer.open(version.content, id) else { throw .unreadable }
+        return (opened.item, version.content.collection)
+    }
+}

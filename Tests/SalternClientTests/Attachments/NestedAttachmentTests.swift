@@ -1,0 +1,94 @@
+import Cryptography
+import Foundation
+import Testing
+
+@testable import SalternClient
+
+/// Attachments that stand in values of an app, and the sweep that a sync does by itself.
+@Suite struct NestedAttachmentTests {
+    private struct Day: Codable, Sendable {
+        var photos: [SalternClient.Attachment]
+    }
+
+    private struct Trip: Codable, Sendable {
+        var name: String
+        var days: [Day]
+        var cover: SalternClient.Attachment?
+    }
+
+    private struct Name: Codable, Sendable { var name: String }
+
+    private static let day: TimeInterval = 86_400
+    private static let password = Password("correct horse")
+
+    private static func content(_ byte: UInt8) -> SecureBytes {
+        SecureBytes(copying: [UInt8](repeating: byte, count: 600_000))
+    }
+
+    @Test func `an attachment counts wherever it stands in an app's value`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await Vault.signUp(Device("phone", server).settings, userid: "ada", password: Self.password)
+            let photo = try await phone.attach(AttachmentSource(Self.content(1)))
+            let cover = try await phone.attach(AttachmentSource(SecureBytes(copying: [1, 2, 3])))
+            let trips = phone.collection("trips", of: Trip.self)
+            let id = try await trips.put(
+                Trip(name: "Cadiz", days: [Day(photos: []), Day(photos: [photo])], cover: cover))
+            try await phone.sync()
+            // An older version of the app, which knows nothing of photos.
+            try await phone.collection("trips", of: Name.self).put(Name(name: "Cádiz"), id)
+            try await phone.sync()
+            let now = Date()
+            for days in [0.0, 400, 800] {
+                #expect(try await phone.sweepChunks(at: now.addingTimeInterval(days * Self.day)) == 0)
+            }
+            let laptop = try await Vault.logIn(
+                Device("laptop", server).settings, userid: "ada", password: Self.password)
+            try await laptop.sync()
+            for days in [0.0, 400, 800] {
+                #expect(try await laptop.sweepChunks(at: now.addingTimeInterval(days * Self.day)) == 0)
+            }
+            let trip = try #require(await laptop.collection("trips", of: Trip.self)[id])
+            #expect(trip.name == "Cádiz")
+            #expect(try await laptop.content(of: trip.days[1].photos[0]) == Self.content(1))
+            #expect(try await laptop.content(of: try #require(trip.cover)) == SecureBytes(copying: [1, 2, 3]))
+            // What is named no more is swept.
+            var rest = trip
+            rest.days = []
+            try await laptop.collection("trips", of: Trip.self).put(rest, id)
+            try await laptop.sync()
+            #expect(try await laptop.sweepChunks(at: now.addingTimeInterval(1_200 * Self.day)) == 0)
+            #expect(try await laptop.sweepChunks(at: now.addingTimeInterval(1_240 * Self.day)) == 2)
+        }
+    }
+
+    @Test func `what is marked as an attachment and cannot be read keeps every chunk`() {
+        let later = SecureBytes(copying: #"{"a":[{"saltern-attachment":2,"id":"x"}]}"#.utf8)
+        #expect(!Attachment.all(in: later).isWhole)
+        let text = SecureBytes(copying: #"they call it "saltern-attachment""#.utf8)
+        #expect(Attachment.all(in: text).isWhole)
+    }
+
+    @Test func `a sync sweeps by itself, and not by one reading of the clock`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await Vault.signUp(Device("phone", server).settings, userid: "ada", password: Self.password)
+            let id = ItemID.random()
+            let made = try await phone.attach(AttachmentSource(Self.content(1)))
+            try await phone.put(PlainItem(body: made.body()), id, in: "photos")
+            try await phone.sync()
+            try await phone.put(PlainItem(body: SecureBytes(copying: [1])), id, in: "photos")
+            try await phone.sync()
+            let now = Date()
+            func items(after days: Double) async throws -> Int64 {
+                _ = await phone.sweepWhenDue(at: now.addingTimeInterval(days * Self.day))
+                return try await phone.account().usage.items
+            }
+            #expect(try await items(after: 2) == 3)
+            // The clock leaps, and is right again.
+            #expect(try await items(after: 45) == 3)
+            #expect(try await items(after: 4) == 3)
+            #expect(try await items(after: 34) == 3)
+            #expect(try await items(after: 34.5) == 3)
+            #expect(try await items(after: 36) == 1)
+        }
+    }
+}
