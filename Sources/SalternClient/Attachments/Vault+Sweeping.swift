@@ -7,9 +7,13 @@ extension Vault {
     /// Where one item does not open, nothing is removed: it may be a manifest.
     /// - Returns: How many were removed.
     @discardableResult
-    public func sweepChunks() async throws(VaultError) -> Int { try await sweepChunks(at: Date()) }
+    public func sweepChunks() async throws(VaultError) -> Int {
+        // By the server's clock as it answers below.
+        try await sweepChunks(at: settings.now(), age: nil)
+    }
 
-    func sweepChunks(at moment: Date) async throws(VaultError) -> Int {
+    /// - Parameter age: The age of the store; nil for the one that the server's clock confirms.
+    func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
         try await takeBackAbandoned()
         guard try stored({ try store.hasChunks() }) else { return 0 }
         let days = max(try await account().limits.deletedDays, 30)
@@ -20,20 +24,24 @@ extension Vault {
         guard try await round().isHeld == false else { throw .deletionsHeld }
         let opened = try open
         let (named, isWhole) = try namedChunks(opened.engine.sealer)
-        guard isWhole else { return 0 }
+        let confirmed = age == nil ? try confirmedAge() : age
+        guard isWhole, let age = confirmed else { return 0 }
         let unnamed = try stored {
             try store.transaction {
                 for chunk in try store.chunks() {
                     if named.contains(chunk.id) {
                         try store.forgetDraftChunk(chunk.id)
-                        if chunk.unnamedSince != nil { try store.setUnnamed(chunk.id, since: nil) }
-                    } else if chunk.unnamedSince == nil {
-                        try store.setUnnamed(chunk.id, since: moment)
+                        try store.forgetUnnamed(chunk.id)
+                    } else {
+                        try store.noteUnnamed(chunk.id, at: age)
                     }
                 }
+                let since = try store.unnamedChunks()
+                for id in since.keys where try store.chunk(id) == nil { try store.forgetUnnamed(id) }
+                let last = age - Int64(days) * 86_400
                 return try store.chunks().filter { chunk in
-                    guard let since = chunk.unnamedSince else { return false }
-                    return since <= end && chunk.storedAt <= end
+                    guard let since = since[chunk.id] else { return false }
+                    return since <= last && chunk.storedAt <= end
                 }
             }
         }
@@ -54,6 +62,7 @@ extension Vault {
             }
             try stored {
                 try store.forgetChunk(chunk.id)
+                try store.forgetUnnamed(chunk.id)
                 try store.forgetDraftChunk(chunk.id)
             }
         }

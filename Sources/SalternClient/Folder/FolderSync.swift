@@ -70,13 +70,15 @@ public actor FolderSync {
     }
 
     private func goThrough(_ round: inout Round, _ report: inout FolderReport) async throws {
-        for _ in 0..<Self.rounds {
+        for number in 0..<Self.rounds {
             let hasNews = try await syncVault(agreesToDeletions: round.allowsDeletions, &report)
             try await supplyChunks(round, &report)
             let hasDone = try await settle(&round, &report)
-            if !hasDone && !hasNews { break }
+            let hasReturned = number == 0 ? try await reviewTrash(round, &report) : false
+            if !hasDone && !hasNews && !hasReturned { break }
         }
         try await abandonUploads(round)
+        if !report.isOffline { try await emptyTrash(round, &report) }
     }
 
     /// What one call of ``run()`` goes on with.
@@ -91,10 +93,18 @@ public actor FolderSync {
         var local: [FolderPath: FileContent]?
         /// What both sides were, as was known then.
         var known: [FolderPath: FileContent] = [:]
+        /// What the vault had then.
+        var remote: [ItemID: RemoteFile] = [:]
         /// What is left of the plan, once somebody has asked in this round.
         var room: PlanRoom?
         /// Whether the folder's generation says that something was changed.
         var hasAdvanced = false
+
+        /// Returns whether the folder or the vault has the content somewhere.
+        func has(_ digest: [UInt8]) -> Bool {
+            local?.values.contains { $0.digest == digest } ?? false
+                || remote.values.contains { $0.content.digest == digest }
+        }
     }
 
     private static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
@@ -124,6 +134,7 @@ public actor FolderSync {
         for _ in 0..<Self.passes {
             let view = try await view(round, &report)
             round.local = view.isWalkComplete ? view.local : nil
+            round.remote = view.remote
             round.known = Dictionary(view.known.values.map { ($0.path, $0.content) }) { _, last in last }
             var deletions =
                 round.deletions

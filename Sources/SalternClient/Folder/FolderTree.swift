@@ -28,15 +28,22 @@ final class FolderTree {
         var digest: [UInt8]
     }
 
+    static let trashFolder = "trash"
     private static let markerName = "folder"
     static let markerPath = FolderPath.corner + "/" + markerName
     /// The disk's clock may be as coarse as this.
     private static let youth: Int64 = 2_000_000_000
 
+    /// Returns whether a file may be written again without a trace in what the kernel reports of it. Any program can set the
+    /// time of the last write, also to a future one; every write also sets the other time to the present.
+    func isYoung(_ signature: FileSignature, at now: Int64) -> Bool {
+        max(signature.modified <= now ? signature.modified : .min, signature.changed) >= now - Self.youth
+    }
+
     init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
         guard let root = system.openRoot(path), let status = system.status(root),
             let corner = Self.folder(FolderPath.corner, in: root, system),
-            let parts = Self.folder("parts", in: corner, system), let trash = Self.folder("trash", in: corner, system)
+            let parts = Self.folder("parts", in: corner, system), let trash = Self.folder(Self.trashFolder, in: corner, system)
         else { throw .unusable }
         self.system = system
         self.root = root
@@ -115,7 +122,7 @@ final class FolderTree {
         return scan
     }
 
-    private func timespecNow() -> Int64 {
+    func timespecNow() -> Int64 {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return now.nanoseconds
@@ -208,9 +215,7 @@ final class FolderTree {
         }
         guard let digest = read else { return nil }
         // What is as young as this look at it may be written again without a trace.
-        if max(signature.modified, signature.changed) < now - Self.youth {
-            kept[path] = KnownHash(signature: signature, digest: digest)
-        }
+        if !isYoung(signature, at: now) { kept[path] = KnownHash(signature: signature, digest: digest) }
         return digest
     }
 

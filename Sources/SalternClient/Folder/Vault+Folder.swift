@@ -71,7 +71,9 @@ extension Vault {
         }
     }
 
-    func generation(ofFolder id: ItemID) throws(VaultError) -> Int64 {
+    func storeID() throws(VaultError) -> ItemID { try stored { try store.storeID() } }
+
+    func generation(ofFolder id: ItemID) throws(VaultError) -> (number: Int64, hasLine: Bool) {
         try stored { try store.generation(ofFolder: id) }
     }
 

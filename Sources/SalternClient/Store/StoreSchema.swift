@@ -116,6 +116,32 @@ enum StoreSchema {
         -- Deletions of files that wait for somebody to agree.
         ALTER TABLE folders ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        -- Since which age of the store a row of another table waits for its removal; see Store.removeAged. The stamp tells a
+        -- row from an earlier one with the same key.
+        CREATE TABLE aging (
+            kind TEXT NOT NULL, key BLOB NOT NULL, stamp INTEGER NOT NULL, since INTEGER NOT NULL,
+            PRIMARY KEY (kind, key, stamp)
+        ) WITHOUT ROWID;
+
+        -- Files in the trash of a folder: the path and the digest that each had when it was put there, what the kernel
+        -- reports of it (null: not checked since), and since which age of the store it is there.
+        CREATE TABLE folder_trash (
+            folder BLOB NOT NULL, name TEXT NOT NULL, path TEXT, digest BLOB NOT NULL,
+            inode INTEGER, byte_count INTEGER, modified INTEGER, changed INTEGER, since INTEGER,
+            PRIMARY KEY (folder, name)
+        ) WITHOUT ROWID;
+
+        -- Whether the generation is that of this store's own line in the marker.
+        ALTER TABLE folder_generations ADD COLUMN has_line INTEGER NOT NULL DEFAULT 0;
+
+        -- Deletions that were carried out a short while ago, for the guards against many of them.
+        CREATE TABLE recent_deletions (scope TEXT NOT NULL, at INTEGER NOT NULL, count INTEGER NOT NULL);
+
+        -- Deletions of files that wait for agreement, by direction.
+        ALTER TABLE folders ADD COLUMN held_here INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE folders ADD COLUMN held_there INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 
     /// Brings the store up to date.

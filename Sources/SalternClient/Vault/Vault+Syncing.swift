@@ -75,7 +75,7 @@ extension Vault {
             }
             try await engine.round(into: &report, agreesToDeletions: agreesToDeletions)
             mayAskForLimits = true
-            try stored { try store.emptyTrash(before: Date(timeIntervalSinceNow: -30 * 86_400)) }
+            try removeAged()
             return report
         } catch let error where error is StoreError || error is StoreClosed {
             throw VaultError(ofStore: error)

@@ -289,19 +289,6 @@ import Testing
         }
     }
 
-    @Test func `what is in a folder's trash is there for 30 days`() throws {
-        let folder = try TemporaryDirectory()
-        _ = try FolderTree(folder.path)
-        let trash = folder.path + "/.saltern/trash/"
-        let today = Int(Date().timeIntervalSince1970) / 86_400
-        let names = (28...33).map { "\(today - $0)-\(ItemID.random())-a" } + ["of a person"]
-        for name in names { try Data().write(to: URL(filePath: trash + name)) }
-        _ = try FolderTree(folder.path)
-        // The day may have gone by meanwhile.
-        let left = try Set(FileManager.default.contentsOfDirectory(atPath: trash))
-        #expect(left.isSuperset(of: names[..<2] + names[6...]) && left.isDisjoint(with: names[3..<6]))
-    }
-
     @Test func `what was displaced and finds its place taken is in the trash`() throws {
         let folder = try TemporaryDirectory()
         let tree = try FolderTree(folder.path)
