@@ -59,7 +59,8 @@ struct FolderMarker: Equatable {
         var lines: [ItemID: Int64] = [:]
         for field in fields.dropFirst(2).dropLast() {
             let words = field.split(separator: " ")
-            guard words.count == 2, let store = ItemID(String(words[0])), let line = Self.number(String(words[1])) else {
+            guard words.count == 2, let store = ItemID(String(words[0])), let line = Self.number(String(words[1]))
+            else {
                 return
             }
             lines[store] = line

@@ -74,7 +74,7 @@ extension FolderSync {
         marker.advance(store, to: next)
         // What a full disk has no room for is no reason to send nothing.
         guard round.tree.setMarker(marker) else {
-            return report.warn(.failed, FolderTree.markerPath)
+            return report.warn(.failed, FolderTree.markerPath, system.takeFailure())
         }
         try await vault.setGeneration(next, ofFolder: round.folder)
     }

@@ -66,7 +66,7 @@ extension FolderSync {
         let device = FolderPath.words(of: settings.deviceName)
         let copy = path.conflicting("\(device), \(round.date), \(ItemID.random().description.prefix(8))")
         guard round.tree.bringBack(name, to: copy) else {
-            report.warn(.failed, path.text)
+            report.warn(.failed, path.text, system.takeFailure())
             return false
         }
         report.conflicts.append(copy)

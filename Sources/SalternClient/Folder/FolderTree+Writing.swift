@@ -23,9 +23,9 @@ extension FolderTree {
         let old = system.status(name, in: folder)
         let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
         let mode = readers | (new.isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
-        guard system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
-            system.sync(part.file)
-        else { return false }
+        // A file system without modes or times has the content all the same.
+        _ = system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode)
+        guard system.sync(part.file) else { return false }
         guard let over else {
             // An empty folder is nobody's.
             if old?.isFolder == true { removeEmptyFolders(in: path) }

@@ -43,7 +43,8 @@ final class FolderTree {
     init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
         guard let root = system.openRoot(path), let status = system.status(root),
             let corner = Self.folder(FolderPath.corner, in: root, system),
-            let parts = Self.folder("parts", in: corner, system), let trash = Self.folder(Self.trashFolder, in: corner, system)
+            let parts = Self.folder("parts", in: corner, system),
+            let trash = Self.folder(Self.trashFolder, in: corner, system)
         else { throw .unusable }
         self.system = system
         self.root = root
@@ -107,6 +108,16 @@ final class FolderTree {
             let own = system.status(corner)
         else { return false }
         return (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
+    }()
+
+    /// Whether the file system keeps the executable bit. On some mounts every file has it, on others none.
+    private(set) lazy var keepsExecutableBit: Bool = {
+        guard let probe = try? newPart() else { return true }
+        defer { removePart(probe.name) }
+        guard let plain = system.status(probe.file) else { return true }
+        if plain.isExecutable { return false }
+        guard system.set(probe.file, modified: nil, mode: 0o700) else { return false }
+        return system.status(probe.file)?.isExecutable ?? true
     }()
 
     // MARK: Walking

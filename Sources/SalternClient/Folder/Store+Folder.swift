@@ -19,9 +19,20 @@ extension Store {
     }
 
     /// Notes how many deletions wait in a folder for somebody to agree.
-    func setHeld(_ count: Int, inFolder id: ItemID) throws {
+    func setHeld(_ held: HeldDeletions, inFolder id: ItemID) throws {
+        if try self.held(inFolder: id) == held { return }
         try database.execute(
-            "UPDATE folders SET held = ?1 WHERE id = ?2 AND held <> ?1", .integer(Int64(count)), .blob(id.bytes))
+            "UPDATE folders SET held = ?, held_here = ?, held_there = ? WHERE id = ?",
+            .integer(Int64(held.here + held.there)), .integer(Int64(held.here)),
+            .integer(Int64(held.there)),
+            .blob(id.bytes))
+    }
+
+    /// Returns how many deletions wait in a folder.
+    func held(inFolder id: ItemID) throws -> HeldDeletions {
+        try database.rows("SELECT held_here, held_there FROM folders WHERE id = ?", .blob(id.bytes)) {
+            HeldDeletions(here: Int($0.integer(0) ?? 0), there: Int($0.integer(1) ?? 0))
+        }.first ?? HeldDeletions()
     }
 
     /// How far a folder was when it was last here, and whether that is the store's own line in the marker: see

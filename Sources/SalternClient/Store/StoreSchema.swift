@@ -135,8 +135,11 @@ enum StoreSchema {
         -- Whether the generation is that of this store's own line in the marker.
         ALTER TABLE folder_generations ADD COLUMN has_line INTEGER NOT NULL DEFAULT 0;
 
-        -- Deletions that were carried out a short while ago, for the guards against many of them.
-        CREATE TABLE recent_deletions (scope TEXT NOT NULL, at INTEGER NOT NULL, count INTEGER NOT NULL);
+        -- How many items there were when some were deleted a short while ago, for the guards against many deletions.
+        CREATE TABLE recent_deletions (scope TEXT NOT NULL, at INTEGER NOT NULL, total INTEGER NOT NULL);
+
+        -- Items that the server has a tombstone of, and that are kept here until a person has agreed.
+        CREATE TABLE held_deletions (id BLOB PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
 
         -- Deletions of files that wait for agreement, by direction.
         ALTER TABLE folders ADD COLUMN held_here INTEGER NOT NULL DEFAULT 0;

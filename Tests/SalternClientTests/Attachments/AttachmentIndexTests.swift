@@ -141,6 +141,7 @@ extension Vault {
         for statement in [
             "DROP TABLE manifests", "DROP TABLE unread_items", "ALTER TABLE folders DROP COLUMN held",
             "DROP TABLE aging", "DROP TABLE folder_trash", "DROP TABLE recent_deletions",
+            "DROP TABLE held_deletions",
             "ALTER TABLE folder_generations DROP COLUMN has_line", "ALTER TABLE folders DROP COLUMN held_here",
             "ALTER TABLE folders DROP COLUMN held_there", "PRAGMA user_version = \(StoreSchema.steps.count - 2)",
         ] {

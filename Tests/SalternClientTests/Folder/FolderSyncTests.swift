@@ -223,6 +223,55 @@ import Testing
         }
     }
 
+    @Test func `many deletions one by one are many, and their names are there`() async throws {
+        try await withPair { phone, laptop in
+            for number in 0..<30 { try phone.write("\(number)", to: "folder/\(number)") }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            for number in 0..<11 {
+                try phone.remove("folder/\(number)")
+                try phone.write("something else \(number)", to: "folder/29")
+                let report = try await phone.sync.run()
+                #expect(report.uploaded.count == 1)
+                let held = (0...number).dropFirst(10).map { "folder/\($0)" }
+                #expect(report.heldThere.map(\.text) == held && report.held.there == held.count, "\(number)")
+            }
+            #expect(try await phone.vault.ids("files").count == 30 - 10)
+            // In this direction alone.
+            var settings = FolderSettings(deviceName: "phone")
+            settings.allowedDeletions = [.here]
+            let root = URL(filePath: phone.folder.path)
+            #expect(try await FolderSync(vault: phone.vault, root: root, settings: settings).run().held.there == 1)
+            settings.allowedDeletions = [.there]
+            let agreed = FolderSync(vault: phone.vault, root: root, settings: settings)
+            #expect(try await agreed.run().deletedThere.map(\.text) == ["folder/10"])
+            try phone.remove("folder/20")
+            #expect(try await phone.sync.run().deletedThere.count == 1)
+            // Files that come and go are few.
+            for number in 0..<30 {
+                try phone.write("\(number)", to: "scratch")
+                try await phone.sync.run()
+                try phone.remove("scratch")
+                #expect(try await phone.sync.run().held.isEmpty, "\(number)")
+            }
+        }
+    }
+
+    @Test func `a folder of equal files is moved, in the other folder, too`() async throws {
+        try await withPair { phone, laptop in
+            for number in 0..<30 { try phone.write("equal", to: "src/\(number)/file") }
+            for number in 0..<30 { try phone.write("", to: "src/\(number)/__init__.py") }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            try phone.rename("src", "lib")
+            let report = try await phone.sync.run()
+            #expect(report.renamed.count == 60 && report.held.isEmpty && report.uploaded.isEmpty)
+            let other = try await laptop.sync.run()
+            #expect(other.renamed.count == 60 && other.held.isEmpty && !other.isVaultHeld)
+            #expect(laptop.files() == phone.files() && laptop.files().count == 60)
+        }
+    }
+
     @Test func `a cursor that has expired deletes nothing`() async throws {
         try await withPair { phone, laptop in
             try phone.write("one", to: "a")

@@ -123,7 +123,8 @@ import Testing
 
     @Test func `what is unnamed for long enough is not swept by one reading of the clock`() async throws {
         try await withPair { _, laptop, clock in
-            _ = try await laptop.vault.attach(AttachmentSource(SecureBytes(copying: [UInt8](repeating: 7, count: 600_000))))
+            _ = try await laptop.vault.attach(
+                AttachmentSource(SecureBytes(copying: [UInt8](repeating: 7, count: 600_000))))
             for days in [0.0, 40, 80] {
                 clock.set(days)
                 #expect(try await laptop.vault.sweepChunks() == 0)
@@ -135,7 +136,8 @@ import Testing
         let clock = ServerClock()
         let time = try #require(ServerClock.time("Sun, 06 Nov 1994 08:49:37 GMT"))
         #expect(time.timeIntervalSince1970 == 784_111_777)
-        for text in ["", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET"] {
+        for text in ["", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET"]
+        {
             #expect(ServerClock.time(text) == nil, "\(text)")
         }
         #expect(!clock.confirms(time))
