@@ -93,6 +93,66 @@ wait_until 180 in_sync --allow-deletions || fail "both folders to be the same: $
 [[ ! -e $work/laptop/files/7.txt ]] || fail "the files to be gone"
 grep --recursive --quiet --line-regexp 7 "$work/laptop/files/.saltern/trash" || fail "the trash to have them"
 
+scenario "deletions that wait have names, hold back nothing else, and are agreed to by direction and collection"
+for number in {1..12}; do echo "file $number" >"$work/phone/files/file $number"; done
+for number in {1..30}; do device phone put --collection notes --title "note $number" --text "$number"; done
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+device phone list --collection notes --json
+mapfile -t notes < <(jq --raw-output '.items[].id' <<<"$body" | head --lines 20)
+((${#notes[@]} == 20)) || fail "20 notes: $body"
+device phone delete "${notes[@]}"
+expect_status 0
+rm "$work"/phone/files/file\ {1..8}
+echo 'no deletion' >"$work/phone/files/after"
+device phone sync "$work/phone/files" --json
+expect_status 2
+[[ $(json '.heldThereFiles | length') == 8 ]] || fail "the files to be named: $body"
+device phone sync "$work/phone/files" --json --allow-deletions-here
+[[ $(json '.heldThere') == 8 ]] || fail "the other direction to wait: $body"
+device phone sync "$work/phone/files" --json --allow-deletions-there
+[[ $(json '.deletedThere | length') == 8 ]] || fail "the files to be deleted: $body"
+laptop_waits() {
+    device laptop sync "$work/laptop/files" --json
+    [[ -e $work/laptop/files/after && $(json '.heldItems | length') == 28 ]]
+}
+wait_until 180 laptop_waits || fail "the laptop to have the new file, and the deletions to wait by name: $body"
+[[ $(json '[.heldItems[] | select(.title == "file 1")] | length') == 1 ]] || fail "the title: $body"
+device laptop sync "$work/laptop/files"
+grep --quiet 'waits: note ' <<<"$body" || fail "the names to be printed: $body"
+device laptop sync "$work/laptop/files" --json --allow-deletions
+[[ ! -e "$work/laptop/files/file 1" && $(json '.heldItems | length') == 20 ]] || fail "the notes to wait: $body"
+device laptop sync --json
+expect_status 2
+device laptop sync --json --allow-deletions --collection notes
+expect_status 0
+[[ $(json '.heldItems | length') == 0 ]] || fail "nothing to wait: $body"
+
+scenario "what a program writes to a file that was displaced is in the folder"
+exec {log}>>"$work/laptop/files/log"
+echo 'first' >&"$log"
+wait_until 180 in_sync || fail "both folders to be the same: $(<"$work/difference")"
+echo 'from the phone' >"$work/phone/files/log"
+displaced() { in_sync && grep --quiet 'from the phone' "$work/laptop/files/log"; }
+wait_until 180 displaced || fail "the file to be displaced"
+echo 'second' >&"$log"
+device laptop sync "$work/laptop/files" --json
+grep --quiet 'second' "$work/laptop/files/log (conflict"* || fail "the second line to be in the folder: $body"
+exec {log}>&-
+
+scenario "a clock that leaps empties no trash"
+before=$(find "$work/laptop/files/.saltern/trash" -type f | wc --lines)
+((before > 0)) || fail "something in the trash"
+if command -v faketime >"$work/faketime"; then
+    status=0
+    env --ignore-environment HOME="$work/laptop" PATH="$PATH" faketime '+40 days' "$client" sync "$work/laptop/files" \
+        >"$work/leap" 2>&1 </dev/null || status=$?
+    device laptop sync "$work/laptop/files" --json
+    [[ $(find "$work/laptop/files/.saltern/trash" -type f | wc --lines) == "$before" ]] ||
+        fail "the trash to be as it was: $(<"$work/leap")"
+    device laptop list --deleted --json
+    (($(json '.items | length') > 0)) || fail "the vault's trash to be as it was: $body"
+fi
+
 scenario "a folder that is not there is an error, and deletes nothing"
 mv "$work/phone/files" "$work/phone/elsewhere"
 device phone sync "$work/phone/files" --json

@@ -6,6 +6,8 @@ internal import Foundation
 /// A method sends one request and does not repeat it; see ``Retries``. What needs a session takes its token.
 public struct SalternAPI: Sendable {
     private let transport: any HTTPTransport
+    /// The server's clock, as its last reply shows it.
+    let clock = ServerClock()
 
     /// How long a reply may be that has items, a share or all sessions: the longest item, 16 MiB in base64, and what is
     /// around it.
@@ -32,6 +34,7 @@ public struct SalternAPI: Sendable {
     func send(_ request: HTTPRequest, accepting: Set<Int> = []) async throws(APIError) -> HTTPReply {
         let reply: HTTPReply
         do throws(TransportError) { reply = try await transport.send(request) } catch { throw .transport(error) }
+        clock.note(reply.head)
         guard reply.body.count <= request.replyLimit else { throw .transport(.unacceptableReply) }
         guard (200..<300).contains(reply.head.status) || accepting.contains(reply.head.status) else {
             throw Self.problem(reply)

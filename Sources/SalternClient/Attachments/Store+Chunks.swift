@@ -6,20 +6,18 @@ struct StoredChunk: Hashable, Sendable {
     var revision: Revision
     /// When the server got it, as it says.
     var storedAt: Date
-    /// Since when nothing here names it, as far as was noticed; nil when something does.
-    var unnamedSince: Date?
 }
 
 extension Store {
     func chunk(_ id: ItemID) throws -> StoredChunk? {
         try database.rows(
-            "SELECT id, revision, stored_at, unnamed_since FROM chunks WHERE id = ?", .blob(id.bytes),
+            "SELECT id, revision, stored_at FROM chunks WHERE id = ?", .blob(id.bytes),
             decode: Self.chunk
         ).first
     }
 
     func chunks() throws -> [StoredChunk] {
-        try database.rows("SELECT id, revision, stored_at, unnamed_since FROM chunks ORDER BY id", decode: Self.chunk)
+        try database.rows("SELECT id, revision, stored_at FROM chunks ORDER BY id", decode: Self.chunk)
     }
 
     func hasChunks() throws -> Bool {
@@ -54,12 +52,6 @@ extension Store {
         try database.execute("DELETE FROM chunks WHERE listing <> ?", .integer(listing))
     }
 
-    func setUnnamed(_ id: ItemID, since moment: Date?) throws {
-        try database.execute(
-            "UPDATE chunks SET unnamed_since = ? WHERE id = ?",
-            .optional(moment.map { Int64($0.timeIntervalSince1970) }), .blob(id.bytes))
-    }
-
     /// Calls `body` with everything that may hold a manifest: what the server has, what is kept in the trash, what was
     /// changed here and what it was changed from.
     func forEachContent(_ body: (ItemID, ItemContent) throws -> Void) throws {
@@ -87,7 +79,6 @@ extension Store {
     private static func chunk(_ row: SQLiteRow) throws -> StoredChunk {
         guard let revision = row.integer(1), let storedAt = row.integer(2) else { throw StoreError.damaged }
         return StoredChunk(
-            id: try id(row, 0), revision: Revision(revision), storedAt: Date(timeIntervalSince1970: Double(storedAt)),
-            unnamedSince: row.integer(3).map { Date(timeIntervalSince1970: Double($0)) })
+            id: try id(row, 0), revision: Revision(revision), storedAt: Date(timeIntervalSince1970: Double(storedAt)))
     }
 }

@@ -7,44 +7,35 @@ extension Vault {
     /// Where one item does not open, nothing is removed: it may be a manifest.
     /// - Returns: How many were removed.
     @discardableResult
-    public func sweepChunks() async throws(VaultError) -> Int { try await sweepChunks(at: Date()) }
-
-    func sweepChunks(at moment: Date) async throws(VaultError) -> Int {
-        try await sweepChunks(at: moment, notAfter: moment).count
+    public func sweepChunks() async throws(VaultError) -> Int {
+        // By the server's clock as it answers below.
+        try await sweepChunks(at: settings.now(), age: nil)
     }
 
-    /// Sweeps once a day, where there are chunks. One reading of the clock removes nothing for good: a chunk goes when the
-    /// sweep before has found it old enough, too.
-    /// - Returns: What its round has changed here; nil when nothing was due or it failed.
-    func sweepWhenDue(at moment: Date) async -> SyncReport? {
-        let day: TimeInterval = 86_400
-        guard let hasChunks = try? store.hasChunks(), hasChunks else { return nil }
-        let before = (try? store.number(.sweptAt)).flatMap(\.self).map { Date(timeIntervalSince1970: Double($0)) }
-        if let before, abs(moment.timeIntervalSince(before)) < day { return nil }
+    /// - Parameter age: The age of the store; nil for the one that the server's clock confirms.
+    func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
+        try await sweep(at: moment, age: age).count
+    }
+
+    /// Sweeps once a day of the store's age, where there are chunks.
+    /// - Parameter age: The age of the store; nil when no clock confirms it, and then nothing is due.
+    /// - Returns: The report of the sweep's own round; nil when nothing was due or it failed.
+    func sweepWhenDue(at moment: Date, age: Int64?) async -> SyncReport? {
+        guard let age, let hasChunks = try? store.hasChunks(), hasChunks else { return nil }
         do {
-            if let before, moment.timeIntervalSince(before) > 60 * day {
-                // The clock was wrong then, or is now: what was noted by it counts from today.
-                try store.transaction {
-                    for chunk in try store.chunks() where chunk.unnamedSince != nil {
-                        try store.setUnnamed(chunk.id, since: moment)
-                    }
-                }
-            }
-            try store.set(.sweptAt, Int64(moment.timeIntervalSince1970))
-            return try await sweepChunks(at: moment, notAfter: before ?? .distantPast).report
+            if let before = try store.number(.sweptAt), age - before < 86_400 { return nil }
+            try store.set(.sweptAt, age)
+            return try await sweep(at: moment, age: age).report
         } catch {
             return nil
         }
     }
 
-    /// - Parameter limit: What was not due by then stays.
-    private func sweepChunks(
-        at moment: Date, notAfter limit: Date
-    ) async throws(VaultError) -> (count: Int, report: SyncReport) {
+    private func sweep(at moment: Date, age: Int64?) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await takeBackAbandoned()
         guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
         let days = max(try await account().limits.deletedDays, 30)
-        let end = min(moment, limit).addingTimeInterval(-Double(days) * 86_400)
+        let end = moment.addingTimeInterval(-Double(days) * 86_400)
         await beginTurn()
         defer { endTurn() }
         // A manifest that another device has put meanwhile is here before anything is decided.
@@ -52,20 +43,24 @@ extension Vault {
         guard report.isHeld == false else { throw .deletionsHeld }
         let opened = try open
         let (named, isWhole) = try namedChunks(opened.engine.sealer)
-        guard isWhole else { return (0, report) }
+        let confirmed = age == nil ? try confirmedAge() : age
+        guard isWhole, let age = confirmed else { return (0, report) }
         let unnamed = try stored {
             try store.transaction {
                 for chunk in try store.chunks() {
                     if named.contains(chunk.id) {
                         try store.forgetDraftChunk(chunk.id)
-                        if chunk.unnamedSince != nil { try store.setUnnamed(chunk.id, since: nil) }
-                    } else if chunk.unnamedSince == nil {
-                        try store.setUnnamed(chunk.id, since: moment)
+                        try store.forgetUnnamed(chunk.id)
+                    } else {
+                        try store.noteUnnamed(chunk.id, at: age)
                     }
                 }
+                let since = try store.unnamedChunks()
+                for id in since.keys where try store.chunk(id) == nil { try store.forgetUnnamed(id) }
+                let last = age - Int64(days) * 86_400
                 return try store.chunks().filter { chunk in
-                    guard let since = chunk.unnamedSince else { return false }
-                    return since <= end && chunk.storedAt <= end
+                    guard let since = since[chunk.id] else { return false }
+                    return since <= last && chunk.storedAt <= end
                 }
             }
         }
@@ -86,6 +81,7 @@ extension Vault {
             }
             try stored {
                 try store.forgetChunk(chunk.id)
+                try store.forgetUnnamed(chunk.id)
                 try store.forgetDraftChunk(chunk.id)
             }
         }

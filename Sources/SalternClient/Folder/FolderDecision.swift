@@ -47,24 +47,51 @@ struct FolderDecision {
 
     private func isSettled(_ id: ItemID) -> Bool { settled.contains(id) || view.ignored.contains(id) }
 
-    /// A rename is one path that vanished and one that appeared with the same content, and no other of either.
+    /// A rename is a path that vanished and one that appeared with the same content. Of several with one content those belong
+    /// together that have the same name, and most of the folders before it.
     private mutating func findRenames() {
         guard view.isWalkComplete else { return }
-        var vanished: [[UInt8]: [ItemID]] = [:]
-        for (id, known) in view.known where view.local[known.path] == nil && known.content.byteCount > 0 {
-            vanished[known.content.digest, default: []].append(id)
+        var vanished: [[UInt8]: [(id: ItemID, path: FolderPath)]] = [:]
+        for (id, known) in view.known.sorted(by: { $0.key < $1.key })
+        where view.local[known.path] == nil {
+            guard view.remote[id] != nil, !view.ignored.contains(id) else { continue }
+            vanished[known.content.digest, default: []].append((id, known.path))
         }
+        if vanished.isEmpty { return }
         var appeared: [[UInt8]: [FolderPath]] = [:]
-        for (path, content) in view.local where owner[path] == nil {
-            appeared[content.digest, default: []].append(path)
+        for (path, content) in view.local.sorted(by: { $0.key < $1.key }) where owner[path] == nil {
+            if vanished[content.digest] != nil { appeared[content.digest, default: []].append(path) }
         }
-        for (digest, ids) in vanished where ids.count == 1 {
-            guard let paths = appeared[digest], paths.count == 1, let id = ids.first, view.remote[id] != nil,
-                !view.ignored.contains(id)
-            else { continue }
-            renamed[id] = paths[0]
-            owner[paths[0]] = id
+        for (digest, paths) in appeared { pair(vanished[digest] ?? [], paths) }
+    }
+
+    /// Pairs files that have one content.
+    private mutating func pair(_ files: [(id: ItemID, path: FolderPath)], _ paths: [FolderPath]) {
+        var (files, paths) = (files, paths)
+        let depth = min(files.map(\.path.names.count).max() ?? 0, paths.map(\.names.count).max() ?? 0)
+        for length in stride(from: depth, to: 0, by: -1) {
+            if files.isEmpty || paths.isEmpty { return }
+            var waiting = Dictionary(grouping: paths.filter { $0.names.count >= length }) {
+                $0.names.suffix(length)
+            }
+            .mapValues { Array($0.reversed()) }
+            var used: Set<FolderPath> = []
+            files = files.filter { id, path in
+                guard path.names.count >= length, let next = waiting[path.names.suffix(length)]?.popLast()
+                else {
+                    return true
+                }
+                (renamed[id], owner[next]) = (next, id)
+                used.insert(next)
+                return false
+            }
+            paths = paths.filter { !used.contains($0) }
         }
+        // Empty files have nothing in common but that.
+        guard files.count == 1, paths.count == 1, view.local[paths[0]]?.byteCount ?? 0 > 0 else {
+            return
+        }
+        (renamed[files[0].id], owner[paths[0]]) = (paths[0], files[0].id)
     }
 
     // MARK: Names

@@ -1,42 +1,103 @@
 /// Holds deletions of files back when there are suddenly many: a disk that is not there, or another device gone wrong.
+///
+/// Those of the last hour count together, however many rounds they come in. Where some wait, all of that direction do, until
+/// a person has agreed or none is left. A file that is emptied counts as one that is deleted. A file whose content the other
+/// side keeps under another name does not.
 struct FolderDeletionGuard {
     private static let limit = 25
 
-    /// How many files both sides had.
-    let total: Int
-    var isOff = false
-    private var here = 0
-    private var there = 0
-
-    init(total: Int, isOff: Bool) {
-        self.total = total
-        self.isOff = isOff
+    /// One direction.
+    struct Direction {
+        /// Whether a person has agreed to them all.
+        var isAgreed = false
+        /// How many files fewer there are than before the deletions of the last hour.
+        var recent = 0
+        /// Whether some were held in the round before.
+        var isHolding = false
     }
 
-    /// What may be done, and how many deletions may not.
-    mutating func permit(_ actions: [FolderAction]) -> (permitted: [FolderAction], held: HeldDeletions) {
-        if isOff { return (actions, HeldDeletions()) }
-        let deletedHere = actions.count { if case .deleteHere = $0 { true } else { false } }
-        let deletedThere = actions.count { if case .deleteThere = $0 { true } else { false } }
-        var held = HeldDeletions()
-        if isTooMany(here + deletedHere) { held.here = deletedHere } else { here += deletedHere }
-        if isTooMany(there + deletedThere) { held.there = deletedThere } else { there += deletedThere }
-        let permitted = actions.filter { action in
-            switch action {
-            case .deleteHere: held.here == 0
-            case .deleteThere: held.there == 0
-            default: true
+    /// How many files both sides had when the round began.
+    let total: Int
+    private var carriedOut: [DeletionDirection: Int] = [:]
+    private let directions: [DeletionDirection: Direction]
+
+    init(total: Int, _ directions: [DeletionDirection: Direction] = [:]) {
+        self.total = total
+        self.directions = directions
+    }
+
+    /// Divides the actions of one pass.
+    /// - Returns: What may be done, what has to wait, and in which directions it has deletions to which a person has not agreed.
+    mutating func permit(
+        _ actions: [FolderAction], _ view: FolderView = FolderView()
+    ) -> (
+        permitted: [FolderAction], held: [DeletionDirection: [FolderAction]],
+        noted: Set<DeletionDirection>
+    ) {
+        let kept = KeptContents(view)
+        var deletions: [DeletionDirection: [FolderAction]] = [:]
+        for action in actions {
+            if let direction = action.deletion(in: view, kept) {
+                deletions[direction, default: []].append(action)
             }
         }
-        return (permitted, held)
+        var held: [DeletionDirection: [FolderAction]] = [:]
+        var noted: Set<DeletionDirection> = []
+        for (name, waiting) in deletions {
+            let direction = directions[name] ?? Direction()
+            if direction.isAgreed { continue }
+            let count = carriedOut[name, default: 0] + waiting.count
+            if direction.isHolding || isTooMany(direction.recent + count, of: total + direction.recent) {
+                held[name] = waiting
+            } else {
+                carriedOut[name] = count
+                noted.insert(name)
+            }
+        }
+        let waiting = Set(held.values.joined())
+        return (actions.filter { !waiting.contains($0) }, held, noted)
     }
 
-    private func isTooMany(_ count: Int) -> Bool {
+    private func isTooMany(_ count: Int, of total: Int) -> Bool {
         count > Self.limit || (total >= 10 && count * 3 > total)
     }
 }
 
-/// Deletions that wait for somebody to agree.
+/// The contents that each side keeps.
+private struct KeptContents {
+    private var here: Set<[UInt8]> = []
+    private var there: Set<[UInt8]> = []
+
+    init(_ view: FolderView) {
+        here = Set(view.local.values.map(\.digest))
+        there = Set(view.remote.values.map(\.content.digest))
+    }
+
+    func has(_ content: FileContent, _ side: DeletionDirection) -> Bool {
+        content.byteCount > 0 && (side == .here ? here : there).contains(content.digest)
+    }
+}
+
+extension FolderAction {
+    /// Which side loses content by it; nil for none.
+    fileprivate func deletion(in view: FolderView, _ kept: KeptContents) -> DeletionDirection? {
+        switch self {
+        case .deleteHere(_, _, let content):
+            return kept.has(content, .there) ? nil : .here
+        case .deleteThere(let id):
+            guard let content = view.remote[id]?.content else { return .there }
+            return kept.has(content, .here) ? nil : .there
+        case .download(let id, _, let over?):
+            return over.byteCount > 0 && view.remote[id]?.content.byteCount == 0 ? .here : nil
+        case .upload(_, let content, let id?):
+            guard content.byteCount == 0, let old = view.remote[id]?.content else { return nil }
+            return old.byteCount > 0 ? .there : nil
+        default: return nil
+        }
+    }
+}
+
+/// Deletions that wait for somebody to agree, and files that would be emptied.
 public struct HeldDeletions: Hashable, Sendable {
     /// Deleted elsewhere, still in the folder.
     public var here = 0

@@ -1,41 +1,76 @@
-/// By which a folder is known again, and how far it was when it was last in sync: a file in it, `.saltern/folder`.
+/// By which a folder is known again, and how far it was when each store that it is in sync with had it last: a file in it,
+/// `.saltern/folder`.
+///
+/// A folder whose line of a store is missing, or lower than what the store has, is an older copy, was made from another
+/// device's folder, or came out of a backup: what it misses was not deleted by a person, and what it has is not newer.
 struct FolderMarker: Equatable {
     let id: ItemID
-    /// Grows with every round that changes something. A folder that shows less than the store has is an older copy, or
-    /// came out of a backup: what it misses, nobody has deleted, and what it has, nobody has written since.
+    /// The highest number that a version without lines has written, which is all that such a store can compare.
     var generation: Int64 = 0
     /// That of its files; nil where an earlier version has written the marker.
     var collection: String?
+    /// How far the folder is for each store, by the store's name. Grows with every round that changes something.
+    private(set) var lines: [ItemID: Int64] = [:]
 
     /// More than there are rounds.
     static let generationLimit: Int64 = 1 << 53
+    /// More stores than one folder has. Beyond it the lowest lines go: a folder without a line is refused, and loses nothing.
+    static let lineLimit = 64
     /// More than a marker has.
-    static let byteLimit = 96
+    static let byteLimit = 4 << 10
     private static let idByteCount = 36
     /// No collection has a longer name.
     private static let collectionByteLimit = 32
 
     var text: String {
-        let name = collection.flatMap { $0.utf8.count > Self.collectionByteLimit ? nil : "\($0)\n" }
-        return "\(id)\n\(generation)\n\(name ?? "")"
+        let fits = collection.map { $0.utf8.count <= Self.collectionByteLimit } ?? false
+        let name = fits ? "\(collection ?? "")\n" : lines.isEmpty ? "" : "\n"
+        let stores = lines.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
+        return "\(id)\n\(generation)\n\(name)\(stores)"
     }
 
-    init(id: ItemID, generation: Int64 = 0, collection: String? = nil) {
+    init(id: ItemID, generation: Int64 = 0, collection: String? = nil, lines: [ItemID: Int64] = [:]) {
         self.id = id
         self.generation = generation
         self.collection = collection
+        self.lines = lines
     }
 
-    /// - Returns: nil for what names no folder. A marker without a number that can be read is the oldest.
+    /// Sets the line of a store.
+    mutating func advance(_ store: ItemID, to generation: Int64) {
+        lines[store] = generation
+        while lines.count > Self.lineLimit,
+            let lowest = lines.filter({ $0.key != store }).min(by: { ($0.value, $0.key) < ($1.value, $1.key) })
+        {
+            lines[lowest.key] = nil
+        }
+    }
+
+    /// - Returns: nil for what names no folder. A marker without a number that can be read is the oldest, and so is one of
+    ///   which a line cannot be read.
     init?(_ bytes: some Collection<UInt8>) {
         guard let id = ItemID(String(decoding: bytes.prefix(Self.idByteCount), as: UTF8.self)) else { return nil }
         let rest = String(decoding: bytes.dropFirst(Self.idByteCount), as: UTF8.self)
-        let lines = rest.split(separator: "\n", omittingEmptySubsequences: false).dropFirst()
-        let isWhole = rest.hasPrefix("\n") && rest.hasSuffix("\n") && (2...3).contains(lines.count)
-        let number = isWhole ? lines.first.flatMap { Int64($0) } : nil
-        let isRound = (0...Self.generationLimit).contains(number ?? -1)
-        self.init(
-            id: id, generation: isRound ? number ?? 0 : 0,
-            collection: isRound && lines.count == 3 ? lines.dropFirst().first.map(String.init) : nil)
+        let fields = rest.split(separator: "\n", omittingEmptySubsequences: false).dropFirst().map(String.init)
+        self.init(id: id)
+        guard rest.hasPrefix("\n"), rest.hasSuffix("\n"), fields.count >= 2, let number = Self.number(fields[0]) else {
+            return
+        }
+        var lines: [ItemID: Int64] = [:]
+        for field in fields.dropFirst(2).dropLast() {
+            let words = field.split(separator: " ")
+            guard words.count == 2, let store = ItemID(String(words[0])), let line = Self.number(String(words[1]))
+            else {
+                return
+            }
+            lines[store] = line
+        }
+        generation = number
+        collection = fields.count >= 3 && !fields[1].isEmpty ? fields[1] : nil
+        self.lines = lines
+    }
+
+    private static func number(_ text: String) -> Int64? {
+        Int64(text).flatMap { (0...generationLimit).contains($0) ? $0 : nil }
     }
 }

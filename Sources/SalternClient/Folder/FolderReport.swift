@@ -2,15 +2,21 @@
 public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String
-    /// Whether many deletions at once are meant, of who watches those that have happened when it begins. A folder whose marker
-    /// is missing or outdated deletes nothing all the same: it is filled as a new one.
-    public var allowsDeletions: Bool
+    /// In which directions many deletions at once are meant, of who watches those that have happened when it begins. Those of
+    /// other devices are meant in this collection alone. With both directions a folder whose marker is missing or outdated is
+    /// filled as a new one, and deletes nothing all the same.
+    public var allowedDeletions: Set<DeletionDirection>
+    /// Whether they are meant in both directions.
+    public var allowsDeletions: Bool {
+        get { allowedDeletions == Set(DeletionDirection.allCases) }
+        set { allowedDeletions = newValue ? Set(DeletionDirection.allCases) : [] }
+    }
     /// For the names of conflict copies.
     public var deviceName: String
 
     public init(collection: String = "files", allowsDeletions: Bool = false, deviceName: String = "device") {
         self.collection = collection
-        self.allowsDeletions = allowsDeletions
+        self.allowedDeletions = allowsDeletions ? Set(DeletionDirection.allCases) : []
         self.deviceName = deviceName
     }
 }
@@ -30,7 +36,12 @@ public struct FolderReport: Sendable {
     public internal(set) var warnings: [FolderWarning] = []
     /// What waits for somebody to agree; see ``FolderSettings/allowsDeletions``.
     public internal(set) var held = HeldDeletions()
-    /// The vault itself waits for somebody to agree to deletions.
+    /// The files of ``held`` that were deleted or emptied elsewhere.
+    public internal(set) var heldHere: [FolderPath] = []
+    /// The files of ``held`` that are missing or empty here.
+    public internal(set) var heldThere: [FolderPath] = []
+    /// The vault itself waits for somebody to agree to deletions, in this collection or another:
+    /// ``Vault/heldDeletions()``.
     public internal(set) var isVaultHeld = false
     /// There was no server: what has changed here is sent in a later round.
     public internal(set) var isOffline = false
@@ -41,8 +52,8 @@ public struct FolderReport: Sendable {
     /// How many changes of the account the server does not have: it is away, or has refused them.
     public internal(set) var unsent = 0
 
-    mutating func warn(_ kind: FolderWarning.Kind, _ path: String) {
-        let warning = FolderWarning(kind: kind, path: path)
+    mutating func warn(_ kind: FolderWarning.Kind, _ path: String, _ failure: SystemFailure? = nil) {
+        let warning = FolderWarning(kind: kind, path: path, failure: failure)
         if !warnings.contains(warning) { warnings.append(warning) }
     }
 
@@ -89,10 +100,13 @@ public struct FolderWarning: Hashable, Sendable {
     public let path: String
     /// For ``Kind/noRoom``.
     public let shortage: PlanShortage?
+    /// For ``Kind/failed``: why the kernel has refused it; nil when it was something else.
+    public let failure: SystemFailure?
 
-    init(kind: Kind, path: String) {
+    init(kind: Kind, path: String, failure: SystemFailure? = nil) {
         self.kind = kind
         self.path = path
+        self.failure = failure
         shortage = nil
     }
 
@@ -100,6 +114,7 @@ public struct FolderWarning: Hashable, Sendable {
         kind = .noRoom
         self.path = path.text
         self.shortage = shortage
+        failure = nil
     }
 
     func isNoRoom(for path: FolderPath) -> Bool { kind == .noRoom && self.path == path.text }

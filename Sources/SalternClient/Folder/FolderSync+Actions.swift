@@ -30,7 +30,9 @@ extension FolderSync {
             else { return false }
             report.renamed.append(path)
         case .deleteHere(let id, let path, let content):
-            guard tree.discard(path, content) else { return false }
+            let name = FolderTree.trashName(path)
+            try await vault.noteTrashed(name, TrashedFile(path: path, digest: content.digest), in: folder)
+            guard tree.discard(path, content, as: name) else { return false }
             try await vault.setKnownFile(id, nil, in: folder)
             report.deletedHere.append(path)
         case .deleteThere(let id), .mergeThere(let id):

@@ -51,8 +51,14 @@ extension FolderSync {
             let known = KnownFile(path: path, content: remote.content, stamp: nil, isPending: true)
             try await vault.setKnownFile(id, known, in: round.folder)
         }
+        let trashed = FolderTree.trashName(path)
+        if let over {
+            // Before it is displaced: a program that has it open may write to it, however this process ends.
+            try await vault.noteTrashed(trashed, TrashedFile(path: path, digest: over.digest), in: round.folder)
+        }
         guard round.tree.digest(of: part.file) == remote.content.digest,
-            round.tree.place(part, at: path, over: over, remote.content, modified: file.modified, aside: aside)
+            round.tree.place(
+                part, at: path, over: over, remote.content, modified: file.modified, aside: aside, trashed: trashed)
         else {
             round.tree.removePart(part.name)
             return false

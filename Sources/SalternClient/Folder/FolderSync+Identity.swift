@@ -25,7 +25,11 @@ extension FolderSync {
 
     /// Whether the folder is as it was before others of its rounds.
     private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
-        try await marker.generation < vault.generation(ofFolder: marker.id)
+        let known = try await vault.generation(ofFolder: marker.id)
+        if known.number == 0 { return false }
+        let line = try await marker.lines[vault.storeID()]
+        // A store that an earlier version has used has no line yet.
+        return (line ?? (known.hasLine ? -1 : marker.generation)) < known.number
     }
 
     /// - Returns: Nil when a folder that was here has lost its marker, and nobody has agreed to begin anew.
@@ -60,12 +64,17 @@ extension FolderSync {
 
     /// Says in the folder, and then in the store, that it goes on: whoever is killed between the two has the later marker.
     func advance(_ round: Round, _ report: inout FolderReport) async throws {
-        let known = try await vault.generation(ofFolder: round.folder)
-        let next = max(round.tree.marker()?.generation ?? 0, known) + 1
+        let known = try await vault.generation(ofFolder: round.folder).number
+        let store = try await vault.storeID()
+        let old = round.tree.marker()
+        var marker =
+            old?.id == round.folder ? old ?? FolderMarker(id: round.folder) : FolderMarker(id: round.folder)
+        let next = max(marker.lines[store] ?? marker.generation, known) + 1
+        marker.collection = settings.collection
+        marker.advance(store, to: next)
         // What a full disk has no room for is no reason to send nothing.
-        let marker = FolderMarker(id: round.folder, generation: next, collection: settings.collection)
         guard round.tree.setMarker(marker) else {
-            return report.warn(.failed, FolderTree.markerPath)
+            return report.warn(.failed, FolderTree.markerPath, system.takeFailure())
         }
         try await vault.setGeneration(next, ofFolder: round.folder)
     }

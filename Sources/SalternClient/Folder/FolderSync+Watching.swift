@@ -26,7 +26,7 @@ extension FolderSync {
         }
         let local = Task { for await _ in changes { continuation.yield() } }
         var looking: Task<Void, any Error>?
-        defer { allowsDeletions = settings.allowsDeletions }
+        defer { allowed = settings.allowedDeletions }
         defer {
             following.cancel()
             local.cancel()
@@ -37,7 +37,7 @@ extension FolderSync {
             let isWhole = watcher.watchAll()
             var done = try await run()
             // Nobody has seen what comes later.
-            allowsDeletions = false
+            allowed = []
             if isWhole {
                 looking?.cancel()
                 looking = nil

@@ -9,8 +9,9 @@ public actor FolderSync {
     let root: String
     let settings: FolderSettings
     let system: any FolderSystem
-    /// Whether somebody has agreed to many deletions in the round that comes.
-    var allowsDeletions: Bool
+    /// To which deletions a person has agreed in the round that comes.
+    var allowed: Set<DeletionDirection>
+    var allowsDeletions: Bool { allowed == Set(DeletionDirection.allCases) }
     /// Files for which the plan had no room when they were looked at last.
     var unfitting: [FolderPath: UnfittingFile] = [:]
 
@@ -24,7 +25,7 @@ public actor FolderSync {
         self.root = root
         self.settings = settings
         self.system = system
-        allowsDeletions = settings.allowsDeletions
+        allowed = settings.allowedDeletions
     }
 
     private static let rounds = 4
@@ -41,13 +42,13 @@ public actor FolderSync {
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // What is not the folder that is known says nothing about it, and gets nothing that belongs in it.
-                _ = try await syncVault(agreesToDeletions: allowsDeletions, &report)
+                _ = try await syncVault(allowed, &report)
                 report.unsent = try await vault.unsentCount()
                 return report
             }
             // Who has agreed that a folder begins anew has been told that nothing is deleted.
             var round = Round(
-                tree: tree, folder: id, allowsDeletions: allowsDeletions && !isAnew, foldsCase: tree.folds,
+                tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds,
                 date: Self.today())
             tree.hashes = try await vault.fileHashes(in: id)
             do {
@@ -70,20 +71,22 @@ public actor FolderSync {
     }
 
     private func goThrough(_ round: inout Round, _ report: inout FolderReport) async throws {
-        for _ in 0..<Self.rounds {
-            let hasNews = try await syncVault(agreesToDeletions: round.allowsDeletions, &report)
+        for number in 0..<Self.rounds {
+            let hasNews = try await syncVault(round.allowed, &report)
             try await supplyChunks(round, &report)
             let hasDone = try await settle(&round, &report)
-            if !hasDone && !hasNews { break }
+            let hasReturned = number == 0 ? try await reviewTrash(round, &report) : false
+            if !hasDone && !hasNews && !hasReturned { break }
         }
         try await abandonUploads(round)
+        if !report.isOffline { try await emptyTrash(round, &report) }
     }
 
     /// What one call of ``run()`` goes on with.
     struct Round {
         let tree: FolderTree
         let folder: ItemID
-        let allowsDeletions: Bool
+        let allowed: Set<DeletionDirection>
         let foldsCase: Bool
         let date: String
         var deletions: FolderDeletionGuard?
@@ -91,18 +94,30 @@ public actor FolderSync {
         var local: [FolderPath: FileContent]?
         /// What both sides were, as was known then.
         var known: [FolderPath: FileContent] = [:]
+        /// What the vault had then.
+        var remote: [ItemID: RemoteFile] = [:]
         /// What is left of the plan, once somebody has asked in this round.
         var room: PlanRoom?
         /// Whether the folder's generation says that something was changed.
         var hasAdvanced = false
+
+        /// Returns whether the folder or the vault has the content somewhere.
+        func has(_ digest: [UInt8]) -> Bool {
+            local?.values.contains { $0.digest == digest } ?? false
+                || remote.values.contains { $0.content.digest == digest }
+        }
     }
 
     private static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
 
     /// - Returns: Whether anything went to or fro.
-    private func syncVault(agreesToDeletions: Bool, _ report: inout FolderReport) async throws -> Bool {
+    private func syncVault(
+        _ allowed: Set<DeletionDirection>, _ report: inout FolderReport
+    ) async throws -> Bool {
         do throws(VaultError) {
-            let result = agreesToDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
+            let result =
+                allowed.contains(.here)
+                ? try await vault.agreeToDeletions(in: settings.collection) : try await vault.sync()
             report.isVaultHeld = result.isHeld
             report.removed.formUnion(await vault.takeRemoved())
             return !result.changed.isEmpty
@@ -120,17 +135,19 @@ public actor FolderSync {
     /// Does what is decided, looks again, until nothing is left.
     private func settle(_ round: inout Round, _ report: inout FolderReport) async throws -> Bool {
         var hasDone = false
-        var failed: Set<FolderAction> = []
+        var failed: [FolderAction: SystemFailure?] = [:]
         for _ in 0..<Self.passes {
             let view = try await view(round, &report)
             round.local = view.isWalkComplete ? view.local : nil
+            round.remote = view.remote
             round.known = Dictionary(view.known.values.map { ($0.path, $0.content) }) { _, last in last }
-            var deletions =
-                round.deletions
-                ?? FolderDeletionGuard(total: view.known.count, isOff: round.allowsDeletions)
-            let (permitted, held) = deletions.permit(FolderDecision.decide(view).filter { !failed.contains($0) })
+            var deletions = try await deletionGuard(round, view)
+            let actions = FolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
+            let (permitted, held, noted) = deletions.permit(actions, view)
             round.deletions = deletions
-            report.held = held
+            report.note(held, view)
+            // Before they are carried out, however this process ends.
+            try await vault.noteDeletions(noted, from: view.known.count, inFolder: round.folder)
             if permitted.isEmpty { break }
             if !round.hasAdvanced {
                 try await advance(round, &report)
@@ -138,14 +155,26 @@ public actor FolderSync {
             }
             for (number, action) in permitted.enumerated() {
                 try Task.checkCancellation()
-                if try await carryOut(action, view, &round, &report) { hasDone = true } else { failed.insert(action) }
+                _ = system.takeFailure()
+                if try await carryOut(action, view, &round, &report) {
+                    hasDone = true
+                } else {
+                    failed[action] = .some(system.takeFailure())
+                }
                 vault.progressObservers.tell(.settled(number + 1, of: permitted.count))
             }
         }
-        for action in failed where !report.hasRoomWarning(action.path) {
-            report.warn(.failed, action.path?.text ?? "")
+        for (action, failure) in failed where !report.hasRoomWarning(action.path) {
+            report.warn(.failed, action.path?.text ?? "", failure)
         }
         return hasDone
+    }
+
+    private func deletionGuard(_ round: Round, _ view: FolderView) async throws -> FolderDeletionGuard {
+        if let known = round.deletions { return known }
+        return FolderDeletionGuard(
+            total: view.known.count,
+            try await vault.deletions(inFolder: round.folder, of: view.known.count, agreeing: round.allowed))
     }
 
     private func view(_ round: Round, _ report: inout FolderReport) async throws -> FolderView {
@@ -157,6 +186,7 @@ public actor FolderSync {
         for warning in warnings { report.warn(warning.kind, warning.path) }
         view.local = scan.files
         if round.foldsCase { view.takeKnownSpellings() }
+        if !round.tree.keepsExecutableBit { view.takeKnownExecutableBits() }
         for (id, known) in view.known where known.isPending {
             view.known[id] = view.local[known.path] == known.content ? known.done : nil
         }
@@ -179,6 +209,17 @@ extension FolderTree.Scan {
 }
 
 extension FolderReport {
+    /// Notes the deletions that wait, as the last look has found them.
+    fileprivate mutating func note(_ held: [DeletionDirection: [FolderAction]], _ view: FolderView) {
+        func paths(_ direction: DeletionDirection) -> [FolderPath] {
+            (held[direction] ?? []).compactMap { action in
+                if case .deleteThere(let id) = action { view.remote[id]?.path } else { action.path }
+            }.sorted()
+        }
+        (heldHere, heldThere) = (paths(.here), paths(.there))
+        self.held = HeldDeletions(here: heldHere.count, there: heldThere.count)
+    }
+
     /// Whether it is said why a file was not sent.
     fileprivate func hasRoomWarning(_ path: FolderPath?) -> Bool {
         path.map { path in warnings.contains { $0.isNoRoom(for: path) } } ?? false

@@ -57,9 +57,22 @@ protocol FolderSystem: Sendable {
     func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool
     /// The names in a folder, as bytes; nil when it cannot be read to its end.
     func names(in folder: Descriptor) -> [[UInt8]]?
+    /// Returns why the last change failed, and forgets it; nil when none has failed since.
+    func takeFailure() -> SystemFailure?
+}
+
+/// Why the kernel has refused a change.
+public struct SystemFailure: Hashable, Sendable {
+    /// The number (errno), which depends on the platform.
+    public let number: Int32
+
+    /// The kernel's words, in English or the language of the process.
+    public var reason: String { String(cString: strerror(number)) }
 }
 
 extension FolderSystem {
+    func takeFailure() -> SystemFailure? { nil }
+
     /// For who does the same where nothing is and where nobody can tell.
     func status(_ name: String, in folder: Descriptor) -> stat? {
         if case .something(let status) = entry(name, in: folder) { status } else { nil }
@@ -68,6 +81,18 @@ extension FolderSystem {
 
 /// The files of the kernel.
 struct DiskFolders: FolderSystem {
+    /// `renameat2`, so that tests can have a file system without its flags.
+    var renaming: RenameCall = .kernel
+    private let failure = FailureNote()
+
+    /// Notes why a change has failed.
+    private func noting(_ isDone: Bool) -> Bool {
+        if !isDone { failure.note(errno) }
+        return isDone
+    }
+
+    func takeFailure() -> SystemFailure? { failure.take() }
+
     func openRoot(_ path: String) -> Descriptor? { Descriptor(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) }
 
     func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? {
@@ -80,11 +105,13 @@ struct DiskFolders: FolderSystem {
     }
 
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
-        Descriptor(openat(folder.number, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600))
+        let file = Descriptor(openat(folder.number, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600))
+        _ = noting(file != nil)
+        return file
     }
 
     func makeFolder(_ name: String, in folder: Descriptor) -> Bool {
-        mkdirat(folder.number, name, 0o700) == 0 || errno == EEXIST
+        noting(mkdirat(folder.number, name, 0o700) == 0 || errno == EEXIST)
     }
 
     func removeFolder(_ name: String, in folder: Descriptor) -> Bool {
@@ -94,11 +121,11 @@ struct DiskFolders: FolderSystem {
     func removeFile(_ name: String, in folder: Descriptor) { unlinkat(folder.number, name, 0) }
 
     func rename(_ name: String, in from: Descriptor, to newName: String, in to: Descriptor) -> Bool {
-        saltern_renameat2(from.number, name, to.number, newName, 1) == 0
+        noting(renaming.rename(name, in: from, to: newName, in: to))
     }
 
     func exchange(_ name: String, in one: Descriptor, with other: String, in two: Descriptor) -> Bool {
-        saltern_renameat2(one.number, name, two.number, other, 2) == 0
+        noting(renaming.exchange(name, in: one, with: other, in: two))
     }
 
     func entry(_ name: String, in folder: Descriptor) -> FolderEntry? {
@@ -112,14 +139,14 @@ struct DiskFolders: FolderSystem {
         return fstat(descriptor.number, &status) == 0 ? status : nil
     }
 
-    func sync(_ descriptor: Descriptor) -> Bool { fsync(descriptor.number) == 0 }
+    func sync(_ descriptor: Descriptor) -> Bool { noting(fsync(descriptor.number) == 0) }
 
     func write(_ bytes: UnsafeRawBufferPointer, to file: Descriptor) -> Bool {
         var rest = bytes
         while !rest.isEmpty {
             let count = Glibc.write(file.number, rest.baseAddress, rest.count)
             if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { return false }
+            guard count > 0 else { return noting(false) }
             rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         }
         return true
@@ -139,10 +166,10 @@ struct DiskFolders: FolderSystem {
     }
 
     func set(_ file: Descriptor, modified: timespec?, mode: mode_t) -> Bool {
-        guard fchmod(file.number, mode) == 0 else { return false }
-        guard let modified else { return true }
+        let hasMode = noting(fchmod(file.number, mode) == 0)
+        guard let modified else { return hasMode }
         let times = [modified, modified]
-        return futimens(file.number, times) == 0
+        return noting(futimens(file.number, times) == 0) && hasMode
     }
 
     func names(in folder: Descriptor) -> [[UInt8]]? {
@@ -169,11 +196,7 @@ struct DiskFolders: FolderSystem {
     }
 
     func rename(bytes: [UInt8], in folder: Descriptor, to name: String) -> Bool {
-        (bytes + [0]).withUnsafeBufferPointer { buffer in
-            buffer.withMemoryRebound(to: CChar.self) {
-                saltern_renameat2(folder.number, $0.baseAddress, folder.number, name, 1) == 0
-            }
-        }
+        noting(renaming.rename(bytes: bytes, in: folder, to: Array(name.utf8), in: folder))
     }
 }
 

@@ -20,13 +20,6 @@ extension FolderTree {
         _ = system.removeFolder(name, in: outer)
     }
 
-    private static let trashDays = 30
-
-    static func trashName(_ path: FolderPath) -> String {
-        let day = Int(Date().timeIntervalSince1970) / 86_400
-        return "\(day)-\(ItemID.random())-\(path.names[path.names.count - 1].shortened(toBytes: 128))"
-    }
-
     /// What a process that was killed has left: a file that was on its way arrives, half a file is nothing, what was
     /// displaced is kept in the trash.
     func tidy() {
@@ -36,18 +29,15 @@ extension FolderTree {
             _ = endMove(id, places(id))
         }
         for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
-            if name.hasPrefix("swap-"), let path = try? FolderPath(name) {
-                _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash)
+            if name.hasPrefix(Self.swapPrefix), let path = try? FolderPath(name) {
+                let trashed = String(name.dropFirst(Self.swapPrefix.count))
+                // Where a copy of it is in the trash already, both are kept.
+                let isThere =
+                    Self.isTrashName(trashed) && system.rename(name, in: parts, to: trashed, in: trash)
+                if !isThere { _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash) }
             } else {
                 system.removeFile(name, in: parts)
             }
-        }
-        let today = Int(Date().timeIntervalSince1970) / 86_400
-        for name in (system.names(in: trash) ?? []).map({ String(decoding: $0, as: UTF8.self) }) {
-            guard let day = name.split(separator: "-").first.flatMap({ Int($0) }), day + Self.trashDays < today else {
-                continue
-            }
-            system.removeFile(name, in: trash)
         }
     }
 }

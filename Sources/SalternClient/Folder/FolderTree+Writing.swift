@@ -13,18 +13,19 @@ extension FolderTree {
     /// Puts a whole file in its place. What it displaces goes to the trash: nobody knows whether the server has that still.
     /// - Parameters:
     ///   - over: What is expected there; when it is something else that becomes a conflict copy at `aside`.
+    ///   - trashed: The name that it gets in the trash; nil for a new one.
     /// - Returns: false when nothing was changed.
     func place(
         _ part: (name: String, file: Descriptor), at path: FolderPath, over: FileContent?, _ new: FileContent,
-        modified: Int64?, aside: FolderPath
+        modified: Int64?, aside: FolderPath, trashed: String? = nil
     ) -> Bool {
         guard let (folder, name) = place(path, isMade: true) else { return false }
         let old = system.status(name, in: folder)
         let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
         let mode = readers | (new.isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
-        guard system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode),
-            system.sync(part.file)
-        else { return false }
+        // A file system without modes or times has the content all the same.
+        _ = system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode)
+        guard system.sync(part.file) else { return false }
         guard let over else {
             // An empty folder is nobody's.
             if old?.isFolder == true { removeEmptyFolders(in: path) }
@@ -32,7 +33,8 @@ extension FolderTree {
             return isPlaced && system.sync(folder)
         }
         // From here on the name may be that of what was displaced: who tidies up keeps it.
-        let swap = "swap-\(ItemID.random())"
+        let trashed = trashed ?? Self.trashName(path)
+        let swap = Self.swapPrefix + trashed
         guard system.rename(part.name, in: parts, to: swap, in: parts),
             system.exchange(swap, in: parts, with: name, in: folder)
         else {
@@ -44,14 +46,14 @@ extension FolderTree {
         if displaced == new.digest {
             system.removeFile(swap, in: parts)
         } else if displaced == over.digest {
-            _ = system.rename(swap, in: parts, to: Self.trashName(path), in: trash) && system.sync(trash)
+            moveToTrash(swap, as: trashed, over)
         } else {
             keep(swap, aside)
         }
         return true
     }
 
-    private func content(_ name: String, in folder: Descriptor) -> FileContent? {
+    func content(_ name: String, in folder: Descriptor) -> FileContent? {
         guard let file = system.openFile(name, in: folder), let status = system.status(file), status.isFile,
             let digest = digest(of: file)
         else { return nil }
@@ -128,19 +130,5 @@ extension FolderTree {
         let last = places.last ?? (try? FolderPath(name))
         if let last { _ = system.rename(name, in: parts, to: Self.trashName(last), in: trash) }
         return nil
-    }
-
-    /// Puts a file in the trash, unless it is not what is expected.
-    func discard(_ path: FolderPath, _ expected: FileContent) -> Bool {
-        guard let (folder, name) = place(path) else { return false }
-        let trashed = Self.trashName(path)
-        guard system.rename(name, in: folder, to: trashed, in: trash) else { return false }
-        guard content(trashed, in: trash)?.digest == expected.digest else {
-            _ = system.rename(trashed, in: trash, to: name, in: folder)
-            return false
-        }
-        _ = system.sync(trash)
-        removeEmptyFolders(above: path)
-        return true
     }
 }

@@ -28,15 +28,23 @@ final class FolderTree {
         var digest: [UInt8]
     }
 
+    static let trashFolder = "trash"
     private static let markerName = "folder"
     static let markerPath = FolderPath.corner + "/" + markerName
     /// The disk's clock may be as coarse as this.
     private static let youth: Int64 = 2_000_000_000
 
+    /// Returns whether a file may be written again without a trace in what the kernel reports of it. Any program can set the
+    /// time of the last write, also to a future one; every write also sets the other time to the present.
+    func isYoung(_ signature: FileSignature, at now: Int64) -> Bool {
+        max(signature.modified <= now ? signature.modified : .min, signature.changed) >= now - Self.youth
+    }
+
     init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
         guard let root = system.openRoot(path), let status = system.status(root),
             let corner = Self.folder(FolderPath.corner, in: root, system),
-            let parts = Self.folder("parts", in: corner, system), let trash = Self.folder("trash", in: corner, system)
+            let parts = Self.folder("parts", in: corner, system),
+            let trash = Self.folder(Self.trashFolder, in: corner, system)
         else { throw .unusable }
         self.system = system
         self.root = root
@@ -102,6 +110,16 @@ final class FolderTree {
         return (other.st_dev, other.st_ino) == (own.st_dev, own.st_ino)
     }()
 
+    /// Whether the file system keeps the executable bit. On some mounts every file has it, on others none.
+    private(set) lazy var keepsExecutableBit: Bool = {
+        guard let probe = try? newPart() else { return true }
+        defer { removePart(probe.name) }
+        guard let plain = system.status(probe.file) else { return true }
+        if plain.isExecutable { return false }
+        guard system.set(probe.file, modified: nil, mode: 0o700) else { return false }
+        return system.status(probe.file)?.isExecutable ?? true
+    }()
+
     // MARK: Walking
 
     /// Looks at everything; a task that is cancelled sees only the beginning, which is not complete.
@@ -115,7 +133,7 @@ final class FolderTree {
         return scan
     }
 
-    private func timespecNow() -> Int64 {
+    func timespecNow() -> Int64 {
         var now = timespec()
         clock_gettime(CLOCK_REALTIME, &now)
         return now.nanoseconds
@@ -208,9 +226,7 @@ final class FolderTree {
         }
         guard let digest = read else { return nil }
         // What is as young as this look at it may be written again without a trace.
-        if max(signature.modified, signature.changed) < now - Self.youth {
-            kept[path] = KnownHash(signature: signature, digest: digest)
-        }
+        if !isYoung(signature, at: now) { kept[path] = KnownHash(signature: signature, digest: digest) }
         return digest
     }
 

@@ -53,6 +53,17 @@ struct FolderView: Sendable {
     var device = "device"
     var date = "date"
 
+    /// Where the file system does not keep the executable bit, a file has the one that is known of it.
+    mutating func takeKnownExecutableBits() {
+        let byPath = Dictionary(known.values.map { ($0.path, $0.content) }) { first, _ in first }
+        let byDigest = Dictionary(known.values.map { ($0.content.digest, $0.content) }) { first, _ in first }
+        let remotes = Dictionary(remote.values.map { ($0.path, $0.content) }) { first, _ in first }
+        for (path, content) in local {
+            let like = byPath[path] ?? remotes[path] ?? byDigest[content.digest]
+            local[path]?.isExecutable = like?.isExecutable ?? false
+        }
+    }
+
     /// Where "a" and "A" are one folder, a file in it is at the path at which it is known, however the folder is spelt
     /// here: of two disks each could otherwise insist on its own spelling.
     mutating func takeKnownSpellings() {

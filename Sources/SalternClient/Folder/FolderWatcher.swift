@@ -45,7 +45,18 @@ final class FolderWatcher: @unchecked Sendable {
     /// - Returns: Whether all of them are watched: a change in another one is not heard of.
     func watchAll() -> Bool {
         guard let hearing, let top = system.openRoot(root) else { return false }
-        return queue.sync { watch(top, isRoot: true, hearing.descriptor) }
+        return queue.sync {
+            watchTrash(top, hearing.descriptor)
+            return watch(top, isRoot: true, hearing.descriptor)
+        }
+    }
+
+    /// A program that has a displaced file open writes to it in the trash. Without a watch there, later rounds find it.
+    private func watchTrash(_ top: Descriptor, _ descriptor: Descriptor) {
+        guard let corner = system.openFolder(FolderPath.corner, in: top),
+            let trash = system.openFolder(FolderTree.trashFolder, in: corner)
+        else { return }
+        _ = calls.add(descriptor, "/proc/self/fd/\(trash.number)", UInt32(IN_CLOSE_WRITE | IN_MODIFY | IN_ONLYDIR))
     }
 
     private func watch(_ folder: Descriptor, isRoot: Bool, _ descriptor: Descriptor) -> Bool {

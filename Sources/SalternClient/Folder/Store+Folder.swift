@@ -19,22 +19,42 @@ extension Store {
     }
 
     /// Notes how many deletions wait in a folder for somebody to agree.
-    func setHeld(_ count: Int, inFolder id: ItemID) throws {
+    func setHeld(_ held: HeldDeletions, inFolder id: ItemID) throws {
+        if try self.held(inFolder: id) == held { return }
         try database.execute(
-            "UPDATE folders SET held = ?1 WHERE id = ?2 AND held <> ?1", .integer(Int64(count)), .blob(id.bytes))
+            "UPDATE folders SET held = ?, held_here = ?, held_there = ? WHERE id = ?",
+            .integer(Int64(held.here + held.there)), .integer(Int64(held.here)),
+            .integer(Int64(held.there)),
+            .blob(id.bytes))
     }
 
-    /// See ``FolderMarker/generation``.
-    func generation(ofFolder id: ItemID) throws -> Int64 {
-        try database.rows("SELECT generation FROM folder_generations WHERE folder = ?", .blob(id.bytes)) {
-            $0.integer(0) ?? 0
-        }.first ?? 0
+    /// Returns how many deletions wait in a folder.
+    func held(inFolder id: ItemID) throws -> HeldDeletions {
+        try database.rows("SELECT held_here, held_there FROM folders WHERE id = ?", .blob(id.bytes)) {
+            HeldDeletions(here: Int($0.integer(0) ?? 0), there: Int($0.integer(1) ?? 0))
+        }.first ?? HeldDeletions()
+    }
+
+    /// How far a folder was when it was last here, and whether that is the store's own line in the marker: see
+    /// ``FolderMarker``.
+    func generation(ofFolder id: ItemID) throws -> (number: Int64, hasLine: Bool) {
+        try database.rows(
+            "SELECT generation, has_line FROM folder_generations WHERE folder = ?", .blob(id.bytes)
+        ) { ($0.integer(0) ?? 0, $0.integer(1) == 1) }.first ?? (0, false)
     }
 
     func setGeneration(_ generation: Int64, ofFolder id: ItemID) throws {
         try database.execute(
-            "INSERT OR REPLACE INTO folder_generations (folder, generation) VALUES (?, ?)", .blob(id.bytes),
-            .integer(generation))
+            "INSERT OR REPLACE INTO folder_generations (folder, generation, has_line) VALUES (?, ?, 1)",
+            .blob(id.bytes), .integer(generation))
+    }
+
+    /// Returns the name of this store in the markers of folders.
+    func storeID() throws -> ItemID {
+        if let known = try fact(.storeID).flatMap({ ItemID(bytes: $0) }) { return known }
+        let id = ItemID.random()
+        try set(.storeID, id.bytes)
+        return id
     }
 
     // MARK: What both sides were

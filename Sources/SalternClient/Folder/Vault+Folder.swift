@@ -55,7 +55,46 @@ extension Vault {
     }
 
     func noteHeld(_ held: HeldDeletions, inFolder id: ItemID) throws(VaultError) {
-        try stored { try store.setHeld(held.here + held.there, inFolder: id) }
+        try stored { try store.setHeld(held, inFolder: id) }
+    }
+
+    /// Returns what the guard against many deletions begins a round with. For a direction to which a person has agreed those
+    /// of the last hour are forgotten.
+    func deletions(
+        inFolder id: ItemID, of total: Int, agreeing: Set<DeletionDirection>
+    ) throws(VaultError) -> [DeletionDirection: FolderDeletionGuard.Direction] {
+        let now = settings.now()
+        return try stored {
+            try store.transaction {
+                let held = try store.held(inFolder: id)
+                var directions: [DeletionDirection: FolderDeletionGuard.Direction] = [:]
+                for direction in DeletionDirection.allCases {
+                    if agreeing.contains(direction) { try store.forgetDeletions(.folder(id, direction)) }
+                    let count = direction == .here ? held.here : held.there
+                    directions[direction] = FolderDeletionGuard.Direction(
+                        isAgreed: agreeing.contains(direction),
+                        recent: try store.recentLoss(.folder(id, direction), to: total, at: now),
+                        isHolding: count > 0)
+                }
+                return directions
+            }
+        }
+    }
+
+    /// Notes that deletions of files are about to be carried out.
+    /// - Parameter total: How many files there are before.
+    func noteDeletions(
+        _ directions: Set<DeletionDirection>, from total: Int, inFolder id: ItemID
+    ) throws(VaultError) {
+        if directions.isEmpty { return }
+        let now = settings.now()
+        try stored {
+            try store.transaction {
+                for direction in directions {
+                    try store.noteDeletions(.folder(id, direction), from: total, at: now)
+                }
+            }
+        }
     }
 
     /// The collection of a folder's files, as far as their items say so; nil when there are none, or some are in this one.
@@ -71,7 +110,9 @@ extension Vault {
         }
     }
 
-    func generation(ofFolder id: ItemID) throws(VaultError) -> Int64 {
+    func storeID() throws(VaultError) -> ItemID { try stored { try store.storeID() } }
+
+    func generation(ofFolder id: ItemID) throws(VaultError) -> (number: Int64, hasLine: Bool) {
         try stored { try store.generation(ofFolder: id) }
     }
 

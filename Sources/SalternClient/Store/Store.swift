@@ -175,15 +175,6 @@ final class Store {
         ).first
     }
 
-    func emptyTrash(before moment: Date) throws {
-        let second = SQLiteValue.integer(Int64(moment.timeIntervalSince1970))
-        try database.transaction {
-            try database.execute("DELETE FROM trash WHERE removed_at < ?", second)
-            try database.execute("DELETE FROM versions WHERE replaced_at < ?", second)
-            try database.execute("DELETE FROM graves WHERE noted_at < ?", second)
-        }
-    }
-
     func removeFromTrash(_ id: ItemID) throws {
         try database.execute("DELETE FROM trash WHERE id = ?", .blob(id.bytes))
     }
@@ -309,10 +300,14 @@ enum StoreFact: String {
     case leaving
     /// What the plan allows in one item, as the server said last.
     case itemBytes
-    /// When a sync has swept the chunks of attachments last (seconds since 1970).
+    /// The age of the store at which a sync has swept the chunks of attachments last.
     case sweptAt
     /// How many bytes a batch has at most while the line is slow.
     case batchBytes
     /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
     case chunksWhole
+    /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see ``Store/advanceAge(to:)``.
+    case age, agedAt
+    /// The name of this store in the markers of folders.
+    case storeID
 }

@@ -125,6 +125,35 @@ enum StoreSchema {
             digest BLOB NOT NULL, UNIQUE (item, digest)
         );
         """,
+        """
+        -- Since which age of the store a row of another table waits for its removal; see Store.removeAged. The stamp tells a
+        -- row from an earlier one with the same key.
+        CREATE TABLE aging (
+            kind TEXT NOT NULL, key BLOB NOT NULL, stamp INTEGER NOT NULL, since INTEGER NOT NULL,
+            PRIMARY KEY (kind, key, stamp)
+        ) WITHOUT ROWID;
+
+        -- Files in the trash of a folder: the path and the digest that each had when it was put there, what the kernel
+        -- reports of it (null: not checked since), and since which age of the store it is there.
+        CREATE TABLE folder_trash (
+            folder BLOB NOT NULL, name TEXT NOT NULL, path TEXT, digest BLOB NOT NULL,
+            inode INTEGER, byte_count INTEGER, modified INTEGER, changed INTEGER, since INTEGER,
+            PRIMARY KEY (folder, name)
+        ) WITHOUT ROWID;
+
+        -- Whether the generation is that of this store's own line in the marker.
+        ALTER TABLE folder_generations ADD COLUMN has_line INTEGER NOT NULL DEFAULT 0;
+
+        -- How many items there were when some were deleted a short while ago, for the guards against many deletions.
+        CREATE TABLE recent_deletions (scope TEXT NOT NULL, at INTEGER NOT NULL, total INTEGER NOT NULL);
+
+        -- Items that the server has a tombstone of, and that are kept here until a person has agreed.
+        CREATE TABLE held_deletions (id BLOB PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
+
+        -- Deletions of files that wait for agreement, by direction.
+        ALTER TABLE folders ADD COLUMN held_here INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE folders ADD COLUMN held_there INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 
     /// Brings the store up to date.

@@ -1,44 +1,74 @@
-/// Holds deletions back when there are suddenly many: a server that was taken over, or another device gone wrong.
+internal import Foundation
+
+/// Holds deletions back when there are suddenly many: a server that was taken over, or another device gone wrong. Those of
+/// the last hour count together, however many rounds they come in.
 struct DeletionGuard {
     private let store: Store
     private let limit: Int
-    /// Whether somebody has agreed to them all.
-    private let isAgreed: Bool
+    private let agreement: DeletionAgreement
+    private let moment: Date
     private var total: [String: Int] = [:]
     private var removed: [String: Int] = [:]
 
-    init(_ store: Store, _ limits: SyncLimits, isAgreed: Bool) {
+    init(_ store: Store, _ limits: SyncLimits, _ agreement: DeletionAgreement, at moment: Date) {
         self.store = store
         limit = limits.deletions
-        self.isAgreed = isAgreed
+        self.agreement = agreement
+        self.moment = moment
     }
 
-    /// Whether the page's deletions, with those before it in the same round, are few enough. While some wait for somebody, none
-    /// are: what is changed here meanwhile must not make them few.
-    mutating func permits(_ changes: [ItemState]) throws -> Bool {
-        if isAgreed { return true }
+    /// Returns the deletions of a page that have to wait. In a collection in which some wait, all do: what is changed here
+    /// meanwhile must not make them few.
+    mutating func held(among changes: [ItemState]) throws -> Set<ItemID> {
         let isComparing = try store.number(.comparing) != nil
-        var next = removed
+        var deletions: [String: [ItemID]] = [:]
         for change in changes where change.deleted {
             guard let item = try store.item(change.id),
                 case .remove = Reconciliation.decide(
                     item: item, change: try store.change(change.id), server: change, isComparing: isComparing)
             else { continue }
             // That of the item, which is sealed with it: nothing vouches for the one that a tombstone names.
-            next[item.content.collection, default: 0] += 1
+            deletions[item.content.collection, default: []].append(change.id)
         }
-        if next != removed, try store.number(.held) != nil { return false }
-        for (collection, count) in next where count > 0 {
-            let all: Int
-            if let known = total[collection] {
-                all = known
+        var held: Set<ItemID> = []
+        for (collection, ids) in deletions where !agreement.includes(collection) {
+            let (total, before) = try state(of: collection)
+            let count = before + ids.count
+            if try store.holdsDeletions(in: collection) || isTooMany(count, of: total) {
+                held.formUnion(ids)
             } else {
-                all = try store.currentIDs(collection).count
-                total[collection] = all
+                try store.noteDeletions(.collection(collection), from: total - before, at: moment)
+                removed[collection] = count
             }
-            if count > limit || (all >= 10 && count * 3 > all) { return false }
         }
-        removed = next
-        return true
+        return held
+    }
+
+    /// Returns how many items the collection had before the deletions of the last hour, and how many fewer it has now.
+    private mutating func state(of collection: String) throws -> (total: Int, removed: Int) {
+        if let total = total[collection], let removed = removed[collection] { return (total, removed) }
+        let now = try store.currentIDs(collection).count
+        let loss = try store.recentLoss(.collection(collection), to: now, at: moment)
+        (total[collection], removed[collection]) = (now + loss, loss)
+        return (now + loss, loss)
+    }
+
+    private func isTooMany(_ count: Int, of total: Int) -> Bool {
+        count > limit || (total >= 10 && count * 3 > total)
+    }
+}
+
+/// To which deletions of other devices a person has agreed.
+enum DeletionAgreement: Sendable {
+    case none
+    case all
+    case collections(Set<String>)
+
+    func includes(_ collection: String) -> Bool {
+        switch self {
+        case .none: false
+        case .all: true
+        case .collections(let names): names.contains(collection)
+        }
     }
 }

@@ -31,18 +31,18 @@ final class SyncEngine {
         self.now = now
     }
 
-    /// One round: what is new there, then what is new here, until both sides have nothing new. What is new here is sent also
-    /// when deletions wait, which hold back what comes after them.
+    /// One round: what is new there, then what is new here, until both sides have nothing new. Deletions that wait hold back
+    /// nothing else.
     /// - Parameters:
     ///   - report: What has changed here; also what was done before an error.
-    ///   - agreesToDeletions: Whether somebody has agreed to deletions, however many this round brings.
-    func round(into report: inout SyncReport, agreesToDeletions: Bool = false) async throws {
-        var guardian = DeletionGuard(store, limits, isAgreed: agreesToDeletions)
+    ///   - agreement: To which deletions a person has agreed, however many this round brings.
+    func round(into report: inout SyncReport, _ agreement: DeletionAgreement = .none) async throws {
+        var guardian = DeletionGuard(store, limits, agreement, at: moment)
         var progress = PullProgress(limits)
         var disputed: [Dispute] = []
         var refused: Set<Int64> = []
         for _ in 0..<limits.rounds {
-            try await pull(&guardian, &progress, into: &report)
+            try await pull(&guardian, agreement, &progress, into: &report)
             // Nothing is sent before all of what a restored server has was compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)
@@ -55,7 +55,8 @@ final class SyncEngine {
     // MARK: Fetching
 
     private func pull(
-        _ guardian: inout DeletionGuard, _ progress: inout PullProgress, into report: inout SyncReport
+        _ guardian: inout DeletionGuard, _ agreement: DeletionAgreement, _ progress: inout PullProgress,
+        into report: inout SyncReport
     ) async throws {
         var hasAsked = false
         var beginnings = 0
@@ -95,34 +96,53 @@ final class SyncEngine {
                 }
             }
             try progress.take(page, after: cursor) { try store.openedCount() }
-            let isApplied = try store.transaction {
-                guard try guardian.permits(page.changes) else { return false }
-                for change in page.changes where try !isChunkNoted(change) { try apply(change, into: &report) }
+            try store.transaction {
+                let held = try guardian.held(among: page.changes)
+                let listing = try store.number(.listing) ?? 0
+                for change in page.changes where try !isChunkNoted(change) {
+                    if held.contains(change.id) {
+                        try store.hold(change.id, change.revision, listing: listing)
+                    } else {
+                        try apply(change, into: &report)
+                    }
+                }
                 try store.set(.cursor, Array(page.cursor.utf8))
                 if !page.more { try endListing(into: &report) }
-                return true
-            }
-            guard isApplied else {
-                try store.transaction {
-                    try store.set(.held, 1)
-                    try store.note(.massDeletion)
-                }
-                report.isHeld = true
-                return
             }
             report.fetched += page.changes.count
             onProgress(report)
-            if !page.more { return try endHold() }
+            if !page.more { return try settleHeld(agreement, into: &report) }
             try Task.checkCancellation()
         }
     }
 
-    /// Nothing waits for anybody any more.
-    private func endHold() throws {
-        if try store.number(.held) == nil { return }
+    /// Carries out the deletions that have waited and that a person has agreed to, and notes whether others wait.
+    private func settleHeld(_ agreement: DeletionAgreement, into report: inout SyncReport) throws {
         try store.transaction {
-            try store.set(.held, nil)
-            try store.forgetNotices(.massDeletion)
+            try store.forgetSettledHolds()
+            var isHeld = false
+            for deletion in try store.heldDeletions() {
+                guard agreement.includes(deletion.collection) else {
+                    isHeld = true
+                    continue
+                }
+                try bury(deletion.id, deletion.revision, into: &report)
+                try store.forgetHold(deletion.id)
+            }
+            switch agreement {
+            case .none: break
+            case .all: try store.forgetCollectionDeletions()
+            case .collections(let names):
+                for name in names { try store.forgetDeletions(.collection(name)) }
+            }
+            report.isHeld = isHeld
+            if isHeld {
+                try store.set(.held, 1)
+                try store.note(.massDeletion)
+            } else if try store.number(.held) != nil {
+                try store.set(.held, nil)
+                try store.forgetNotices(.massDeletion)
+            }
         }
     }
 
@@ -248,7 +268,7 @@ public struct SyncReport: Sendable {
     public internal(set) var sent = 0
     /// Changes that the server does not take at present; see ``Vault/notices``.
     public internal(set) var unsent = 0
-    /// Whether fetching waits for somebody to agree to many deletions.
+    /// Whether deletions wait for a person to agree: see ``Vault/heldDeletions()``.
     public internal(set) var isHeld = false
 
     /// What a later round has done comes to it.

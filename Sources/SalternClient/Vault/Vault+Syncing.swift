@@ -8,7 +8,7 @@ extension Vault {
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
         var report = try await roundInTurn()
-        if let later = await sweepWhenDue(at: Date()) { report.add(later) }
+        if let later = await sweepWhenDue(at: settings.now(), age: try confirmedAge()) { report.add(later) }
         return report
     }
 
@@ -20,13 +20,28 @@ extension Vault {
 
     /// Agrees to the deletions that ``Notice/Kind/massDeletion`` tells of, and syncs. Whatever stops it, the consent is of
     /// this one round.
+    /// - Parameter collection: Only to those of this collection; nil for all.
     @discardableResult
-    public func agreeToDeletions() async throws(VaultError) -> SyncReport {
+    public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
         await beginTurn()
         defer { endTurn() }
-        let report = try await round(agreesToDeletions: true)
-        try stored { try store.forgetNotices(.massDeletion) }
-        return report
+        return try await round(collection.map { .collections([$0]) } ?? .all)
+    }
+
+    /// The items that were deleted elsewhere and are kept until a person agrees (``agreeToDeletions(in:)``), by collection
+    /// and title.
+    public func heldDeletions() throws(VaultError) -> [HeldDeletion] {
+        let held = try stored { try store.heldDeletions() }
+        var deletions: [HeldDeletion] = []
+        for deletion in held {
+            let title = try? item(deletion.id)?.title
+            deletions.append(HeldDeletion(id: deletion.id, collection: deletion.collection, title: title))
+        }
+        return deletions.sorted {
+            ($0.collection, $0.title ?? "", $0.id.description) < (
+                $1.collection, $1.title ?? "", $1.id.description
+            )
+        }
     }
 
     // MARK: Turns
@@ -47,13 +62,13 @@ extension Vault {
     // MARK: Rounds
 
     /// For who has the turn.
-    func round(agreesToDeletions: Bool = false) async throws(VaultError) -> SyncReport {
+    func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         try await syncing { () async throws(VaultError) in
             try await settleUnconfirmedChange()
             try await settleRotation()
             try await lookAtOlderKeyringAgain()
             try await makeRoom()
-            let report = try await runEngine(agreesToDeletions: agreesToDeletions)
+            let report = try await runEngine(agreement)
             try stored { try store.set(.leaving, nil) }
             // What the server does not take may never be taken: whoever looks is told.
             if isLimitInDoubt || report.unsent > 0 {
@@ -71,7 +86,7 @@ extension Vault {
         }
     }
 
-    func runEngine(agreesToDeletions: Bool = false) async throws(VaultError) -> SyncReport {
+    func runEngine(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         let engine = try self.engine
         let noticesBefore = try stored { try store.lastNotice() }
         var report = SyncReport()
@@ -82,9 +97,9 @@ extension Vault {
                 let hasNotices = (try? store.lastNotice()) != noticesBefore
                 if !report.changed.isEmpty || hasNotices { tell(report.changed) }
             }
-            try await engine.round(into: &report, agreesToDeletions: agreesToDeletions)
+            try await engine.round(into: &report, agreement)
             mayAskForLimits = true
-            try stored { try store.emptyTrash(before: Date(timeIntervalSinceNow: -30 * 86_400)) }
+            try removeAged()
             return report
         } catch let error where error is StoreError || error is StoreClosed {
             throw VaultError(ofStore: error)
@@ -96,4 +111,12 @@ extension Vault {
             throw .unavailable(.transport(.cancelled))
         }
     }
+}
+
+/// A deletion by another device that waits for a person to agree.
+public struct HeldDeletion: Hashable, Sendable {
+    public let id: ItemID
+    public let collection: String
+    /// Nil for an item without a title, or one that does not open.
+    public let title: String?
 }

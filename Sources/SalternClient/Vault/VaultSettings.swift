@@ -22,6 +22,8 @@ public struct VaultSettings: Sendable {
     var limits = SyncLimits()
     /// How long who signs out waits for the server.
     var signOutPatience = Duration.seconds(3)
+    /// The wall clock.
+    var now: @Sendable () -> Date = { Date() }
     /// Names items that are made by conflicts and from files.
     var newID: @Sendable () -> ItemID = { .random() }
 

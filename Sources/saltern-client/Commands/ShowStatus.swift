@@ -31,6 +31,8 @@ struct ShowStatus: Command {
         let unsentItems: [ItemLine]
         let deleted: Int
         let deletionsHeld: Bool
+        /// What was deleted elsewhere and waits.
+        let heldItems: [HeldItem]
         let notices: [NoticeRecord]
         let online: Bool
         let plan: Plan?
@@ -67,7 +69,9 @@ struct ShowStatus: Command {
             account: account.name.description, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
             unsentItems: try await vault.unsentItems(limit: Self.shownItems).map(ItemLine.init),
-            deleted: try await vault.deletedItems().count, deletionsHeld: try await vault.areDeletionsHeld(),
+            deleted: try await vault.deletedItems().count,
+            deletionsHeld: try await vault.areDeletionsHeld(),
+            heldItems: try await vault.heldDeletions().map(HeldItem.init),
             notices: notices.map(NoticeRecord.init), online: description != nil,
             plan: description.map {
                 Record.Plan(

@@ -7,15 +7,17 @@ struct SyncAccount: Command {
     static let help = """
           DIR                   a folder of files, kept the same as a collection on all devices; none: the items alone
         \(AccountOption.help)
-          --collection NAME     the collection of the folder's files (files)
+          --collection NAME     the collection of the folder's files (files); without DIR: that of --allow-deletions
           --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere
-          --allow-deletions     also when many items were deleted elsewhere, or many files here, at once; with --watch
-                                those of its first round
+          --allow-deletions     also when many items were deleted elsewhere, or many files here, at once: with DIR those of
+                                its collection, in both directions; with --watch those of its first round
+          --allow-deletions-here, --allow-deletions-there
+                                with DIR in one direction: of files that were deleted elsewhere, or that are missing here
           --json                one object, for scripts
 
         What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of
-        many items at once wait for --allow-deletions: then it ends with status 2 and says what to look at; saltern-client
-        status says it again. Where .saltern itself is missing, as where a disk is not there, nothing is deleted, and
+        many items within an hour wait for --allow-deletions, with their names; all that is no deletion goes on. Then it ends
+        with status 2; saltern-client status says it again. A file that is emptied counts as deleted. Where .saltern itself is missing, as where a disk is not there, nothing is deleted, and
         --allow-deletions fills the folder anew. Ctrl-C stops it where nothing is lost; the next time it goes on from there.
         """
 
@@ -36,7 +38,7 @@ struct SyncAccount: Command {
     }
 
     private let account: AccountOption
-    private let allowsDeletions: Bool
+    private let allowed: Set<DeletionDirection>
     private let watches: Bool
     private let collection: String?
     private let folder: String?
@@ -44,13 +46,23 @@ struct SyncAccount: Command {
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
-        allowsDeletions = arguments.flag("--allow-deletions")
+        var allowed: Set<DeletionDirection> = []
+        if arguments.flag("--allow-deletions") { allowed = Set(DeletionDirection.allCases) }
+        var hasDirection = false
+        for direction in DeletionDirection.allCases
+        where arguments.flag("--allow-deletions-\(direction.rawValue)") {
+            allowed.insert(direction)
+            hasDirection = true
+        }
+        self.allowed = allowed
         watches = arguments.flag("--watch")
         collection = try CollectionOption.name(&arguments)
         account = try AccountOption(&arguments)
         folder = try arguments.optionalWord()
-        if folder == nil, watches || collection != nil {
-            throw UsageError(message: "--watch and --collection are about a folder: sync DIR")
+        if folder == nil, watches || hasDirection || collection != nil && allowed.isEmpty {
+            throw UsageError(
+                message:
+                    "--watch, --collection and the directions of deletions are about a folder: sync DIR")
         }
     }
 
@@ -58,15 +70,18 @@ struct SyncAccount: Command {
         let account = try await account.open(console)
         let vault = account.vault
         if let folder {
-            let settings = FolderSettings(
-                collection: collection ?? FolderSettings().collection, allowsDeletions: allowsDeletions,
+            var settings = FolderSettings(
+                collection: collection ?? FolderSettings().collection,
                 deviceName: account.profile.deviceName)
-            return try await SyncFolder(folder: folder, settings: settings, watches: watches, asJSON: asJSON)
-                .run(account, console)
+            settings.allowedDeletions = allowed
+            return try await SyncFolder(
+                folder: folder, settings: settings, watches: watches, asJSON: asJSON
+            )
+            .run(account, console)
         }
         let findings = try await Findings.gather(in: vault, except: vault.notices()) {
             try await console.showingProgress(of: vault) {
-                allowsDeletions ? try await vault.agreeToDeletions() : try await vault.sync()
+                allowed.isEmpty ? try await vault.sync() : try await vault.agreeToDeletions(in: collection)
             }
         }
         // Not what was asked for: without it the next time will do.

@@ -14,6 +14,9 @@ struct SyncFolder {
             let limit: String?
             let needed: Int64?
             let free: Int64?
+            /// Why the kernel has refused it.
+            let errno: Int32?
+            let reason: String?
 
             init(_ warning: FolderWarning) {
                 kind = warning.kind.rawValue
@@ -21,6 +24,8 @@ struct SyncFolder {
                 limit = warning.shortage?.limit.rawValue
                 needed = warning.shortage?.needed
                 free = warning.shortage?.free
+                errno = warning.failure?.number
+                reason = warning.failure?.reason
             }
         }
 
@@ -32,14 +37,19 @@ struct SyncFolder {
         let conflicts: [String]
         let heldHere: Int
         let heldThere: Int
+        /// The names of those files.
+        let heldHereFiles: [String]
+        let heldThereFiles: [String]
         let deletionsHeld: Bool
+        /// Items of the account that were deleted elsewhere and wait, in this collection or another.
+        let heldItems: [HeldItem]
         let removed: [ItemID]
         let unsent: Int
         let offline: Bool
         let warnings: [Warning]
         let notices: [NoticeRecord]
 
-        init(_ report: FolderReport, _ notices: [Notice]) {
+        init(_ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice]) {
             downloaded = report.downloaded.map(\.text)
             uploaded = report.uploaded.map(\.text)
             renamed = report.renamed.map(\.text)
@@ -48,7 +58,10 @@ struct SyncFolder {
             conflicts = report.conflicts.map(\.text)
             heldHere = report.held.here
             heldThere = report.held.there
+            heldHereFiles = report.heldHere.map(\.text)
+            heldThereFiles = report.heldThere.map(\.text)
             deletionsHeld = report.isVaultHeld
+            heldItems = held.map(HeldItem.init)
             removed = report.removed.sorted()
             unsent = report.unsent
             offline = report.isOffline
@@ -83,7 +96,9 @@ struct SyncFolder {
                         defer { told = Set(notices) }
                         return told
                     }
-                    try show(report, notices.filter { !before.contains($0) }, console)
+                    try show(
+                        report, try await vault.heldDeletions(), notices.filter { !before.contains($0) },
+                        console)
                     if console.hasLostOutput { throw NobodyReads() }
                 }
             } catch is NobodyReads {
@@ -93,7 +108,7 @@ struct SyncFolder {
         }
         let report = try await console.showingProgress(of: vault) { try await sync.run() }
         let notices = try await vault.notices().toBeSaid(after: known)
-        try show(report, notices, console)
+        try show(report, try await vault.heldDeletions(), notices, console)
         // Not what was asked for: without it the next time will do.
         if !report.isOffline { try? await account.learnPins() }
         _ = try? await vault.sweepChunks()
@@ -105,9 +120,11 @@ struct SyncFolder {
     /// What has happened cannot be told any more: then the command ends, and its status says so.
     private struct NobodyReads: Error {}
 
-    private func show(_ report: FolderReport, _ notices: [Notice], _ console: Console) throws {
-        try console.show(Record(report, notices), asJSON: asJSON) {
-            report.lines + notices.map { "\($0.text)\n" }.joined()
+    private func show(
+        _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], _ console: Console
+    ) throws {
+        try console.show(Record(report, held, notices), asJSON: asJSON) {
+            report.lines + HeldItem.lines(held) + notices.map { "\($0.text)\n" }.joined()
         }
     }
 }
@@ -126,8 +143,15 @@ extension FolderReport {
             ("deleted there", deletedThere), ("kept both", conflicts),
         ] { lines += paths.map { "\(word): \(VisibleText.visible($0.text))" } }
         lines += warnings.map(\.text)
-        if held.here > 0 { lines.append("\(held.here) files were deleted elsewhere: see --allow-deletions") }
-        if held.there > 0 { lines.append("\(held.there) files are missing here: see --allow-deletions") }
+        if held.here > 0 {
+            lines.append(
+                "\(held.here) files were deleted or emptied elsewhere: see --allow-deletions-here")
+            lines += HeldItem.names(heldHere.map(\.text))
+        }
+        if held.there > 0 {
+            lines.append("\(held.there) files are missing or empty here: see --allow-deletions-there")
+            lines += HeldItem.names(heldThere.map(\.text))
+        }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
         if !removed.isEmpty { lines.append(Findings.line(ofRemoved: removed.count)) }
         if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
@@ -146,6 +170,6 @@ extension FolderWarning {
                 + "cannot be opened"
         }
         return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"
-            + (shortage.map { ": \($0.text)" } ?? "")
+            + (shortage.map { ": \($0.text)" } ?? "") + (failure.map { ": \($0.reason)" } ?? "")
     }
 }

@@ -8,9 +8,11 @@ struct Findings: Encodable {
     let notices: [Notice]
     /// How many changes the server does not have.
     let unsent: Int
+    /// What was deleted elsewhere and waits.
+    let held: [HeldDeletion]
 
     private enum CodingKeys: CodingKey {
-        case removed, unsent, deletionsHeld, notices
+        case removed, unsent, deletionsHeld, heldItems, notices
     }
 
     /// - Parameter known: What was said before.
@@ -20,7 +22,7 @@ struct Findings: Encodable {
         let report = try await sync()
         return Findings(
             report: report, notices: try await vault.notices().toBeSaid(after: known),
-            unsent: try await vault.unsentCount())
+            unsent: try await vault.unsentCount(), held: try await vault.heldDeletions())
     }
 
     /// How a person hears of deletions that are too few to ask about.
@@ -31,7 +33,7 @@ struct Findings: Encodable {
     /// What a person reads, a line each.
     var lines: String {
         (report.removed.isEmpty ? "" : Self.line(ofRemoved: report.removed.count) + "\n")
-            + notices.map { "\($0.text)\n" }.joined()
+            + HeldItem.lines(held) + notices.map { "\($0.text)\n" }.joined()
     }
 
     /// Ends the command with another status when a person should look.
@@ -46,6 +48,7 @@ struct Findings: Encodable {
         try container.encode(report.removed.sorted(), forKey: .removed)
         try container.encode(unsent, forKey: .unsent)
         try container.encode(report.isHeld, forKey: .deletionsHeld)
+        try container.encode(held.map(HeldItem.init), forKey: .heldItems)
         try container.encode(notices.map(NoticeRecord.init), forKey: .notices)
     }
 }

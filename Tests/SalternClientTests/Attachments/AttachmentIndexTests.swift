@@ -140,7 +140,10 @@ extension Vault {
     fileprivate func forgetIndex() throws {
         for statement in [
             "DROP TABLE manifests", "DROP TABLE unread_items", "ALTER TABLE folders DROP COLUMN held",
-            "PRAGMA user_version = \(StoreSchema.steps.count - 1)",
+            "DROP TABLE aging", "DROP TABLE folder_trash", "DROP TABLE recent_deletions",
+            "DROP TABLE held_deletions",
+            "ALTER TABLE folder_generations DROP COLUMN has_line", "ALTER TABLE folders DROP COLUMN held_here",
+            "ALTER TABLE folders DROP COLUMN held_there", "PRAGMA user_version = \(StoreSchema.steps.count - 2)",
         ] {
             try store.database.execute(statement)
         }

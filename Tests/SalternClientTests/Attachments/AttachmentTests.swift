@@ -175,7 +175,8 @@ import Testing
             let made = try await phone.attach(AttachmentSource(content(600_000)))
             let now = Date()
             func sweep(_ days: Double) async throws -> Int {
-                try await phone.sweepChunks(at: now.addingTimeInterval(days * 86_400))
+                try await phone.sweepChunks(
+                    at: now.addingTimeInterval(days * 86_400), age: 1 + Int64(days * 86_400))
             }
             // Not yet named: the manifest comes last.
             #expect(try await sweep(0) == 0)

@@ -327,29 +327,112 @@ import Testing
         #expect(vault.remote.count == 3)
     }
 
+    private func direction(_ recent: Int = 0, isHolding: Bool = false, isAgreed: Bool = false)
+        -> FolderDeletionGuard.Direction
+    {
+        FolderDeletionGuard.Direction(isAgreed: isAgreed, recent: recent, isHolding: isHolding)
+    }
+
     @Test func `many deletions at once are held back, in either direction`() throws {
         let deletions = (0..<26).map { FolderAction.deleteThere(Self.item(UInt8($0))) }
         let others = [FolderAction.forget(id)]
-        func held(_ total: Int, _ actions: [FolderAction]) -> HeldDeletions {
-            var deletions = FolderDeletionGuard(total: total, isOff: false)
-            return deletions.permit(actions).held
+        func held(_ total: Int, _ actions: [FolderAction]) -> [DeletionDirection: Int] {
+            var deletions = FolderDeletionGuard(total: total)
+            return deletions.permit(actions).held.mapValues(\.count)
         }
-        var few = FolderDeletionGuard(total: 1_000, isOff: false)
-        let permitted = few.permit(Array(deletions.prefix(25)) + others).permitted
-        #expect(permitted.count == 26)
+        var few = FolderDeletionGuard(total: 1_000)
+        let permitted = few.permit(Array(deletions.prefix(25)) + others)
+        #expect(permitted.permitted.count == 26 && permitted.noted == [.there])
         // One more in a later pass of the same round is one too many.
         let late = few.permit(Array(deletions.prefix(1))).held
-        #expect(late == HeldDeletions(here: 0, there: 1))
-        var many = FolderDeletionGuard(total: 1_000, isOff: false)
+        #expect(late == [.there: [deletions[0]]])
+        var many = FolderDeletionGuard(total: 1_000)
         let rest = many.permit(deletions + others).permitted
         #expect(rest == others)
-        #expect(held(10, Array(deletions.prefix(4))).there == 4)
+        #expect(held(10, Array(deletions.prefix(4))) == [.there: 4])
         #expect(held(10, Array(deletions.prefix(3))).isEmpty)
         #expect(held(9, Array(deletions.prefix(9))).isEmpty)
         let here = try (0..<4).map { FolderAction.deleteHere(Self.item(UInt8($0)), try path("a"), content("x")) }
-        #expect(held(10, here + deletions.prefix(3)) == HeldDeletions(here: 4, there: 0))
-        var off = FolderDeletionGuard(total: 10, isOff: true)
-        let all = off.permit(deletions).permitted
-        #expect(all == deletions)
+        #expect(held(10, here + deletions.prefix(3)) == [.here: 4])
+        var off = FolderDeletionGuard(total: 10, [.there: direction(isAgreed: true)])
+        let some = off.permit(deletions + here)
+        #expect(some.permitted == deletions && some.held == [.here: here])
+    }
+
+    @Test func `deletions of the rounds before count, and while some wait all do`() throws {
+        let deletion = [FolderAction.deleteThere(Self.item(1))]
+        var late = FolderDeletionGuard(total: 1_000, [.there: direction(25)])
+        #expect(late.permit(deletion).held == [.there: deletion])
+        // Three of ten that were there an hour ago.
+        var third = FolderDeletionGuard(total: 7, [.there: direction(3)])
+        #expect(third.permit(deletion).held == [.there: deletion])
+        var waiting = FolderDeletionGuard(total: 1_000, [.there: direction(isHolding: true)])
+        #expect(waiting.permit(deletion).held == [.there: deletion])
+        var other = FolderDeletionGuard(total: 1_000, [.here: direction(25, isHolding: true)])
+        #expect(other.permit(deletion).permitted == deletion)
+    }
+
+    @Test func `many files that are emptied are held back like deletions, in either direction`() throws {
+        let empty = FileContent(digest: content("").digest, byteCount: 0, isExecutable: false)
+        var view = FolderView()
+        var here: [FolderAction] = []
+        var there: [FolderAction] = []
+        for number in 0..<26 {
+            let path = try path("\(number)")
+            view.remote[Self.item(UInt8(number))] = RemoteFile(path: path, content: content("\(number)"))
+            there.append(.upload(path, empty, over: Self.item(UInt8(number))))
+            let other = Self.item(UInt8(100 + number))
+            view.remote[other] = RemoteFile(path: try self.path("other \(number)"), content: empty)
+            here.append(.download(other, to: path, over: content("\(number)")))
+        }
+        let news = [FolderAction.upload(try path("new"), empty, over: nil)]
+        var deletions = FolderDeletionGuard(total: 1_000)
+        let result = deletions.permit(here + there + news, view)
+        #expect(result.permitted == news && result.held == [.here: here, .there: there])
+    }
+
+    @Test func `a deletion of what is elsewhere, too, is none`() throws {
+        var view = FolderView()
+        var actions: [FolderAction] = []
+        for number in 0..<26 {
+            let item = Self.item(UInt8(number))
+            view.remote[item] = RemoteFile(path: try path("\(number)"), content: content("\(number)"))
+            view.local[try path("copies/\(number)")] = content("\(number)")
+            actions.append(.deleteThere(item))
+            actions.append(.deleteHere(.random(), try path("old \(number)"), content("\(number)")))
+        }
+        var deletions = FolderDeletionGuard(total: 1_000)
+        #expect(deletions.permit(actions, view).held.isEmpty)
+    }
+
+    @Test func `folders with equal files are moved, and nothing in them is deleted`() throws {
+        var view = FolderView()
+        let names = (0..<30).map { "\($0 % 10)/file \($0)" } + ["__init__.py", "x/__init__.py", "y/x/__init__.py"]
+        var expected: Set<FolderAction> = []
+        for (number, name) in names.enumerated() {
+            let item = Self.item(UInt8(number))
+            let isEmpty = name.hasSuffix("__init__.py")
+            let file = FileContent(
+                digest: content("equal").digest, byteCount: isEmpty ? 0 : 5, isExecutable: false)
+            view.known[item] = KnownFile(path: try path("src/" + name), content: file)
+            view.remote[item] = RemoteFile(path: try path("src/" + name), content: file)
+            view.local[try path("lib/" + name)] = file
+            expected.insert(.moveThere(item, to: try path("lib/" + name), isHere: true))
+        }
+        #expect(Set(FolderDecision.decide(view)) == expected)
+    }
+
+    @Test func `of equal files without a name in common only one and one belong together`() throws {
+        var view = FolderView()
+        for number in 0..<2 {
+            view.known[Self.item(UInt8(number))] = KnownFile(path: try path("old \(number)"), content: content("x"))
+            view.remote[Self.item(UInt8(number))] = RemoteFile(path: try path("old \(number)"), content: content("x"))
+        }
+        view.local[try path("new")] = content("x")
+        let actions = FolderDecision.decide(view)
+        #expect(actions.count { if case .moveThere = $0 { true } else { false } } == 0)
+        view.known[Self.item(1)] = nil
+        view.remote[Self.item(1)] = nil
+        #expect(FolderDecision.decide(view) == [.moveThere(Self.item(0), to: try path("new"), isHere: true)])
     }
 }

@@ -14,9 +14,12 @@ struct FolderDevice {
     let agreeing: FolderSync
 
     init(
-        _ name: String, _ server: LiveServer, userid: String = "ada@example.org", isFirst: Bool
+        _ name: String, _ server: LiveServer, userid: String = "ada@example.org", isFirst: Bool,
+        _ change: (inout VaultSettings) -> Void = { _ in }
     ) async throws {
-        device = try Device(name, server)
+        var device = try Device(name, server)
+        change(&device.settings)
+        self.device = device
         let password = Password("password")
         vault =
             isFirst

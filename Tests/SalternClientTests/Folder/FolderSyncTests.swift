@@ -223,6 +223,55 @@ import Testing
         }
     }
 
+    @Test func `many deletions one by one are many, and their names are there`() async throws {
+        try await withPair { phone, laptop in
+            for number in 0..<30 { try phone.write("\(number)", to: "folder/\(number)") }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            for number in 0..<11 {
+                try phone.remove("folder/\(number)")
+                try phone.write("something else \(number)", to: "folder/29")
+                let report = try await phone.sync.run()
+                #expect(report.uploaded.count == 1)
+                let held = (0...number).dropFirst(10).map { "folder/\($0)" }
+                #expect(report.heldThere.map(\.text) == held && report.held.there == held.count, "\(number)")
+            }
+            #expect(try await phone.vault.ids("files").count == 30 - 10)
+            // In this direction alone.
+            var settings = FolderSettings(deviceName: "phone")
+            settings.allowedDeletions = [.here]
+            let root = URL(filePath: phone.folder.path)
+            #expect(try await FolderSync(vault: phone.vault, root: root, settings: settings).run().held.there == 1)
+            settings.allowedDeletions = [.there]
+            let agreed = FolderSync(vault: phone.vault, root: root, settings: settings)
+            #expect(try await agreed.run().deletedThere.map(\.text) == ["folder/10"])
+            try phone.remove("folder/20")
+            #expect(try await phone.sync.run().deletedThere.count == 1)
+            // Files that come and go are few.
+            for number in 0..<30 {
+                try phone.write("\(number)", to: "scratch")
+                try await phone.sync.run()
+                try phone.remove("scratch")
+                #expect(try await phone.sync.run().held.isEmpty, "\(number)")
+            }
+        }
+    }
+
+    @Test func `a folder of equal files is moved, in the other folder, too`() async throws {
+        try await withPair { phone, laptop in
+            for number in 0..<30 { try phone.write("equal", to: "src/\(number)/file") }
+            for number in 0..<30 { try phone.write("", to: "src/\(number)/__init__.py") }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            try phone.rename("src", "lib")
+            let report = try await phone.sync.run()
+            #expect(report.renamed.count == 60 && report.held.isEmpty && report.uploaded.isEmpty)
+            let other = try await laptop.sync.run()
+            #expect(other.renamed.count == 60 && other.held.isEmpty && !other.isVaultHeld)
+            #expect(laptop.files() == phone.files() && laptop.files().count == 60)
+        }
+    }
+
     @Test func `a cursor that has expired deletes nothing`() async throws {
         try await withPair { phone, laptop in
             try phone.write("one", to: "a")
@@ -287,19 +336,6 @@ import Testing
                     Array(".saltern".utf8), Array("\u{e4}".utf8), Array("\u{e4} (2)".utf8),
                 ])
         }
-    }
-
-    @Test func `what is in a folder's trash is there for 30 days`() throws {
-        let folder = try TemporaryDirectory()
-        _ = try FolderTree(folder.path)
-        let trash = folder.path + "/.saltern/trash/"
-        let today = Int(Date().timeIntervalSince1970) / 86_400
-        let names = (28...33).map { "\(today - $0)-\(ItemID.random())-a" } + ["of a person"]
-        for name in names { try Data().write(to: URL(filePath: trash + name)) }
-        _ = try FolderTree(folder.path)
-        // The day may have gone by meanwhile.
-        let left = try Set(FileManager.default.contentsOfDirectory(atPath: trash))
-        #expect(left.isSuperset(of: names[..<2] + names[6...]) && left.isDisjoint(with: names[3..<6]))
     }
 
     @Test func `what was displaced and finds its place taken is in the trash`() throws {

@@ -183,7 +183,7 @@ private enum Versions {
                 try await Vault.logIn(Device("tablet", server).settings, userid: "ada", password: Self.password),
             ]
             for seed in Self.seeds {
-                var random = SeededRandom(state: seed)
+                var random = SeededGenerator(seed: seed)
                 var model = Model()
                 let id = ItemID.random(using: &random)
                 let labels = (0..<4).map { Versions.Label(id: $0, name: "label \($0)") }
@@ -210,7 +210,7 @@ private enum Versions {
     }
 
     private static func edit(
-        _ id: ItemID, in vault: Vault, _ turn: Int, _ model: inout Model, _ random: inout SeededRandom
+        _ id: ItemID, in vault: Vault, _ turn: Int, _ model: inout Model, _ random: inout SeededGenerator
     ) async throws {
         let text = "turn \(turn)"
         switch Int.random(in: 0..<3, using: &random) {

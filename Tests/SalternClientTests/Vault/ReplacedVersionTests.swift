@@ -157,9 +157,13 @@ import Testing
         #expect(bodies.last == 0)
         // What was replaced early, in quick succession, has gone first.
         #expect(bodies.count { $0 >= 100 } > 16)
-        try store.emptyTrash(before: Date(timeIntervalSince1970: 1_000_000 + 198 * 198))
-        var left = 0
-        try store.forEachReplaced(of: id) { _ in left += 1 }
-        #expect((1...2).contains(left))
+        for (age, expected) in [
+            (1, Store.versionLimit), (Store.keptSeconds, Store.versionLimit), (Store.keptSeconds + 1, 0),
+        ] {
+            try store.removeAged(at: Int64(age))
+            var left = 0
+            try store.forEachReplaced(of: id) { _ in left += 1 }
+            #expect(left == expected)
+        }
     }
 }

@@ -1,0 +1,106 @@
+internal import Foundation
+
+/// The folder's trash: files that were displaced, or deleted elsewhere.
+extension FolderTree {
+    /// The name of a file in `parts` that is on its way to the trash, before its name there.
+    static let swapPrefix = "swap-"
+
+    /// A new name in the trash: the day, an id and the name. The day is for the person, and nothing is decided by it.
+    static func trashName(_ path: FolderPath) -> String {
+        let day = Int(Date().timeIntervalSince1970) / 86_400
+        return "\(day)-\(ItemID.random())-\(path.names[path.names.count - 1].shortened(toBytes: 128))"
+    }
+
+    /// Returns whether the kit has given the name. What a person has put into the trash is left alone.
+    static func isTrashName(_ name: String) -> Bool { parts(ofTrashName: name) != nil }
+
+    /// Returns the path that a name in the trash hints at, for a file of which no more is known.
+    static func path(ofTrashName name: String) -> FolderPath? {
+        parts(ofTrashName: name).flatMap { try? FolderPath($0) } ?? (try? FolderPath("file"))
+    }
+
+    /// Returns the name that the file had.
+    private static func parts(ofTrashName name: String) -> String? {
+        guard let dash = name.firstIndex(of: "-"), Int(name[..<dash]) != nil else { return nil }
+        let rest = name[name.index(after: dash)...]
+        let idLength = 36
+        guard rest.utf8.count > idLength, ItemID(String(decoding: rest.utf8.prefix(idLength), as: UTF8.self)) != nil
+        else { return nil }
+        return String(decoding: rest.utf8.dropFirst(idLength + 1), as: UTF8.self)
+    }
+
+    /// Returns the names of the files in the trash that the kit has put there; nil when the trash cannot be read.
+    func trashNames() -> [String]? {
+        system.names(in: trash)?.compactMap { String(validating: $0, as: UTF8.self) }.filter(Self.isTrashName).sorted()
+    }
+
+    /// Puts a file of `parts` in the trash. A file with further names is copied: what is written under one of those later
+    /// would change the trash, too.
+    func moveToTrash(_ swap: String, as name: String, _ expected: FileContent) {
+        let links = system.status(swap, in: parts)?.st_nlink ?? 1
+        if links > 1, copyToTrash(swap, as: name, expected) {
+            system.removeFile(swap, in: parts)
+        } else {
+            _ = system.rename(swap, in: parts, to: name, in: trash)
+        }
+        _ = system.sync(trash)
+    }
+
+    private func copyToTrash(_ swap: String, as name: String, _ expected: FileContent) -> Bool {
+        guard let source = system.openFile(swap, in: parts), let status = system.status(source),
+            let part = try? newPart()
+        else { return false }
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        var offset: Int64 = 0
+        var isWhole = false
+        while !isWhole {
+            guard let count = buffer.withUnsafeMutableBytes({ system.read(source, at: offset, into: $0) }),
+                buffer.prefix(count).withUnsafeBytes({ system.write($0, to: part.file) })
+            else { break }
+            offset += Int64(count)
+            isWhole = count < buffer.count
+        }
+        _ = system.set(part.file, modified: status.st_mtim, mode: status.st_mode & 0o777)
+        guard isWhole, digest(of: part.file) == expected.digest, system.sync(part.file),
+            system.rename(part.name, in: parts, to: name, in: trash)
+        else {
+            removePart(part.name)
+            return false
+        }
+        return true
+    }
+
+    /// Puts a file in the trash, unless it is not what is expected.
+    /// - Parameter name: Its name there; nil for a new one.
+    func discard(_ path: FolderPath, _ expected: FileContent, as name: String? = nil) -> Bool {
+        guard let (folder, oldName) = place(path) else { return false }
+        let name = name ?? Self.trashName(path)
+        let swap = Self.swapPrefix + name
+        guard system.rename(oldName, in: folder, to: swap, in: parts) else { return false }
+        guard content(swap, in: parts)?.digest == expected.digest else {
+            _ = system.rename(swap, in: parts, to: oldName, in: folder)
+            return false
+        }
+        moveToTrash(swap, as: name, expected)
+        removeEmptyFolders(above: path)
+        return true
+    }
+
+    /// Returns what the kernel reports of a file in the trash; nil for what is no file.
+    func trashSignature(_ name: String) -> FileSignature? {
+        system.status(name, in: trash).flatMap { $0.isFile ? $0.signature : nil }
+    }
+
+    /// Reads a file in the trash.
+    func trashDigest(_ name: String) -> [UInt8]? { system.openFile(name, in: trash).flatMap { digest(of: $0) } }
+
+    /// Moves a file out of the trash to a path at which nothing is.
+    func bringBack(_ name: String, to path: FolderPath) -> Bool {
+        guard let (folder, newName) = place(path, isMade: true),
+            system.rename(name, in: trash, to: newName, in: folder)
+        else { return false }
+        return system.sync(folder)
+    }
+
+    func removeFromTrash(_ name: String) { system.removeFile(name, in: trash) }
+}

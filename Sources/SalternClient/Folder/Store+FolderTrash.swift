@@ -1,0 +1,62 @@
+/// Files in the trash of a folder, by their names there.
+extension Store {
+    func trashedFiles(in folder: ItemID) throws -> [String: TrashedFile] {
+        let files = try database.rows(
+            "SELECT name, path, digest, inode, byte_count, modified, changed, since FROM folder_trash WHERE folder = ?",
+            .blob(folder.bytes)
+        ) { row -> (String, TrashedFile) in
+            guard let name = row.text(0), let digest = row.blob(2) else { throw StoreError.damaged }
+            var file = TrashedFile(path: row.text(1).flatMap { try? FolderPath($0) }, digest: digest)
+            if let inode = row.integer(3), let count = row.integer(4), let modified = row.integer(5),
+                let changed = row.integer(6)
+            {
+                file.signature = FileSignature(
+                    inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
+            }
+            file.since = row.integer(7)
+            return (name, file)
+        }
+        return Dictionary(files) { _, last in last }
+    }
+
+    /// Notes a file, or with nil that it is not there any more.
+    func setTrashed(_ name: String, _ file: TrashedFile?, in folder: ItemID) throws {
+        guard let file else {
+            try database.execute(
+                "DELETE FROM folder_trash WHERE folder = ? AND name = ?", .blob(folder.bytes), .text(name))
+            return
+        }
+        let signature = file.signature
+        try database.execute(
+            """
+            INSERT OR REPLACE INTO folder_trash
+                (folder, name, path, digest, inode, byte_count, modified, changed, since)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, .blob(folder.bytes), .text(name), file.path.map { .text($0.text) } ?? .null, .blob(file.digest),
+            .optional(signature.map { Int64(bitPattern: $0.inode) }), .optional(signature?.byteCount),
+            .optional(signature?.modified), .optional(signature?.changed), .optional(file.since))
+    }
+}
+
+extension Vault {
+    func trashedFiles(in folder: ItemID) throws(VaultError) -> [String: TrashedFile] {
+        try stored { try store.trashedFiles(in: folder) }
+    }
+
+    func noteTrashed(_ name: String, _ file: TrashedFile, in folder: ItemID) throws(VaultError) {
+        try stored { try store.transaction { try store.setTrashed(name, file, in: folder) } }
+    }
+
+    /// Notes what is in a folder's trash, as far as it is not what was known.
+    func setTrashed(
+        _ files: [String: TrashedFile], after known: [String: TrashedFile], in folder: ItemID
+    ) throws(VaultError) {
+        if files == known { return }
+        try stored {
+            try store.transaction {
+                for name in known.keys where files[name] == nil { try store.setTrashed(name, nil, in: folder) }
+                for (name, file) in files where known[name] != file { try store.setTrashed(name, file, in: folder) }
+            }
+        }
+    }
+}

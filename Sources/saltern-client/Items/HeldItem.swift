@@ -1,0 +1,37 @@
+import CommandLineKit
+import SalternClient
+
+/// An item that was deleted elsewhere and waits for agreement, as scripts read it.
+struct HeldItem: Encodable {
+    let id: ItemID
+    let collection: String
+    let title: String?
+
+    init(_ deletion: HeldDeletion) {
+        id = deletion.id
+        collection = deletion.collection
+        title = deletion.title
+    }
+
+    /// A person reads the first names. `--json` has all of them.
+    private static let shownNames = 20
+
+    /// Returns the names, a line each.
+    static func names(_ names: [String]) -> [String] {
+        let shown = names.prefix(shownNames).map { "  waits: \(VisibleText.visible($0))" }
+        return names.count > shownNames
+            ? shown + ["  and \(names.count - shownNames) more: see --json"] : Array(shown)
+    }
+
+    /// Returns what a person reads of deletions by other devices, by collection.
+    static func lines(_ deletions: [HeldDeletion]) -> String {
+        let collections = Dictionary(grouping: deletions, by: \.collection).sorted { $0.key < $1.key }
+        let lines = collections.flatMap { collection, items in
+            [
+                "\(items.count) items of the collection \(VisibleText.visible(collection)) were deleted elsewhere:"
+            ]
+                + names(items.map { $0.title.flatMap { $0.isEmpty ? nil : $0 } ?? $0.id.description })
+        }
+        return lines.map { $0 + "\n" }.joined()
+    }
+}
