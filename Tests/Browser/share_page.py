@@ -264,6 +264,18 @@ def links(visits):
         check(page.texts("pre") == [f"See {good[0]}, ({good[1]})."], "the text as it is")
 
 
+@scenario("a text that is made to be slow to look through is shown, with no more links than anybody follows")
+def hostile_text(visits):
+    for plaintext, count in (("https://a" + "." * 700_000 + "x", 0), ("https://a" + ")" * 700_000 + "x", 0),
+                             ("https://a" + ".)" * 350_000, 0), ("https://" + "a" * 3_000 + ".example/ https://b.example/", 1),
+                             ("https://a.example/ " * 20_000, 1_000)):
+        with visits.shared(plaintext) as (page, _):
+            shown = page.evaluate("document.querySelector('pre').textContent.length")
+            check(shown == len(plaintext), f"all {len(plaintext)} characters, not {shown}")
+            links = page.evaluate("document.querySelectorAll('main a').length")
+            check(links == count, f"{count} links in {plaintext[:20]}, not {links}")
+
+
 @scenario("a copy that the browser refuses leaves the text selected, and says so")
 def refused_copy(visits):
     with visits.shared(json.dumps(LOGIN)) as (page, _):

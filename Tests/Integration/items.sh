@@ -84,11 +84,14 @@ expect_problem 428 precondition_required
 request DELETE "/v1/items/$id"
 expect_problem 428 precondition_required
 
-scenario "two preconditions, weak tags and lists are refused"
-for precondition in '"7", "8"' 'W/"7"' '7' '"07"' '"x"'; do
+scenario "tags that are not the item's, and weak ones, fail with the item as it is; two preconditions and what is no tag are refused"
+for precondition in '"7", "8"' 'W/"7"' 'W/"3"' '"07"' '"x"' '"3-gzip"'; do
     put "If-Match: $precondition"
-    expect_problem 400 malformed_precondition
+    expect_problem 412 precondition_failed
+    expect_json .current.id "$id"
 done
+put 'If-Match: 7'
+expect_problem 400 malformed_precondition
 request PUT "/v1/items/$id" "{\"format\":\"opaque\",\"body\":\"$(random_base64 100)\"}" \
     --header 'If-Match: *' --header 'If-None-Match: *'
 expect_problem 400 malformed_precondition

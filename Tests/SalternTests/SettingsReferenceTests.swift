@@ -117,6 +117,7 @@ import TransportSecurity
             ("READ_CONNECTIONS", "65", ["1 to 64"]), ("COMMIT_CONNECTIONS", "0", ["1 to 64"]),
             ("MAX_CONNECTIONS", "0", ["1 to 1000000"]), ("MAX_CONNECTIONS_PER_ADDRESS", "0", ["1 to 1000000"]),
             ("MAX_CONCURRENT_REQUESTS", "0", ["1 to 100000"]), ("DRAIN_TIMEOUT", "61m", ["0s", "1h"]),
+            ("KEEP_ALIVE", "0s", ["1s", "1h"]), ("STRICT_TRANSPORT_SECURITY", "on", ["off", "1s", "3650d"]),
             ("HANDOVER_SOCKET", "/" + String(repeating: "x", count: 99), ["off", "1 to 99 bytes"]),
             ("METRICS_LISTEN", "x", ["off", "HOST:PORT"]), ("LOG_LEVEL", "x", ["debug", "info", "warning", "error"]),
         ]

@@ -236,8 +236,16 @@ extension Settings {
     /// The value of `Strict-Transport-Security`; nil to send none.
     private mutating func strictTransportSecurity() -> String? {
         let name = "SALTERN_STRICT_TRANSPORT_SECURITY"
-        if let text = text(name), text == "off" { return nil }
-        let age = duration(name, in: .seconds(1) ... .seconds(86_400 * 3_650), default: .seconds(86_400 * 365))
+        let range = Duration.seconds(1) ... .seconds(86_400 * 3_650)
+        var age = Duration.seconds(86_400 * 365)
+        if let text = text(name) {
+            if text == "off" { return nil }
+            if let duration = OperatorTime.duration(text), range.contains(duration) {
+                age = duration
+            } else {
+                refuse(name, text, mustBe: "off, or a time such as 365d, from \(OperatorTime.text(range))")
+            }
+        }
         return "max-age=\(age.components.seconds)"
     }
 
