@@ -140,10 +140,12 @@ extension Vault {
     fileprivate func forgetIndex() throws {
         for statement in [
             "DROP TABLE manifests", "DROP TABLE unread_items", "ALTER TABLE folders DROP COLUMN held",
-            "PRAGMA user_version = \(StoreSchema.steps.count - 1)",
         ] {
             try store.database.execute(statement)
         }
+        // The step that makes the index, as it is carried out in a store of before; later steps are done.
+        let step = try #require(StoreSchema.steps.first { $0.contains("CREATE TABLE manifests") })
+        for statement in StoreSchema.statements(of: step) { try store.database.execute(statement) }
     }
 
     fileprivate func closeStore() { store.close() }
