@@ -311,7 +311,7 @@ enum StoreFact: String {
     case itemBytes
     /// When a sync has swept the chunks of attachments last (seconds since 1970).
     case sweptAt
-    /// How many bytes a batch has at most while the line is slow.
+    /// The largest size of a batch, in bytes, while the line is slow.
     case batchBytes
     /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
     case chunksWhole
