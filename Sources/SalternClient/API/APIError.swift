@@ -37,7 +37,7 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// Whether a request may have been too long for the line or for the server's patience.
+    /// True when a request may have been too long for the line or for the server's time limit.
     var isAboutPace: Bool {
         switch self {
         case .transport(.timedOut), .transport(.connectionLost): true

@@ -42,7 +42,7 @@ struct PlanRoom: Hashable, Sendable {
         bytes = Self.left(account.limits.bytes, account.usage.bytes)
     }
 
-    /// What is left of a limit, from 0 on: a server may name any numbers.
+    /// Returns what is left of a limit, at least 0. A server may name any numbers.
     private static func left(_ limit: Int64, _ used: Int64) -> Int64 {
         let (left, isTooFar) = limit.subtractingReportingOverflow(used)
         if isTooFar { return limit < 0 ? 0 : .max }

@@ -61,7 +61,7 @@ public enum SealedBox {
         /// The highest number. It is beyond what any number of honest edits and deletions comes to (``floor(of:)``).
         static let limit = UInt64(3) << 62
 
-        /// The number after another one, at most ``limit``: what somebody else has sealed may have any number.
+        /// Returns the number after another one, at most ``limit``. Content that came from elsewhere may have any number.
         static func number(after number: UInt64) -> UInt64 { number < limit ? number + 1 : limit }
 
         /// The edit after the one that is sealed in these bytes.

@@ -10,7 +10,7 @@ struct ReplacedContent: Sendable {
 
 /// Versions that were replaced, kept as long as what was deleted: by an edit here, by a version from elsewhere, by a merge.
 extension Store {
-    /// How many versions of one item are kept, and how many sealed bytes of them.
+    /// The limits of the versions that are kept of one item: their number, and their sealed bytes.
     static let versionLimit = 32
     static let versionByteLimit: Int64 = 64 << 20
 
@@ -62,7 +62,7 @@ extension Store {
         ).first
     }
 
-    /// Puts the same version, sealed anew, in its place.
+    /// Replaces a version by the same one under another key.
     func replaceSealed(_ version: ReplacedContent, by content: ItemContent) throws {
         try database.execute(
             "UPDATE OR REPLACE versions SET title = ?, body = ?, digest = ? WHERE number = ?",

@@ -302,7 +302,7 @@ enum StoreFact: String {
     case itemBytes
     /// The age of the store at which a sync has swept the chunks of attachments last.
     case sweptAt
-    /// How many bytes a batch has at most while the line is slow.
+    /// The largest size of a batch, in bytes, while the line is slow.
     case batchBytes
     /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
     case chunksWhole

@@ -168,7 +168,7 @@ enum StoreSchema {
         }
     }
 
-    private static func statements(of step: String) -> [String] {
+    static func statements(of step: String) -> [String] {
         step.split(separator: "\n").filter { !$0.drop(while: { $0 == " " }).hasPrefix("--") }.joined(separator: "\n")
             .split(separator: ";").map(String.init).filter { $0.contains { !$0.isWhitespace } }
     }

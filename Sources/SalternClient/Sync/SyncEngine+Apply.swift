@@ -109,7 +109,7 @@ extension SyncEngine {
         report.removed.remove(server.id)
     }
 
-    /// Whether a version says what the known one says, in the same collection.
+    /// Returns whether a version has the content and the collection of the known one.
     private func isSame(_ theirs: StoredItem, _ content: PlainItem, as item: StoredItem?) -> Bool {
         guard let item, item.content.collection == theirs.content.collection else { return false }
         return (try? sealer.open(item.content, item.id))?.item == content

@@ -241,7 +241,7 @@ struct SyncLimits: Sendable {
     var batchBytes = 8 << 20
     /// A batch that did not get through a slow line is sent in smaller ones, down to this size.
     var smallestBatchBytes = 64 << 10
-    /// How often in a row a push makes its batches smaller before it gives up.
+    /// The number of times in a row that a push makes its batches smaller before it gives up.
     var slowdowns = 5
     var rounds = 16
     /// How often one round begins to list everything anew.

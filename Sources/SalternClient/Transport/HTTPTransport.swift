@@ -41,7 +41,7 @@ public struct HTTPRequest: Sendable {
     public var token: SecureBytes?
     /// The body; zeroed when the last reference goes.
     public var body: SecureBytes?
-    /// How long an exchange may take in which nothing long is sent or received. A slow line has a second more for each
+    /// The time limit of an exchange in which nothing long is sent or received. A slow line has a second more for each
     /// ``minimumRate`` bytes that have moved in either direction; streams have no such limit.
     public var timeout: Duration
     /// Bytes a second that an exchange longer than ``timeout`` has to move on average: a server may be hostile.
@@ -54,7 +54,7 @@ public struct HTTPRequest: Sendable {
     /// The ``minimumRate`` of a request that says nothing else, in bytes a second. The server has a bound of its own.
     public static let slowestLine = 1 << 10
 
-    /// How long the exchange may take when so many bytes have moved.
+    /// Returns the time limit of an exchange in which so many bytes have moved.
     static func allowance(_ timeout: Duration, _ minimumRate: Int, moved byteCount: Int64) -> Duration {
         timeout + .milliseconds(min(max(byteCount, 0), 1 << 40) * 1_000 / Int64(max(minimumRate, 1)))
     }

@@ -1,7 +1,7 @@
 internal import Cryptography
 public import Foundation
 
-/// How an app's type is written in items of a collection, from version to version of the app.
+/// The form in which items of a collection hold an app's type, from version to version of the app.
 ///
 /// Members that are added and optional need no new number: older versions of the app keep what they do not know. A number
 /// and a migration are for changes that older versions cannot read, such as a member that gets another name or another type.

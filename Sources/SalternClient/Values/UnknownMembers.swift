@@ -6,7 +6,7 @@ struct UnknownMembers {
     /// A version of an item.
     struct Side {
         var tree: JSONTree
-        /// What the app's type makes of it when it is read and written again. What is not in there, the type does not know.
+        /// The same after the app's type has read and written it. The type does not know what is missing here.
         /// Nil where the type is not known: then every member that the result lacks counts as unknown.
         var known: JSONTree?
     }
@@ -14,7 +14,7 @@ struct UnknownMembers {
     /// Two versions have changed the same unknown member in two ways.
     struct Conflict: Error {}
 
-    /// Whether a member that both sides have changed is taken from the second one; otherwise it is a conflict.
+    /// True when a member that both sides have changed is taken from the second one; otherwise it is a conflict.
     var prefersTheirs = false
 
     /// Returns what an app writes over one version, with the members that its type does not know.

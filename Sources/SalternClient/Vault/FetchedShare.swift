@@ -6,7 +6,7 @@ public import Foundation
 /// Fetching may cost the last view. Keep this until ``open(_:)`` has succeeded: it takes another key without another view.
 public struct FetchedShare: Codable, Sendable {
     private let content: ShareContent
-    /// How many views the server has left; nil when their number is not limited.
+    /// The number of views that the server has left; nil when it is not limited.
     public let viewsLeft: Int?
 
     init(_ payload: SharePayload) {

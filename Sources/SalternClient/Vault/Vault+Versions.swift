@@ -8,12 +8,12 @@ public struct ReplacedVersion: Hashable, Sendable {
     public let item: ItemID
     public let collection: String
     public let title: String?
-    /// How long the body is.
+    /// The length of the body.
     public let byteCount: Int
     public let replacedAt: Date
 }
 
-/// What is replaced is kept like what is deleted: on this device, for 30 days. Versions that were replaced in quick
+/// Replaced versions are kept like deleted items: on this device, for 30 days. Versions that were replaced in quick
 /// succession are thinned out; each item keeps 32 of them and 64 MiB at most.
 extension Vault {
     /// The versions of an item that were replaced, the latest first: by edits here, by versions from elsewhere, by merges.
@@ -33,7 +33,7 @@ extension Vault {
         return versions
     }
 
-    /// What a version that was replaced holds.
+    /// Returns the content of a version that was replaced.
     /// - Throws: ``VaultError/notFound`` when the item has no such version.
     public func item(_ id: ItemID, replaced number: Int64) throws(VaultError) -> PlainItem {
         try replaced(id, number).item

@@ -27,7 +27,7 @@ struct OpenLink: Command {
         var mediaType: String?
         var data: String?
         var file: String?
-        /// How often the link still opens; nil when that is not limited.
+        /// The number of views that are left; nil when it is not limited.
         var viewsLeft: Int?
     }
 

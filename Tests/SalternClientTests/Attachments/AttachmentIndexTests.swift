@@ -140,13 +140,12 @@ extension Vault {
     fileprivate func forgetIndex() throws {
         for statement in [
             "DROP TABLE manifests", "DROP TABLE unread_items", "ALTER TABLE folders DROP COLUMN held",
-            "DROP TABLE aging", "DROP TABLE folder_trash", "DROP TABLE recent_deletions",
-            "DROP TABLE held_deletions",
-            "ALTER TABLE folder_generations DROP COLUMN has_line", "ALTER TABLE folders DROP COLUMN held_here",
-            "ALTER TABLE folders DROP COLUMN held_there", "PRAGMA user_version = \(StoreSchema.steps.count - 2)",
         ] {
             try store.database.execute(statement)
         }
+        // The step that makes the index, as it is carried out in a store of before; later steps are done.
+        let step = try #require(StoreSchema.steps.first { $0.contains("CREATE TABLE manifests") })
+        for statement in StoreSchema.statements(of: step) { try store.database.execute(statement) }
     }
 
     fileprivate func closeStore() { store.close() }

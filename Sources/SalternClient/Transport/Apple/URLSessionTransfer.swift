@@ -95,7 +95,7 @@ final class URLSessionTransfer: Sendable {
 
     // MARK: What others say
 
-    /// How many bytes have moved in both directions.
+    /// The number of bytes that have moved in both directions.
     var movedByteCount: Int64 { task.movedByteCount }
 
     /// The reader has room again.
@@ -136,7 +136,7 @@ protocol TransferTask: Sendable {
     func resume()
     func suspend()
     func cancel()
-    /// How many bytes have moved in both directions.
+    /// The number of bytes that have moved in both directions.
     var movedByteCount: Int64 { get }
 }
 

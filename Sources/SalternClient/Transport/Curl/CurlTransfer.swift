@@ -119,7 +119,7 @@ final class CurlTransfer: @unchecked Sendable {
     /// The transfer begins now.
     func noteStart() { begin = .now }
 
-    /// Whether the exchange has taken longer than what has moved in it allows.
+    /// True when the exchange has taken longer than the bytes that have moved in it allow.
     var isTooSlow: Bool {
         !isStream && ContinuousClock.now - begin > allowance(Int64(saltern_curl_moved(handle)))
     }
