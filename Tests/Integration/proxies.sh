@@ -245,15 +245,15 @@ stop_proxy
 stop_own_server
 
 scenario "HAProxy passes TLS through and names the client, by the PROXY protocol"
-start_own_server SALTERN_PROXY_PROTOCOL=127.0.0.1 SALTERN_RATE_LIMITS=lookup=3/0.01
+start_own_server SALTERN_PROXY_PROTOCOL=127.0.0.2 SALTERN_RATE_LIMITS=lookup=3/0.01
 port=$(free_port)
 handbook_block 'Behind a proxy haproxy 1' |
-    sed "s|bind :443|bind 127.0.0.1:$port|; s|127.0.0.1:8443|127.0.0.1:$own_port source 127.0.0.1|; s| check | check inter 100ms |" >"$work/haproxy"
+    sed "s|bind :443|bind 127.0.0.1:$port|; s|127.0.0.1:8443|127.0.0.1:$own_port|; s| check | check inter 100ms |" >"$work/haproxy"
 haproxy -c -q -f "$work/haproxy" >"$work/proxy" 2>&1 || fail "HAProxy to take it: $(<"$work/proxy")"
 start_proxy haproxy -db -f "$work/haproxy"
 own=$token token=
 for each in 1 2 3; do
-    through 127.0.0.2 "$own_home/tls/certificate.pem"
+    through 127.0.0.4 "$own_home/tls/certificate.pem"
     ask POST /v1/kdf '{"userid":"ada"}' --header "X-Forwarded-For: 203.0.113.$each"
     expect_status 200
 done
@@ -276,7 +276,7 @@ if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface
     "https://localhost:$own_port/v1/service" --resolve "localhost:$own_port:127.0.0.1" >"$work/body" 2>&1; then
     fail "a header from elsewhere to be refused"
 fi
-if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface 127.0.0.1 \
+if curl --silent --noproxy '*' --max-time 20 --cacert "$certificate" --interface 127.0.0.2 \
     "https://localhost:$own_port/v1/service" --resolve "localhost:$own_port:127.0.0.1" >"$work/body" 2>&1; then
     fail "the proxy without its header to be refused"
 fi

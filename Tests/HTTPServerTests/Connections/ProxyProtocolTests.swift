@@ -1,5 +1,6 @@
 import HTTPCore
 import SalternTesting
+import Synchronization
 import Testing
 
 @testable import HTTPServer

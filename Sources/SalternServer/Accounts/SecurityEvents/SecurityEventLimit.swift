@@ -26,17 +26,16 @@ enum SecurityEventLimit {
         when condition: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
         """
-        DELETE FROM saltern.security_events f USING (
-            SELECT o.occurred_at, o.event_id FROM saltern.security_events o
+        DELETE FROM saltern.security_events f
+        WHERE \(condition) AND f.account_id = \(account) AND f.kind = \(kind) AND f.kind > '' AND f.event_id = ANY (ARRAY(
+            SELECT o.event_id FROM saltern.security_events o
             WHERE \(condition) AND o.account_id = \(account) AND o.kind = \(kind) AND o.kind > ''
                 AND (o.occurred_at, o.event_id) <= (
                 SELECT k.occurred_at, k.event_id FROM saltern.security_events k
                 WHERE k.account_id = \(account) AND k.kind = \(kind) AND k.kind > ''
                 ORDER BY k.occurred_at DESC, k.event_id DESC OFFSET \(perKind) LIMIT 1)
             ORDER BY o.occurred_at, o.event_id LIMIT \(slice)
-            FOR UPDATE SKIP LOCKED
-        ) g
-        WHERE f.account_id = \(account) AND f.occurred_at = g.occurred_at AND f.event_id = g.event_id
+            FOR UPDATE SKIP LOCKED))
         """
     }
 }

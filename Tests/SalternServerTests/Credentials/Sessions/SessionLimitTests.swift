@@ -91,7 +91,6 @@ import Testing
             let executions = try await app.executions()
             #expect(executions["OpenSession"] == 33)
             #expect(executions["CountSessions"] == 5)
-            #expect(executions["TrimSessions"] == 4)
             let (most, last) = (stored.max() ?? 0, stored.last ?? 0)
             #expect(most == 10)
             #expect(last == 3)
