@@ -21,7 +21,7 @@ extension CommandLineTool {
             ChangePassword.self, ChangeUserid.self,
             CreateRecoveryCode.self, UseRecoveryCode.self, RemoveRecoveryCode.self,
             BeginSecondFactor.self, ConfirmSecondFactor.self, RenewSecondFactorCodes.self, EndSecondFactor.self,
-            EndDevice.self, ListDevices.self, ListEvents.self,
+            EndDevice.self, LoseDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
         ],
         reportsJSON: true, lostOutputStatus: ExitStatus.store, explain: { Explanation.explain($0) })

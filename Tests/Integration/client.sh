@@ -549,6 +549,26 @@ device thief recovery use "${where[@]}" --pin "$(pin)" --recovery-file "$work/pr
     --new-password-file "$work/password-2" --json </dev/null
 expect_error 77 wrong_credentials
 
+scenario "a lost device: new password, new key and new printed code with one command, which can be run again"
+phone recovery create --password-file "$work/password" --json
+expect_status 0
+json .code >"$work/printed"
+phone devices lost nowhere --password-file "$work/wrong" --new-password-file "$work/password-2" --json
+expect_error 77 wrong_credentials
+phone devices lost laptop --password-file "$work/password" --new-password-file "$work/password-2" --json
+expect_status 0
+json .code >"$work/printed-2"
+cmp --silent "$work/printed" "$work/printed-2" && fail "the printed code is the previous one"
+laptop sync --json
+expect_error 77 session_ended
+phone devices lost laptop --password-file "$work/password-2" --new-password-file "$work/password" --json
+expect_status 0
+expect_json '.ended | length' 0
+phone recovery remove --password-file "$work/password" --json
+expect_status 0
+laptop login --password-file "$work/password"
+expect_status 0
+
 scenario "another userid: the account keeps its name here, and other devices follow with what they have not sent"
 renamed=$(unique grace)
 stranger=$(unique mallory)

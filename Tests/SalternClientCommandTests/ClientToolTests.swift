@@ -36,7 +36,7 @@ import Testing
             "sync", "share",
             "shares", "shares end", "open", "password", "userid", "recovery create", "recovery use", "recovery remove",
             "second-factor begin", "second-factor confirm", "second-factor codes", "second-factor end", "devices",
-            "devices end", "events",
+            "devices end", "devices lost", "events",
             "rotate", "export", "import", "leave",
         ]
         let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }

@@ -106,6 +106,13 @@ public struct Problem: Decodable, Sendable {
     }
 }
 
+extension Problem {
+    /// This device has no session; the server was not asked.
+    static let sessionMissing = Problem(
+        status: 401, code: .unauthenticated, title: "there is no session on this device", detail: nil, requestId: nil,
+        field: nil, canonical: nil, allowed: nil, used: nil, conflicts: nil, current: nil)
+}
+
 extension Problem.Code {
     public static let unauthenticated: Self = "unauthenticated"
     public static let wrongCredentials: Self = "wrong_credentials"

@@ -51,6 +51,10 @@ public struct Token: Codable, Sendable, Equatable {
 
     public init(_ text: SecureBytes) { self.text = text }
 
+    /// Stands for a session that this device has no token of. ``SalternAPI`` sends nothing with it, and fails as for a session
+    /// that has ended.
+    static let missing = Token(SecureBytes(copying: [UInt8]()))
+
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)

@@ -32,6 +32,7 @@ public struct SalternAPI: Sendable {
     /// Sends a request.
     /// - Throws: The problem of a reply that is none of 2xx and of the statuses in `accepting`.
     func send(_ request: HTTPRequest, accepting: Set<Int> = []) async throws(APIError) -> HTTPReply {
+        try Self.checkSession(of: request)
         let reply: HTTPReply
         do throws(TransportError) { reply = try await transport.send(request) } catch { throw .transport(error) }
         clock.note(reply.head)
@@ -44,6 +45,7 @@ public struct SalternAPI: Sendable {
 
     /// Sends a request whose reply is read while it comes.
     func stream(_ request: HTTPRequest) async throws(APIError) -> HTTPReplyStream {
+        try Self.checkSession(of: request)
         let stream: HTTPReplyStream
         do throws(TransportError) { stream = try await transport.stream(request) } catch { throw .transport(error) }
         if (200..<300).contains(stream.head.status) { return stream }
@@ -58,6 +60,11 @@ public struct SalternAPI: Sendable {
         }
         guard body.count <= HTTPRequest.shortReplyLimit else { throw .unexpectedReply }
         throw Self.problem(HTTPReply(head: stream.head, body: body))
+    }
+
+    /// - Throws: What the server answers to a session that has ended, for ``Token/missing``.
+    private static func checkSession(of request: HTTPRequest) throws(APIError) {
+        if request.token?.isEmpty == true { throw .problem(.sessionMissing) }
     }
 
     private static func problem(_ reply: HTTPReply) -> APIError {

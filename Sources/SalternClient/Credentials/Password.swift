@@ -29,6 +29,9 @@ public struct StretchedPassword: Sendable {
     /// The second block: stays here, and opens the keyring.
     let unlockKey: SecureBytes
 
+    /// What an open vault keeps of it.
+    var known: KnownPassword { KnownPassword(self) }
+
     init(_ stretched: SecureBytes) {
         (passwordKey, unlockKey) = stretched.withUnsafeBytes { bytes in
             (

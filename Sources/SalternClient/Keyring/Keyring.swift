@@ -64,6 +64,11 @@ public struct Keyring: Sendable {
         return keyring
     }
 
+    /// Recognises the content. It reveals nothing, because the content has random keys.
+    var digest: [UInt8] {
+        HKDF.deriveKey(from: encoded(), info: SealingLabels.keyringDigest.utf8).withUnsafeBytes { [UInt8]($0) }
+    }
+
     // MARK: Sealing
 
     /// No account and no item: see ``SealedBox/Place/account``.
@@ -71,6 +76,10 @@ public struct Keyring: Sendable {
 
     /// Seals it under a password's unlock key.
     public func sealed(under password: StretchedPassword) throws(SealedBox.Failure) -> [UInt8] {
+        try sealed(under: password.known)
+    }
+
+    func sealed(under password: KnownPassword) throws(SealedBox.Failure) -> [UInt8] {
         try SealedBox.seal(
             encoded(), SealedBox.Edit(number: counter, previous: SealedBox.Edit.first.previous), at: Self.place,
             with: Self.key(password))
@@ -78,6 +87,10 @@ public struct Keyring: Sendable {
 
     /// Opens what ``sealed(under:)`` returned.
     public init(sealed: [UInt8], openedBy password: StretchedPassword) throws(Failure) {
+        try self.init(sealed: sealed, openedBy: password.known)
+    }
+
+    init(sealed: [UInt8], openedBy password: KnownPassword) throws(Failure) {
         let content: SealedBox.Content
         do throws(SealedBox.Failure) {
             content = try SealedBox.open(sealed, at: Self.place, with: Self.key(password))
@@ -90,7 +103,7 @@ public struct Keyring: Sendable {
         guard counter == content.edit.number else { throw .malformed }
     }
 
-    private static func key(_ password: StretchedPassword) -> DataKey {
+    private static func key(_ password: KnownPassword) -> DataKey {
         let bytes = HKDF.deriveKey(from: password.unlockKey, info: SealingLabels.keyringKey.utf8)
         guard let key = DataKey(bytes) else { preconditionFailure("HKDF returns what it is asked for") }
         return key

@@ -83,6 +83,8 @@ struct RecoveryKeys: Sendable {
             else { throw Keyring.Failure.malformed }
             privateKey = try P256.PrivateKey(key)
             authenticationKey = authentication
+        } catch let error as Keyring.Failure {
+            throw error
         } catch {
             throw .notAuthentic
         }
@@ -96,6 +98,8 @@ struct RecoveryKeys: Sendable {
                 encoded: AESGCM.open(sealed[headCount...], using: key, authenticating: sealed[..<headCount]))
             guard keyring.counter == counter else { throw Keyring.Failure.malformed }
             return keyring
+        } catch let error as Keyring.Failure {
+            throw error
         } catch {
             throw .notAuthentic
         }

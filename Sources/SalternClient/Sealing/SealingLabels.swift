@@ -20,4 +20,10 @@ enum SealingLabels {
     /// The key of what a device notes of a change of the password before it is sent, from the present unlock key. It leaves
     /// no device.
     static let unconfirmedChange = "saltern-1 unconfirmed change"
+    /// The digest by which a device recognises the password. It leaves no device.
+    static let passwordDigest = "saltern-1 password digest"
+    /// The digest of a keyring's content. It leaves no device.
+    static let keyringDigest = "saltern-1 keyring digest"
+    /// The digest of a retired data key. It leaves no device.
+    static let retiredKey = "saltern-1 retired key"
 }

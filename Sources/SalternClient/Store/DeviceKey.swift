@@ -3,9 +3,11 @@ internal import Foundation
 
 /// Keeps the key that seals what a device has to have at hand without the password: session token, data keys.
 public protocol DeviceKeyStore: Sendable {
-    /// The key; nil when there is none.
+    /// Returns the key; nil when there is none. A vault without its key is locked, and its password opens it.
     func load() throws -> SecureBytes?
+    /// Replaces the key. The previous one must not be readable afterwards: a vault replaces its key to drop secrets.
     func save(_ key: SecureBytes) throws
+    /// Removes the key, if there is one.
     func remove() throws
 }
 
@@ -23,9 +25,9 @@ public struct FileKeyStore: DeviceKeyStore {
         }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & 0o077 == 0, status.st_size == 32 else {
-            throw StoreError.unusable
-        }
+        guard fstat(descriptor, &status) == 0, status.st_mode & 0o077 == 0 else { throw StoreError.unusable }
+        // A damaged file holds no key.
+        guard status.st_size == 32 else { return nil }
         return try SecureBytes(count: 32) { buffer throws in
             guard read(descriptor, buffer.baseAddress, buffer.count) == buffer.count else { throw StoreError.damaged }
         }
@@ -44,12 +46,26 @@ public struct FileKeyStore: DeviceKeyStore {
             unlink(temporary)
             throw StoreError.unusable
         }
+        try syncFolder()
+    }
+
+    /// Makes a new or removed name durable: after a power failure the previous key would be back otherwise.
+    private func syncFolder() throws {
+        let end = path.lastIndex(of: "/")
+        let folder = open(end.map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw StoreError.unusable }
+        defer { close(folder) }
+        // Some file systems cannot do that for folders.
+        guard fsync(folder) == 0 || errno == EINVAL else { throw StoreError.unusable }
     }
 
     public func remove() throws {
-        guard unlink(path) == 0 || errno == ENOENT else {
-            throw errno == EROFS ? StoreError.readOnly : .unusable
+        for path in [path + ".new", path] {
+            guard unlink(path) == 0 || errno == ENOENT else {
+                throw errno == EROFS ? StoreError.readOnly : .unusable
+            }
         }
+        try syncFolder()
     }
 }
 

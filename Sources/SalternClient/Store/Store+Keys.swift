@@ -1,3 +1,13 @@
+internal import Cryptography
+
+extension DataKey {
+    /// Recognises the key in a list of retired ones: 16 bytes.
+    fileprivate var retirementDigest: [UInt8] {
+        HKDF.deriveKey(from: bytes, info: SealingLabels.retiredKey.utf8, byteCount: 16)
+            .withUnsafeBytes { [UInt8]($0) }
+    }
+}
+
 extension Store {
     /// The names of the data keys that the account's keyring was last known to have, the current one last.
     func keyIDs() throws -> [DataKey.ID] {
@@ -15,6 +25,21 @@ extension Store {
         guard try hasUnread(), !known.isSuperset(of: ids) else { return }
         try set(.unread, nil)
         try beginListing()
+    }
+
+    /// Notes that keys of the previous keyring are no longer in use.
+    func retireKeys(of previous: Keyring, for keyring: Keyring) throws {
+        let retired = previous.dataKeys.filter { key in !keyring.dataKeys.contains(key) }.map(\.retirementDigest)
+        guard !retired.isEmpty else { return }
+        let known = try fact(.retiredKeys) ?? []
+        try set(.retiredKeys, known + retired.flatMap(\.self))
+    }
+
+    /// Whether a rotation that was seen here has given up the key.
+    func isRetired(_ key: DataKey) throws -> Bool {
+        let known = try fact(.retiredKeys) ?? []
+        let digest = key.retirementDigest
+        return stride(from: 0, to: known.count, by: digest.count).contains { known[$0...].starts(with: digest) }
     }
 
     /// Whether something is here under a key that was not known.

@@ -45,6 +45,14 @@ final class Store {
 
     func set(_ name: StoreFact, _ number: Int64) throws { try set(name, Array(String(number).utf8)) }
 
+    /// Returns a keyring's counter; 0 when there is none.
+    func counter(_ name: StoreFact) throws -> UInt64 { try text(name).flatMap { UInt64($0) } ?? 0 }
+
+    func set(_ name: StoreFact, counter: UInt64) throws { try set(name, Array(String(counter).utf8)) }
+
+    /// Empties the write-ahead log, where SQLite keeps pages from before. Fails without an error within a transaction.
+    func truncateLog() { _ = try? database.rows("PRAGMA wal_checkpoint(TRUNCATE)") { _ in } }
+
     /// Nothing is read or written any more: whoever still tries gets ``StoreClosed``.
     func close() { database.close() }
 
@@ -278,8 +286,20 @@ enum StoreFact: String {
     case account, userid, server, saltPrefix, iterations
     /// The keyring as the server has it, its revision and its counter.
     case keyring, keyringRevision, keyringCounter
-    /// Session token, device token and keyring, sealed with the device's key.
-    case token, deviceToken, openKeyring
+    /// A digest of that keyring's content: two keyrings with one counter and other content are a rollback.
+    case keyringDigest
+    /// The highest counter of a keyring that was ever sent. It is stored before the keyring is sent.
+    case keyringSent
+    /// Digests of data keys that a rotation has retired, 16 bytes each. No later keyring seals with one.
+    case retiredKeys
+    /// Session token, device token and the keys of an open vault, sealed with the device's key. See ``DeviceSecrets``.
+    case token, deviceToken, openKeys
+    /// The same keys as an earlier version stored them, with the password key.
+    case openKeyring
+    /// The password of the ``UnconfirmedChange``, sealed with the device's key.
+    case unconfirmedPassword
+    /// The device key that replaces the one in the key store, sealed under that one.
+    case nextDeviceKey
     case cursor, revisionBase, listing, lastEventID
     /// Set while everything is listed because the database's history is another one.
     case comparing

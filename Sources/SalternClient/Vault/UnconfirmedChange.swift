@@ -14,24 +14,20 @@ struct UnconfirmedChange: Codable, Sendable {
     struct Credential: Codable, Sendable {
         let userid: String
         let iterations: Int
-        /// What the password is stretched to, under the one of before: whoever locks the vault locks this, too.
-        private let sealed: Base64Bytes
+        /// The stretched password as an earlier version stored it, under the one of before.
+        private let sealed: Base64Bytes?
 
-        init(
-            userid: String, iterations: Int, _ password: StretchedPassword, under current: StretchedPassword
-        ) throws {
+        init(userid: String, iterations: Int) {
             self.userid = userid
             self.iterations = iterations
-            var secret = SecretWriter()
-            secret.write(password.passwordKey.bytes)
-            secret.write(password.unlockKey)
-            sealed = Base64Bytes(try DeviceSeal(under: current).seal(secret.bytes, .unconfirmedChange))
+            sealed = nil
         }
 
-        /// - Returns: nil for who has another password than it was sealed under.
-        func password(under current: StretchedPassword) -> StretchedPassword? {
-            let secret = try? DeviceSeal(under: current).open(sealed.bytes, .unconfirmedChange)
-            return secret.flatMap { $0.count == 64 ? StretchedPassword($0) : nil }
+        fileprivate func storedPassword(under current: KnownPassword) -> KnownPassword? {
+            guard let sealed, let secret = try? DeviceSeal(under: current).open(sealed.bytes, .unconfirmedChange),
+                secret.count == 64
+            else { return nil }
+            return StretchedPassword(secret).known
         }
     }
 
@@ -39,6 +35,25 @@ struct UnconfirmedChange: Codable, Sendable {
     /// will never be.
     let replacing: Revision
     let outcome: Outcome
+}
+
+extension Vault {
+    /// Seals the password that a change sets, under the one of before: locking the vault locks this, too.
+    func sealedForChange(_ password: KnownPassword, under current: KnownPassword) throws -> SecureBytes {
+        let sealed = try DeviceSeal(under: current).seal(password.encoded, .unconfirmedChange)
+        return SecureBytes(copying: sealed)
+    }
+
+    /// Returns the password that a change sets; nil under another password than it was sealed under.
+    func password(
+        of credential: UnconfirmedChange.Credential, under current: KnownPassword
+    ) throws(VaultError) -> KnownPassword? {
+        if let stored = credential.storedPassword(under: current) { return stored }
+        guard let sealed = try secret(.unconfirmedPassword)?.withUnsafeBytes({ [UInt8]($0) }),
+            let secret = try? DeviceSeal(under: current).open(sealed, .unconfirmedChange)
+        else { return nil }
+        return KnownPassword(encoded: secret)
+    }
 }
 
 extension UnconfirmedChange.Outcome {
@@ -55,7 +70,7 @@ extension UnconfirmedChange.Outcome {
 
 extension DeviceSeal {
     /// For what only who has the password may open, as the keyring.
-    fileprivate init(under password: StretchedPassword) {
+    fileprivate init(under password: KnownPassword) {
         key = HKDF.deriveKey(from: password.unlockKey, info: SealingLabels.unconfirmedChange.utf8)
     }
 }

@@ -45,8 +45,7 @@ extension Vault {
         let token = try open.token
         let reply = try await call { api throws(APIError) in try await api.endOtherSessions(token) }
         if let device = reply.deviceToken {
-            let seal = try deviceSeal()
-            try stored { try store.set(.deviceToken, seal.seal(device.text, .deviceToken)) }
+            try stored { try deviceSecrets.change([.deviceToken: device.text]) }
         }
         return reply.ended
     }

@@ -39,7 +39,7 @@ extension Vault {
         guard let wanted = try? await newIterations(nil), wanted > iterations,
             let stretched = try? await stretch(password, userid, wanted)
         else { return nil }
-        let next = keyring.changed { _ in }
+        let next = try numberedForSending(keyring.changed { _ in })
         let (credential, sealed) = try newCredential(
             stretched, wanted, next, replacing: login.keyringRevision, login.accountId)
         do throws(APIError) {

@@ -11,23 +11,14 @@ extension Vault {
         guard let reply, let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) else {
             return
         }
-        let known = try stored { try store.number(.keyringCounter) } ?? 0
-        guard Int64(keyring.counter) > known else {
-            try stored {
-                if Int64(keyring.counter) < known {
-                    try store.note(.keyringRolledBack)
-                } else {
-                    try store.forgetNotices(.keyringRolledBack)
-                }
-            }
-            return
+        switch try order(of: keyring, openedBy: opened.password) {
+        case .rolledBack: return try stored { try store.note(.keyringRolledBack) }
+        case .same: return try stored { try store.forgetNotices(.keyringRolledBack) }
+        case .later: break
         }
         let sealer = Sealer(account: opened.account, keyring: keyring)
-        let seal = try deviceSeal()
         try stored {
-            try store.transaction {
-                try keep(sealer, reply.keyring.bytes, reply.revision, opened.password, seal, from: opened.engine.sealer)
-            }
+            try keep(sealer, reply.keyring.bytes, reply.revision, opened.password, from: opened.engine.sealer)
         }
         opened.engine.sealer = sealer
     }
@@ -47,7 +38,7 @@ extension Vault {
     ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
         let token = login.session.token
         guard let revision = login.keyringRevision, try knownAccount() == login.accountId,
-            let sealer = try storeSealer(login.accountId, password)
+            let sealer = try storeSealer(login.accountId, password.known)
         else { throw .keyringUnusable }
         let own = sealer.keyring
         // Whoever knows a password of before would have with it what was sealed since.
@@ -59,7 +50,9 @@ extension Vault {
         // The code that the server knows is that of the older keyring. Nothing new is sealed to one that was removed.
         let code = account.recovery.set ? older.recovery?.publicKey.bytes : nil
         let keepsCode = code != nil && code == own.recovery?.publicKey.bytes
-        let next = own.opening(also: older).changed { if !keepsCode { $0.recovery = nil } }
+        var restored = own.opening(also: older)
+        restored.counter = max(own.counter, older.counter)
+        let next = try numberedForSending(restored.changed { if !keepsCode { $0.recovery = nil } })
         guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
         let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
         // The same bytes again are a success: only the reply was lost then.
@@ -75,44 +68,90 @@ extension Vault {
         return (next, sealed, written)
     }
 
-    /// Notes a keyring, and seals anew what it does not open: in one transaction of the caller, because neither is of use
-    /// without the other.
+    /// Notes a keyring, and seals anew what it does not open: in one transaction, because neither is of use without the other.
+    /// The secrets of before are dropped.
     /// - Parameters:
-    ///   - seal: What keeps the keyring open on this device; nil for a vault that is locked.
+    ///   - password: Kept with the keyring, so that the vault stays open; nil for a vault that is locked.
+    ///   - secrets: Other secrets that are replaced.
     ///   - old: What opens the store as it is; nil when there is nothing, or nobody can open it.
+    ///   - body: What belongs to the same transaction.
     func keep(
-        _ sealer: Sealer, _ sealedKeyring: [UInt8], _ revision: Revision?, _ password: StretchedPassword,
-        _ seal: DeviceSeal?, from old: Sealer?
+        _ sealer: Sealer, _ sealedKeyring: [UInt8], _ revision: Revision?, _ password: KnownPassword?,
+        _ secrets: [StoreFact: SecureBytes?] = [:], from old: Sealer?, _ body: () throws -> Void = {}
     ) throws {
-        try store.set(.keyring, sealedKeyring)
-        try store.set(.keyringCounter, Int64(sealer.keyring.counter))
-        try store.noteKeys(of: sealer.keyring)
-        try store.forgetNotices(.keyringRolledBack)
-        if let revision { try store.set(.keyringRevision, revision.number) }
-        if let seal { try store.set(.openKeyring, seal.seal(Self.secrets(password, sealer.keyring), .openKeyring)) }
-        if let old { try store.reseal(from: old, to: sealer) }
+        var secrets = secrets
+        secrets.updateValue(nil, forKey: .openKeyring)
+        secrets.updateValue(password.map { Self.secrets($0, sealer.keyring) }, forKey: .openKeys)
+        try deviceSecrets.change(secrets) {
+            try body()
+            try store.set(.keyring, sealedKeyring)
+            try store.set(.keyringCounter, counter: sealer.keyring.counter)
+            try store.set(.keyringDigest, sealer.keyring.digest)
+            if let old { try store.retireKeys(of: old.keyring, for: sealer.keyring) }
+            try store.noteKeys(of: sealer.keyring)
+            try store.forgetNotices(.keyringRolledBack)
+            if let revision { try store.set(.keyringRevision, revision.number) }
+            if let old { try store.reseal(from: old, to: sealer) }
+        }
     }
 
-    static func secrets(_ password: StretchedPassword, _ keyring: Keyring) -> SecureBytes {
+    static func secrets(_ password: KnownPassword, _ keyring: Keyring) -> SecureBytes {
         var secrets = SecretWriter()
-        secrets.write(password.passwordKey.bytes)
-        secrets.write(password.unlockKey)
+        secrets.write(password.encoded)
         secrets.write(keyring.encoded())
         return secrets.bytes
     }
 
     /// What is kept open on this device; nil when the vault is locked.
-    func keptOpen() throws(VaultError) -> (password: StretchedPassword, keyring: Keyring)? {
-        guard let secrets = try secret(.openKeyring) else { return nil }
+    func keptOpen() throws(VaultError) -> (password: KnownPassword, keyring: Keyring)? {
+        let current = try secret(.openKeys)
+        // An earlier version stored the stretched password itself.
+        let earlier = current == nil ? try secret(.openKeyring) : nil
+        guard let secrets = current ?? earlier else { return nil }
         var reader = SecretReader(secrets)
-        guard let unlock = reader.secret(64), let rest = reader.secret(secrets.count - 64),
+        guard let first = reader.secret(KnownPassword.byteCount),
+            let password = current == nil ? StretchedPassword(first).known : KnownPassword(encoded: first),
+            let rest = reader.secret(secrets.count - KnownPassword.byteCount),
             let keyring = try? Keyring(encoded: rest)
         else { throw .store(.damaged) }
-        return (StretchedPassword(unlock), keyring)
+        return (password, keyring)
+    }
+
+    // MARK: Counters
+
+    /// Returns how a keyring that the server gave relates to the one that is known here.
+    func order(of keyring: Keyring, openedBy password: KnownPassword) throws(VaultError) -> KeyringOrder {
+        guard let account = try knownAccount() else { return .later }
+        let known = try stored { try store.counter(.keyringCounter) }
+        if keyring.counter < known { return .rolledBack }
+        if keyring.counter > known {
+            // It would seal with a key that was given up because others may have it.
+            return try stored { try store.isRetired(keyring.currentKey) } ? .rolledBack : .later
+        }
+        // A store of an earlier version has no digest.
+        var expected = try stored { try store.fact(.keyringDigest) }
+        if expected == nil { expected = try storeSealer(account, password)?.keyring.digest }
+        return expected == nil || expected == keyring.digest ? .same : .rolledBack
+    }
+
+    /// Gives a keyring that is about to be sent a counter that no keyring from here has had: above its own, the known one, and
+    /// every one that was sent and not confirmed. The counter is on the disk when this returns.
+    func numberedForSending(_ keyring: Keyring) throws(VaultError) -> Keyring {
+        try stored {
+            try store.transaction {
+                let used = try max(store.counter(.keyringCounter), store.counter(.keyringSent))
+                // The last counter has no successor: only a damaged keyring has it.
+                guard used < .max else { throw StoreError.damaged }
+                var numbered = keyring
+                numbered.counter = max(keyring.counter, used + 1)
+                try store.set(.keyringSent, counter: numbered.counter)
+                return numbered
+            }
+        }
     }
 
     /// What opens what is stored here, also when the vault is locked, provided that the password is the same.
-    func storeSealer(_ account: AccountID, _ password: StretchedPassword) throws(VaultError) -> Sealer? {
+    func storeSealer(_ account: AccountID, _ password: KnownPassword) throws(VaultError) -> Sealer? {
         if let opened { return opened.engine.sealer }
         if let kept = try keptOpen() { return Sealer(account: account, keyring: kept.keyring) }
         guard let sealed = try stored({ try store.fact(.keyring) }),

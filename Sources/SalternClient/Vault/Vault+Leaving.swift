@@ -12,7 +12,7 @@ extension Vault {
         do throws(VaultError) { try await settleBeforeProof() } catch .sessionEnded {}
         let opened = try open
         let credentials = try possibleCredentials(opened)
-        let (proof, isOwn) = try await proof(password, credentials)
+        let (proof, isOwn, candidates) = try await proofs(password, credentials)
         if !discardingUnsentEdits {
             let unsent = try unsentCount()
             guard unsent == 0 else { throw .unsentEdits(count: unsent) }
@@ -32,7 +32,9 @@ extension Vault {
             })
         } catch {
             // A password that was never the right one here, or is no more, leads nowhere also while there is an account.
-            guard error.code == .unauthenticated, mayBeDone, isOwn, try await isGone(credentials) else {
+            guard error.code == .unauthenticated, mayBeDone, isOwn, candidates.count == credentials.count,
+                try await isGone(candidates)
+            else {
                 let isKnown = error.code == .unauthenticated ? isOwn || !mayBeDone : error.isRefusal
                 try stored {
                     if isKnown {
@@ -54,42 +56,53 @@ extension Vault {
     private struct Credential {
         let userid: String
         let iterations: Int
-        let passwordKey: SecretBytes
+        let password: KnownPassword
     }
 
     /// What may be in force: what is known here, and what a change has made of it whose end nobody has seen.
     private func possibleCredentials(_ opened: Opened) throws(VaultError) -> [Credential] {
         var credentials = [
-            Credential(
-                userid: opened.userid, iterations: try knownIterations(), passwordKey: opened.password.passwordKey)
+            Credential(userid: opened.userid, iterations: try knownIterations(), password: opened.password)
         ]
         if case .credential(let changed)? = try unconfirmedChange()?.outcome,
-            let password = changed.password(under: opened.password)
+            let password = try self.password(of: changed, under: opened.password)
         {
             credentials.append(
-                Credential(
-                    userid: changed.userid, iterations: changed.iterations, passwordKey: password.passwordKey))
+                Credential(userid: changed.userid, iterations: changed.iterations, password: password))
         }
         return credentials
     }
 
+    /// What a log-in sends.
+    private struct Proof {
+        let userid: String
+        let passwordKey: SecretBytes
+    }
+
     /// What is shown to the server of the password.
-    /// - Returns: Also whether it is one of those that may be in force.
-    private func proof(
+    /// - Returns: Also whether it is one of those that may be in force, and what logs in with each of them: fewer when a change
+    ///   of the password has no known end, and this process has not seen the other password.
+    private func proofs(
         _ password: Password, _ credentials: [Credential]
-    ) async throws(VaultError) -> (SecretBytes, isOwn: Bool) {
+    ) async throws(VaultError) -> (SecretBytes, isOwn: Bool, all: [Proof]) {
         var first: SecretBytes?
+        var own: SecretBytes?
+        var all: [Proof] = []
         for credential in credentials {
-            let key = try await stretch(password, credential.userid, credential.iterations).passwordKey
-            if key.bytes == credential.passwordKey.bytes { return (key, true) }
-            first = first ?? key
+            let stretched = try await stretch(password, credential.userid, credential.iterations)
+            first = first ?? stretched.passwordKey
+            let matches = credential.password.matches(stretched)
+            if matches { own = own ?? stretched.passwordKey }
+            if let key = matches ? stretched.passwordKey : credential.password.passwordKey {
+                all.append(Proof(userid: credential.userid, passwordKey: key))
+            }
         }
         guard let first else { throw .locked }
-        return (first, false)
+        return (own ?? first, own != nil, all)
     }
 
     /// Whether there is no account any more to which any of them leads: a session may have ended for another reason.
-    private func isGone(_ credentials: [Credential]) async throws(VaultError) -> Bool {
+    private func isGone(_ credentials: [Proof]) async throws(VaultError) -> Bool {
         let device = DeviceClaim(name: settings.deviceName, token: try secret(.deviceToken).map(Token.init))
         for credential in credentials {
             do throws(VaultError) {

@@ -37,7 +37,7 @@ extension Vault {
         let old = try await stretch(current, opened.userid, known)
         if let newUserid, newUserid == opened.userid, newUserid != useridBefore {
             // It was done when it was sent before.
-            guard old.passwordKey.bytes == opened.password.passwordKey.bytes else { throw .wrongCredentials }
+            guard opened.password.matches(old) else { throw .wrongCredentials }
             return
         }
         let userid = newUserid ?? opened.userid
@@ -45,20 +45,18 @@ extension Vault {
         let stretched = try await stretch(new, userid, iterations)
         for attempt in 1... {
             let (keyring, revision) = try await latestKeyring()
-            let next = keyring.changed { _ in }
+            let next = try numberedForSending(keyring.changed { _ in })
             let (credential, sealed) = try newCredential(
                 stretched, iterations, next, replacing: revision, opened.account)
             try noteUnconfirmed(
-                .credential(
-                    stored {
-                        try .init(userid: userid, iterations: iterations, stretched, under: opened.password)
-                    }), replacing: revision)
+                .credential(.init(userid: userid, iterations: iterations)), replacing: revision,
+                password: stretched.known, under: opened.password)
             let reply: CredentialReply?
             do throws(APIError) {
                 reply = try await sendChange { () throws(APIError) in
                     try await send(api, credential, old.passwordKey, opened.token)
                 } orFindsDone: {
-                    self.opened?.password.passwordKey.bytes == stretched.passwordKey.bytes
+                    self.opened?.password.matches(stretched) ?? false
                 }
             } catch {
                 // Another device was faster: its keyring is the one to seal anew.
@@ -67,7 +65,8 @@ extension Vault {
             }
             guard let reply else { return }
             try rememberChange(
-                of: opened, userid, iterations, reply.deviceToken, next, sealed, reply.keyringRevision, stretched)
+                of: opened, userid, iterations, reply.deviceToken, next, sealed, reply.keyringRevision,
+                stretched.known)
             return try forgetUnconfirmed()
         }
     }
@@ -76,7 +75,7 @@ extension Vault {
     /// locked, and of one that was signed out nothing is noted.
     func rememberChange(
         of opened: Opened, _ userid: String, _ iterations: Int, _ device: Token?, _ keyring: Keyring, _ sealed: [UInt8],
-        _ revision: Revision?, _ password: StretchedPassword
+        _ revision: Revision?, _ password: KnownPassword
     ) throws(VaultError) {
         if store.isClosed { return }
         try remember(
@@ -112,7 +111,7 @@ extension Vault {
         guard let reply, let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) else {
             throw .keyringUnusable
         }
-        guard Int64(keyring.counter) >= (try stored { try store.number(.keyringCounter) } ?? 0) else {
+        if try order(of: keyring, openedBy: opened.password) == .rolledBack {
             try stored { try store.note(.keyringRolledBack) }
             throw .keyringUnusable
         }
@@ -135,7 +134,7 @@ extension Vault {
         let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
         let (keyring, revision) = try await latestKeyring()
         guard let recovery = try? RecoveryKeys.new(for: stretched, account: opened.account) else { throw .unreadable }
-        let next = keyring.changed { $0.recovery = recovery }
+        let next = try numberedForSending(keyring.changed { $0.recovery = recovery })
         guard let recoveryKeyring = try? recovery.sealedKeyring(next, account: opened.account),
             let sealed = try? next.sealed(under: opened.password)
         else { throw .unreadable }
@@ -184,7 +183,7 @@ extension Vault {
         for attempt in 1... {
             let (keyring, revision) = try await latestKeyring()
             guard keyring.recovery != nil else { return }
-            let next = keyring.changed { $0.recovery = nil }
+            let next = try numberedForSending(keyring.changed { $0.recovery = nil })
             guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
             let written: Revision
             do throws(APIError) {

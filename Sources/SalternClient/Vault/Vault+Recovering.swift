@@ -31,7 +31,7 @@ extension Vault {
             let keyring = try notOlder(opened, of: reply.accountId)
             let iterations = max(try await newIterations(nil), reply.kdf.iterations, try knownIterations())
             let new = try await stretch(password, userid, iterations)
-            let next = keyring.changed { _ in }
+            let next = try numberedForSending(keyring.changed { _ in })
             var (credential, _) = try newCredential(
                 new, iterations, next, replacing: reply.keyringRevision, reply.accountId)
             credential.recoveryKeyring = credential.recoveryKeyring ?? sealed
@@ -46,11 +46,14 @@ extension Vault {
     private func notOlder(_ keyring: Keyring, of account: AccountID) throws(VaultError) -> Keyring {
         guard let knownAccount = try knownAccount() else { return keyring }
         guard knownAccount == account else { throw .otherAccount }
-        let counter = UInt64(clamping: try stored { try store.number(.keyringCounter) } ?? 0)
-        guard keyring.counter <= counter else { return keyring }
+        let counter = try stored { try store.counter(.keyringCounter) }
+        let isRetired = try stored { try store.isRetired(keyring.currentKey) }
+        if keyring.counter > counter, !isRetired { return keyring }
         let ids = try knownKeyIDs()
         let keys = ids.compactMap { try? keyring.key($0) }
-        guard !ids.isEmpty, keys.count == ids.count else {
+        let digest = try stored { try store.fact(.keyringDigest) }
+        let isOther = keyring.counter == counter && digest != nil && digest != keyring.digest
+        guard !isRetired, !isOther, !ids.isEmpty, keys.count == ids.count else {
             try stored { try store.note(.keyringRolledBack) }
             throw .keyringUnusable
         }

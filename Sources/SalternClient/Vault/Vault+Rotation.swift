@@ -22,7 +22,7 @@ extension Vault {
         let opened = try open
         let stretched = try await stretch(password, opened.userid, knownIterations())
         // The keyring is sealed under it: a server that says yes to a wrong one would lock the person out.
-        guard stretched.passwordKey.bytes == opened.password.passwordKey.bytes else { throw .wrongCredentials }
+        guard opened.password.matches(stretched) else { throw .wrongCredentials }
         let rotation = try await call { api throws(APIError) in
             try await api.openRotation(currentPasswordKey: stretched.passwordKey, opened.token)
         }
@@ -81,7 +81,7 @@ extension Vault {
     /// those that it holds.
     private func rotatedKeyring(_ key: DataKey) async throws(VaultError) -> (Keyring, Revision) {
         let (keyring, revision) = try await latestKeyring()
-        return (keyring.changed { $0.dataKeys = [key] }, revision)
+        return (try numberedForSending(keyring.changed { $0.dataKeys = [key] }), revision)
     }
 
     /// Stages what is not staged as it is now.
@@ -152,7 +152,7 @@ extension Vault {
         try remember(
             account: opened.account, userid: opened.userid, iterations: try knownIterations(), session: opened.token,
             device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: reply.keyringRevision,
-            password, opens: true)
+            password.known, opens: true)
         try stored { try store.set(.rotation, nil) }
     }
 

@@ -56,7 +56,7 @@ extension Vault {
         try refuseOther(userid)
         let iterations = try await newIterations(iterations)
         let stretched = try await stretch(password, userid, iterations)
-        let keyring = Keyring.new()
+        let keyring = try numberedForSending(.new())
         guard let sealed = try? keyring.sealed(under: stretched) else { throw .unreadable }
         let invite = invite.map { Token(SecureBytes(copying: PastedText.trimmed($0).utf8)) }
         let reply: RegistrationReply
@@ -74,7 +74,8 @@ extension Vault {
         }
         try remember(
             account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
-            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched, opens: true)
+            device: reply.deviceToken, keyring: keyring, sealed: sealed, keyringRevision: nil, stretched.known,
+            opens: true)
     }
 
     /// Logs in with the userid that is known here, or with the one that the account was to take when nobody has seen what
@@ -131,7 +132,7 @@ extension Vault {
             else { throw .keyringUnusable }
             var revision = reply.keyringRevision
             // The same account gave a later keyring before: this one would seal with keys that are no longer used.
-            if let known = try stored({ try store.number(.keyringCounter) }), Int64(keyring.counter) < known {
+            if try order(of: keyring, openedBy: stretched.known) == .rolledBack {
                 try stored { try store.note(.keyringRolledBack) }
                 guard restoringKeyring else { throw .keyringUnusable }
                 (keyring, sealed, revision) = try await putKeyringBack(over: keyring, of: reply, stretched)
@@ -147,7 +148,7 @@ extension Vault {
             }
             try remember(
                 account: reply.accountId, userid: userid, iterations: iterations, session: reply.session.token,
-                device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched,
+                device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched.known,
                 opens: locks == lockCount)
         }
     }
@@ -176,34 +177,51 @@ extension Vault {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }) else {
             return false
         }
-        guard let token = try secret(.token), let kept = try keptOpen() else { return true }
-        opened = makeOpened(account, userid, Token(token), kept.password, kept.keyring)
+        guard let kept = try keptOpen() else { return true }
+        opened = makeOpened(account, userid, try keptToken() ?? .missing, kept.password, kept.keyring)
+        // What an earlier version stored is replaced; a disk that can only be read keeps it.
+        if try stored({ try store.fact(.openKeyring) }) != nil {
+            let secrets = Self.secrets(kept.password, kept.keyring)
+            try? deviceSecrets.change([.openKeys: secrets, .openKeyring: nil])
+        }
         return true
     }
 
     /// Forgets the keys: from now on the password is needed. Nothing is sent. What is under way comes to its end, and leaves
     /// the vault locked.
+    ///
+    /// The device key is replaced, so that no copy of the keys that is left in the store's files can be opened.
+    /// - Throws: ``VaultError/store(_:)`` when the disk or the key store fails. The keys are gone from memory then, but can be
+    ///   on the disk.
     public func lock() throws(VaultError) {
         lockCount += 1
         if store.isClosed { return }
-        try stored { try store.set(.openKeyring, nil) }
-        opened = nil
+        defer { opened = nil }
+        guard try knownAccount() != nil else { return }
+        try stored {
+            try deviceSecrets.change([.openKeys: nil, .openKeyring: nil])
+            try deviceSecrets.finishChange()
+        }
     }
 
-    /// Opens a vault that was locked, without network.
+    /// Opens a vault that was locked, or whose device key is lost, without network. In the latter case the session is lost, too:
+    /// ``sync()`` throws ``VaultError/sessionEnded`` until ``logInAgain(password:code:userid:restoringKeyring:)``.
     public func unlock(_ password: Password) async throws(VaultError) {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
-            let iterations = try stored({ try store.number(.iterations) }), let token = try secret(.token)
+            let iterations = try stored({ try store.number(.iterations) })
         else { throw .sessionEnded }
+        let token = try keptToken() ?? .missing
         let locks = lockCount
         let stretched = try await stretch(password, userid, Int(iterations))
         guard locks == lockCount else { throw .locked }
         // What is known now: a change that was under way may have come to its end.
         guard let sealed = try stored({ try store.fact(.keyring) }) else { throw .sessionEnded }
         guard let keyring = try? Keyring(sealed: sealed, openedBy: stretched) else { throw .wrongCredentials }
-        let seal = try deviceSeal()
-        try stored { try store.set(.openKeyring, seal.seal(Self.secrets(stretched, keyring), .openKeyring)) }
-        opened = makeOpened(account, userid, Token(token), stretched, keyring)
+        let known = stretched.known
+        try stored {
+            try deviceSecrets.change([.openKeys: Self.secrets(known, keyring), .openKeyring: nil])
+        }
+        opened = makeOpened(account, userid, token, known, keyring)
     }
 
     // MARK: Pieces
@@ -243,28 +261,22 @@ extension Vault {
         }
     }
 
-    func deviceSeal() throws(VaultError) -> DeviceSeal {
-        try stored {
-            try store.checkOpen()
-            if let key = try settings.deviceKey.load() { return DeviceSeal(key: key) }
-            let key = SecureRandom.secureBytes(32)
-            try settings.deviceKey.save(key)
-            return DeviceSeal(key: key)
-        }
+    /// What the device key seals.
+    var deviceSecrets: DeviceSecrets { DeviceSecrets(store, settings.deviceKey) }
+
+    /// Returns a secret; nil when there is none that the device key opens.
+    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? {
+        try stored { try deviceSecrets.secret(fact) }
     }
 
-    func secret(_ fact: StoreFact) throws(VaultError) -> SecureBytes? {
-        guard let sealed = try stored({ try store.fact(fact) }) else { return nil }
-        let seal = try deviceSeal()
-        return try stored { try seal.open(sealed, fact) }
-    }
+    private func keptToken() throws(VaultError) -> Token? { try secret(.token).map(Token.init) }
 
     /// - Parameters:
     ///   - known: What opens the store as it is, for who has it at hand.
     ///   - opens: Whether the vault is open afterwards: not when somebody has locked it since.
     func remember(
         account: AccountID, userid: String, iterations: Int, session: Token, device: Token?, keyring: Keyring,
-        sealed: [UInt8], keyringRevision: Revision?, _ password: StretchedPassword, from known: Sealer? = nil,
+        sealed: [UInt8], keyringRevision: Revision?, _ password: KnownPassword, from known: Sealer? = nil,
         opens: Bool
     ) throws(VaultError) {
         if let known = try knownAccount(), known != account { throw .keyringUnusable }
@@ -275,23 +287,23 @@ extension Vault {
             let lost = try stored { try store.changeCount(unknownTo: keyring) }
             guard lost == 0 else { throw .unsentEdits(count: lost) }
         }
-        let seal = try deviceSeal()
+        var secrets: [StoreFact: SecureBytes?] = [.token: session.text]
+        if let device { secrets[.deviceToken] = device.text }
         try stored {
-            try store.transaction {
+            try keep(
+                sealer, sealed, keyringRevision, opens ? password : nil, secrets, from: old
+            ) {
                 try store.set(.account, account.bytes)
                 try store.set(.userid, Array(userid.utf8))
                 try store.set(.leaving, nil)
                 try store.set(.iterations, Int64(iterations))
-                try store.set(.token, seal.seal(session.text, .token))
-                if let device { try store.set(.deviceToken, seal.seal(device.text, .deviceToken)) }
-                try keep(sealer, sealed, keyringRevision, password, opens ? seal : nil, from: old)
             }
         }
         if opens { opened = makeOpened(account, userid, session, password, keyring) }
     }
 
     private func makeOpened(
-        _ account: AccountID, _ userid: String, _ token: Token, _ password: StretchedPassword, _ keyring: Keyring
+        _ account: AccountID, _ userid: String, _ token: Token, _ password: KnownPassword, _ keyring: Keyring
     ) -> Opened {
         let engine = SyncEngine(
             store: store, server: LiveSyncServer(api: api, token: token, retries: settings.retries),

@@ -27,7 +27,7 @@ extension Vault {
         try forgetEverything(
             keepsUnsentEdits: !discardingUnsentEdits, keepsHeldDeletions: !forgettingHeldDeletions)
         // Last: what is written while the server is asked would be lost, and a silent server would keep everything here.
-        guard let token else { return .left }
+        guard let token, token != .missing else { return .left }
         return await endSession(token)
     }
 
@@ -59,6 +59,7 @@ extension Vault {
             if keepsHeldDeletions, try store.holdsDeletions() { throw VaultError.deletionsHeld }
             try store.removeEverything()
         }
+        store.truncateLog()
         store.close()
         opened = nil
         try stored { try settings.deviceKey.remove() }

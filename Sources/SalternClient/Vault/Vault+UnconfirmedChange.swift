@@ -3,17 +3,38 @@ internal import Foundation
 
 extension Vault {
     /// Notes what is about to be sent: from now on it may be done.
-    func noteUnconfirmed(_ outcome: UnconfirmedChange.Outcome, replacing revision: Revision) throws(VaultError) {
+    /// - Parameters:
+    ///   - password: The password that it sets, if it sets one.
+    ///   - current: The password of before.
+    func noteUnconfirmed(
+        _ outcome: UnconfirmedChange.Outcome, replacing revision: Revision, password: KnownPassword? = nil,
+        under current: KnownPassword? = nil
+    ) throws(VaultError) {
         try stored {
             let change = UnconfirmedChange(replacing: revision, outcome: outcome)
-            try store.set(.unconfirmedChange, [UInt8](JSONEncoder().encode(change)))
+            let encoded = try [UInt8](JSONEncoder().encode(change))
+            var sealed: SecureBytes?
+            if let password, let current { sealed = try sealedForChange(password, under: current) }
+            try deviceSecrets.change([.unconfirmedPassword: sealed]) { try store.set(.unconfirmedChange, encoded) }
         }
     }
 
     /// Its end was seen.
-    func forgetUnconfirmed() throws(VaultError) {
+    /// - Parameter losesCode: Whether a printed code was made that the person has not seen.
+    func forgetUnconfirmed(losesCode: Bool = false) throws(VaultError) {
         if store.isClosed { return }
-        try stored { try store.set(.unconfirmedChange, nil) }
+        try stored {
+            let hasSecret = try store.fact(.unconfirmedPassword) != nil
+            let forget = { [store] in
+                if losesCode { try store.note(.recoveryRemoved) }
+                try store.set(.unconfirmedChange, nil)
+            }
+            if hasSecret {
+                try deviceSecrets.change([.unconfirmedPassword: nil], forget)
+            } else {
+                try store.transaction(forget)
+            }
+        }
     }
 
     func unconfirmedChange() throws(VaultError) -> UnconfirmedChange? {
@@ -76,9 +97,8 @@ extension Vault {
             guard let current = self.opened, current.engine === opened.engine else { throw .locked }
             // Whoever says that there is none proves nothing.
             guard let reply else { return }
-            let known = try stored { try store.number(.keyringCounter) } ?? 0
             if let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: opened.password) {
-                guard Int64(keyring.counter) >= known else {
+                if try order(of: keyring, openedBy: opened.password) == .rolledBack {
                     return try stored { try store.note(.keyringRolledBack) }
                 }
                 if reply.revision == change.replacing {
@@ -86,18 +106,15 @@ extension Vault {
                 } else {
                     try await takeLaterKeyring()
                 }
-                return try stored {
-                    try store.transaction {
-                        if change.outcome.isDone(in: keyring) { try store.note(.recoveryRemoved) }
-                        try store.set(.unconfirmedChange, nil)
-                    }
-                }
+                return try forgetUnconfirmed(losesCode: change.outcome.isDone(in: keyring))
             }
             guard case .credential(let credential) = change.outcome,
-                let password = credential.password(under: opened.password),
-                let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: password),
-                Int64(keyring.counter) > known
+                let password = try self.password(of: credential, under: opened.password),
+                let keyring = try? Keyring(sealed: reply.keyring.bytes, openedBy: password)
             else { return }
+            guard try order(of: keyring, openedBy: opened.password) == .later else {
+                return try stored { try store.note(.keyringRolledBack) }
+            }
             try rememberChange(
                 of: opened, credential.userid, credential.iterations, nil, keyring, reply.keyring.bytes,
                 reply.revision, password)
@@ -110,7 +127,7 @@ extension Vault {
     private func replaceByEqual(
         _ keyring: Keyring, _ revision: Revision, _ opened: Opened
     ) async throws(VaultError) -> Bool {
-        let next = keyring.changed { _ in }
+        let next = try numberedForSending(keyring.changed { _ in })
         guard let sealed = try? next.sealed(under: opened.password) else { throw .unreadable }
         let recoveryKeyring = try recoveryKeyring(of: next, opened.account)
         let written: Revision

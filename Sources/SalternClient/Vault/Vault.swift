@@ -40,7 +40,7 @@ public actor Vault {
         let userid: String
         var token: Token
         /// Opens keyrings that other devices write.
-        var password: StretchedPassword
+        var password: KnownPassword
         var engine: SyncEngine
     }
 
@@ -53,7 +53,9 @@ public actor Vault {
         do {
             try FileManager.default.createDirectory(
                 at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            store = try Store(path: settings.folder.appending(path: "store.sqlite").path)
+            let store = try Store(path: settings.folder.appending(path: "store.sqlite").path)
+            DeviceSecrets(store, settings.deviceKey).repair()
+            self.store = store
         } catch CocoaError.fileWriteVolumeReadOnly {
             throw .store(.readOnly)
         } catch {

@@ -62,7 +62,7 @@ struct EndDevice: Command {
           --others              all sessions but this one
           --json                one object, for scripts
 
-        What such a device holds stays on it; nothing more reaches it. See saltern-client password and rotate.
+        What such a device holds stays on it, its keys included. For a lost one: saltern-client devices lost NAME.
         """
 
     private let account: AccountOption

@@ -52,6 +52,24 @@ struct KeyringTests {
         }
     }
 
+    @Test func `what a code opens and is no pair of keys, or no keyring, is malformed and not another code's`() throws {
+        let account = AccountID.random()
+        let code = stretched()
+        let recovery = try RecoveryKeys.new(for: code, account: account)
+        let key = HKDF.deriveKey(from: code.unlockKey, info: SealingLabels.recoveryKey.utf8)
+        let place = SealedBox.Place(.recovery, account: account, item: .none, collection: "")
+        let short = try SealedBox.seal(SecureRandom.secureBytes(63), .first, at: place, with: #require(DataKey(key)))
+        let damaged = RecoveryKeys(
+            publicKey: recovery.publicKey, authenticationKey: recovery.authenticationKey, sealedPrivateKey: short)
+        var many = Keyring.new()
+        many.dataKeys = (0..<257).map { _ in .random() }
+        for sealed in [
+            try damaged.sealedKeyring(.new(), account: account), try recovery.sealedKeyring(many, account: account),
+        ] {
+            #expect(throws: Keyring.Failure.malformed) { try RecoveryKeys.open(sealed, with: code, account: account) }
+        }
+    }
+
     @Test func `a server that seals to the public key itself is not believed`() throws {
         let account = AccountID.random()
         let code = stretched()

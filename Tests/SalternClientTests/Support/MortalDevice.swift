@@ -48,6 +48,8 @@ final class MortalDevice {
 
     func vault() throws -> Vault { try #require(current) }
 
+    func storeFiles() throws -> StoreFiles { try StoreFiles(folder: store.path, key: settings.deviceKey.load()) }
+
     /// Does something, unless the process ends at a call.
     /// - Returns: Whether it was done, or at least nobody has heard otherwise.
     func attempt(_ end: WriteFault, at call: Int, _ body: (MortalDevice) async throws -> Void) async throws -> Bool {

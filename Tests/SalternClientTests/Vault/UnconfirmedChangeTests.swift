@@ -287,8 +287,8 @@ import Testing
                 Issue.record("nothing is noted")
                 return
             }
-            #expect(credential.password(under: other) == nil)
-            #expect(credential.password(under: known)?.passwordKey == sent.passwordKey)
+            #expect(try await vault.password(of: credential, under: other.known) == nil)
+            #expect(try await vault.password(of: credential, under: known.known)?.matches(sent) == true)
             try await vault.lock()
             try await vault.unlock(old.password)
             try await vault.sync()

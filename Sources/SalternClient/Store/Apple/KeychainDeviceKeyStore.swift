@@ -25,7 +25,8 @@ public struct KeychainDeviceKeyStore: DeviceKeyStore {
         var found: CFTypeRef?
         switch SecItemCopyMatching(query as CFDictionary, &found) {
         case errSecSuccess:
-            guard var key = found as? Data, key.count == 32 else { throw StoreError.damaged }
+            // Another length is no key.
+            guard var key = found as? Data, key.count == 32 else { return nil }
             defer { key.resetBytes(in: key.indices) }
             return key.withUnsafeBytes { SecureBytes(copying: $0) }
         case errSecItemNotFound: return nil

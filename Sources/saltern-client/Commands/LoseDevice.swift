@@ -1,0 +1,78 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+import Synchronization
+
+struct LoseDevice: Command {
+    static let words = ["devices", "lost"]
+    static let summary = "shut out a lost device: new password, new key, new printed code"
+    static let help = """
+        usage: saltern-client devices lost NAME
+
+        \(AccountOption.help)
+          --password-file FILE  the present password is the first line of this file; - is standard input
+          --new-password-file FILE
+                                the new one
+          --json                one object, for scripts
+
+        NAME is the device's name or its session's ID, as saltern-client devices shows it. The command sets a new password, ends
+        all other sessions, seals everything anew with a new key, and prints a new recovery code where there was one. The lost
+        device keeps what it had; nothing new reaches it. After an error, run the command again; the message says which password
+        is in force. Other devices log in again with the new password, and lose nothing that they have not sent.
+        """
+
+    private struct Record: Encodable {
+        let ended: [SessionID]
+        let code: String?
+    }
+
+    private let account: AccountOption
+    private let name: String
+    private let current: PasswordOption
+    private let new: PasswordOption
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        current = try PasswordOption(&arguments)
+        new = try PasswordOption(&arguments, "--new-password-file")
+        account = try AccountOption(&arguments)
+        name = try arguments.word("the device's NAME, or its session's ID")
+    }
+
+    func run(_ console: Console) async throws {
+        let account = try await account.open(console)
+        let vault = account.vault
+        let sessions = try await vault.sessions()
+        let lost = sessions.filter { $0.device?.name == name || $0.id == SessionID(name) }
+        if !lost.isEmpty, lost.allSatisfy(\.current) {
+            throw CommandFailure(
+                "that is this device: run the command on another one", status: 1, code: "this_device")
+        }
+        let password = try current.read("Present password of \(account.profile.userid)")
+        let newPassword = try new.readNew("New password")
+        let isChanged = Mutex(false)
+        let code: RecoveryCode?
+        do {
+            code = try await console.showingProgress(of: vault) {
+                try await vault.shutOutLostDevice(password: password, newPassword: newPassword) {
+                    isChanged.withLock { $0 = true }
+                }
+            }
+        } catch let error as VaultError where isChanged.withLock({ $0 }) {
+            guard let failure = Explanation.explain(error) else { throw error }
+            throw CommandFailure(
+                failure.messages + [
+                    "the new password is in force and other sessions have ended, but the key or the printed code is the "
+                        + "previous one: run the command again with the new password as the present one"
+                ],
+                status: failure.status, code: failure.code)
+        }
+        let ended = lost.filter { !$0.current }.map(\.id)
+        try console.show(Record(ended: ended, code: code?.text), asJSON: asJSON) {
+            let known = ended.isEmpty ? "no session had this name; " : ""
+            return known + "the password and the key are new; all other sessions have ended\n"
+                + (code.map { "new printed code, the previous one opens nothing any more: \($0.text)\n" } ?? "")
+        }
+    }
+}
