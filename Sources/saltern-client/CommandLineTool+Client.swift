@@ -23,5 +23,5 @@ extension CommandLineTool {
             EndDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
         ],
-        reportsJSON: true, lostOutputStatus: ExitStatus.store, explain: { Explanation.explain($0) })
+        reportsJSON: true, explain: { Explanation.explain($0) })
 }

@@ -38,6 +38,6 @@ struct GetItem: Command {
             return
         }
         if asJSON { return try console.printJSON(ItemRecord(found, body)) }
-        console.write(body.withUnsafeBytes { [UInt8]($0) })
+        console.writeContent(body.withUnsafeBytes { [UInt8]($0) })
     }
 }

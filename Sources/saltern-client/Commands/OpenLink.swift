@@ -74,7 +74,7 @@ struct OpenLink: Command {
                     text: text, filename: file?.filename, mediaType: file?.mediaType,
                     data: text == nil ? Base64.encodeToString(content) : nil))
         } else {
-            console.write(content.withUnsafeBytes { [UInt8]($0) })
+            console.writeContent(content.withUnsafeBytes { [UInt8]($0) })
         }
     }
 

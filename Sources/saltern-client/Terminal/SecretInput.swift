@@ -38,6 +38,7 @@ enum SecretInput {
             throw UsageError(message: "there is no terminal to ask at; \(option) is missing")
         }
         defer { close(descriptor) }
+        let prompt = VisibleText.visible(prompt)
         if isShown {
             write(prompt + ": ", to: descriptor)
             return try line(descriptor)
