@@ -9,6 +9,9 @@ package enum VisibleText {
     /// Returns lines: as ``visible(_:)``, but line feeds stay.
     package static func lines(_ text: String) -> String { escaped(text, { isObeyed($0) && $0 != "\n" }, spelling) }
 
+    /// Returns a line for each of `texts`.
+    package static func list(_ texts: [String]) -> String { texts.map { visible($0) + "\n" }.joined() }
+
     /// Returns a document as a terminal may show it: as ``lines(_:)``, but tabs stay, too.
     package static func document(_ text: String) -> String {
         escaped(text, { isObeyed($0) && $0 != "\n" && $0 != "\t" }, spelling)

@@ -50,7 +50,9 @@ struct ExportItems: Command {
                     try await account.vault.export(to: file, password: password)
                 }
             }
-            return try console.show(["file": file.path], asJSON: proof.asJSON) { "everything is in \(VisibleText.visible(file.path))\n" }
+            return try console.show(["file": file.path], asJSON: proof.asJSON) {
+                "everything is in \(VisibleText.visible(file.path))\n"
+            }
         }
         let vault = try await account.open(console).vault
         let done = try await console.showingProgress(of: vault) {
