@@ -7,7 +7,10 @@ package protocol Command: Sendable {
     /// Everything after the summary in the command's own help: options and what it does.
     static var help: String { get }
 
-    /// Reads the options; what is left over is refused by the caller.
+    /// Reads the options, then the operands. The caller refuses what is left over.
+    ///
+    /// It reads an option before it takes an operand and before it refuses anything that depends on another option: the
+    /// options of a command are those that this reads from a command line without words (``OptionNames/init(of:)``).
     init(_ arguments: inout Arguments) throws(UsageError)
 
     /// Does it. Throws ``CommandFailure`` for what the caller has to mend.
@@ -42,4 +45,10 @@ package struct CommandFailure: Error {
         self.status = status
         self.code = code
     }
+}
+
+extension CommandFailure {
+    /// A part of the output could not be written: the disk is full, the reader has gone, or standard output is closed.
+    package static let lostOutput = CommandFailure(
+        "the output cannot be written", status: CommandLineTool.lostOutputStatus, code: "output_unusable")
 }

@@ -7,6 +7,7 @@ package struct CommandLineTool: Sendable {
         let words: [String]
         let summary: String
         let help: String
+        let options: OptionNames
         let run: @Sendable (_ words: [String], _ console: Console) async throws -> Void
 
         var name: String { words.joined(separator: " ") }
@@ -15,8 +16,10 @@ package struct CommandLineTool: Sendable {
             words = C.words
             summary = C.summary
             help = C.help
+            let options = OptionNames(of: type)
+            self.options = options
             run = { words, console in
-                var arguments = Arguments(words)
+                var arguments = try Arguments(words, options)
                 let command = try C(&arguments)
                 try arguments.finish()
                 try await command.run(console)
@@ -29,22 +32,21 @@ package struct CommandLineTool: Sendable {
     private let notes: String
     private let entries: [Entry]
     private let reportsJSON: Bool
-    private let lostOutputStatus: Int32?
     private let explain: @Sendable (any Error) -> CommandFailure?
 
     /// The exit status when the words were wrong (`EX_USAGE`).
     package static let usageStatus: Int32 = 64
+    /// The exit status when the output could not be written (`EX_IOERR`).
+    package static let lostOutputStatus: Int32 = 74
 
     /// - Parameters:
     ///   - purpose: What the overview begins with, after the name.
     ///   - notes: What it ends with.
     ///   - commands: Where one's words begin with all the words of another, it comes first.
     ///   - reportsJSON: Whether `--json` makes one object of an error too.
-    ///   - lostOutputStatus: What it ends with when its output could not be written; nil when nobody minds.
     ///   - explain: Says what an error means that is no ``CommandFailure``; nil when it does not know.
     package init(
         _ name: String, purpose: String, notes: String, commands: [any Command.Type], reportsJSON: Bool = false,
-        lostOutputStatus: Int32? = nil,
         explain: @escaping @Sendable (any Error) -> CommandFailure? = { _ in nil }
     ) {
         self.name = name
@@ -52,25 +54,27 @@ package struct CommandLineTool: Sendable {
         self.notes = notes
         entries = commands.map { command in Self.entry(command) }
         self.reportsJSON = reportsJSON
-        self.lostOutputStatus = lostOutputStatus
         self.explain = explain
     }
 
     private static func entry<C: Command>(_ type: C.Type) -> Entry { Entry(type) }
 
     /// Runs the command that `words` name.
-    /// - Returns: the process's exit status: 0, that of a ``CommandFailure``, 64 when the words were wrong, and
-    ///   `lostOutputStatus` when all is well but what was asked for could not be written.
+    /// - Returns: The process's exit status: 0, that of a ``CommandFailure``, 64 when the words were wrong, and 74 when the
+    ///   command has succeeded and a part of its output could not be written.
     package func run(_ words: [String], console: Console = .process()) async -> Int32 {
         var console = console
-        console.speaksJSON = reportsJSON && words.contains("--json")
+        if reportsJSON, let entry = entry(words) {
+            console.speaksJSON = entry.options.areAsked(["--json"], in: Array(words.dropFirst(entry.words.count)))
+        }
         let outcome = await outcome(words, console)
-        guard console.hasLostOutput, !outcome.isTold, let lostOutputStatus else { return outcome.status }
-        report(
-            CommandFailure("the output cannot be written", status: lostOutputStatus, code: "output_unusable"),
-            of: entry(words), console)
-        return lostOutputStatus
+        guard console.hasLostOutput, !outcome.isTold else { return outcome.status }
+        report(.lostOutput, of: entry(words), console)
+        return Self.lostOutputStatus
     }
+
+    /// The options of the command that `words` name; nil when there is no such command.
+    package func options(of words: [String]) -> OptionNames? { entry(words)?.options }
 
     /// How a command has ended.
     private struct Outcome {
@@ -82,8 +86,13 @@ package struct CommandLineTool: Sendable {
         static let wrongWords = Outcome(status: usageStatus, isTold: true)
     }
 
+    /// The words in front of the first option.
+    private static func spoken(_ words: ArraySlice<String>) -> [String] {
+        Array(words.prefix { !OptionNames.isOption($0) })
+    }
+
     private func entry(_ words: [String]) -> Entry? {
-        let spoken = Array(words.prefix { !$0.hasPrefix("-") })
+        let spoken = Self.spoken(words[...])
         return entries.first { spoken.starts(with: $0.words) }
     }
 
@@ -97,19 +106,20 @@ package struct CommandLineTool: Sendable {
             return .done
         }
         if words == ["--version"] { return await outcome(["version"], console) }
-        let words = first == "help" ? Array(words.dropFirst()) + ["--help"] : words
-        let asksForHelp = words.contains("--help") || words.contains("-h")
-        let spoken = Array(words.prefix { !$0.hasPrefix("-") })
+        let words = first == "help" ? Self.spoken(words.dropFirst()) + ["--help"] : words
         if let entry = entry(words) {
-            if asksForHelp {
+            let rest = Array(words.dropFirst(entry.words.count))
+            if entry.options.areAsked(OptionNames.help, in: rest) {
                 console.write("\(name) \(entry.name): \(entry.summary)\n\n\(entry.help)\n")
                 return .done
             }
-            return await run(entry, Array(words.dropFirst(entry.words.count)), console)
+            return await run(entry, rest, console)
         }
+        let spoken = Self.spoken(words[...])
+        let asksForHelp = OptionNames().areAsked(OptionNames.help, in: words)
         let group = entries.filter { $0.words.first == spoken.first && spoken.count == 1 }
         guard !group.isEmpty else {
-            console.writeError("\(name): unknown command '\(spoken.joined(separator: " "))'; see \(name) --help\n")
+            console.printError("\(name): unknown command '\(spoken.joined(separator: " "))'; see \(name) --help")
             return .wrongWords
         }
         if asksForHelp {
@@ -125,6 +135,7 @@ package struct CommandLineTool: Sendable {
             // What is shown as something else would be taken for that.
             let unreadable = console.unreadableVariables.filter { $0.hasPrefix("SALTERN_") }
             guard unreadable.isEmpty else { throw CommandFailure(unreadable.map { "\($0) is not UTF-8" }) }
+            guard !console.hasUnreadableWords else { throw UsageError(message: "an argument is not UTF-8") }
             try await entry.run(words, console)
             return .done
         } catch {
@@ -151,10 +162,10 @@ package struct CommandLineTool: Sendable {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let report = Report(code: failure.code, messages: failure.messages, status: failure.status)
         if console.speaksJSON, let json = try? encoder.encode(["error": report]) {
-            console.writeError(String(decoding: json, as: UTF8.self) + "\n")
+            console.writeErrorJSON(Array(json))
         } else {
             let speaker = [name, entry?.name].compactMap(\.self).joined(separator: " ")
-            for message in failure.messages { console.writeError("\(speaker): \(message)\n") }
+            for message in failure.messages { console.printError("\(speaker): \(message)") }
         }
     }
 

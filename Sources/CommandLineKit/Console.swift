@@ -6,10 +6,14 @@ package struct Console: Sendable {
     package let environment: [String: String]
     /// The names of variables whose value is no UTF-8.
     package var unreadableVariables: [String] = []
+    /// Whether an argument of the process is no UTF-8, and so another text here than the caller's.
+    package var hasUnreadableWords = false
     package var output: FileHandle
     package var error: FileHandle
     /// Whether somebody sits in front of standard error.
     package var isTerminal: Bool
+    /// Whether standard output is a terminal.
+    package var isOutputTerminal = false
     /// Somebody's wish that the command ends, when it is awaited.
     package var wish: Interruption.Wish?
     /// Whether scripts read this: then what is said beside the output is an object too.
@@ -34,7 +38,9 @@ package struct Console: Sendable {
         let environment = ProcessEnvironment.process()
         var console = Console(environment: environment.variables)
         console.unreadableVariables = environment.unreadable
+        console.hasUnreadableWords = ProcessEnvironment.hasUnreadableWords
         console.isTerminal = isatty(STDERR_FILENO) == 1
+        console.isOutputTerminal = isatty(STDOUT_FILENO) == 1
         if isatty(STDIN_FILENO) == 1 { console.answer = { readLine() } }
         return console
     }
@@ -42,18 +48,27 @@ package struct Console: Sendable {
     /// Asks before something that cannot be undone.
     /// - Throws: ``CommandFailure`` unless somebody types `yes`.
     package func confirm(_ question: String) throws(CommandFailure) {
-        writeError("\(question) Type yes: ")
+        draw(VisibleText.visible(question) + " Type yes: ")
         guard let answer = answer() else { throw CommandFailure("nobody is there to confirm it; see --yes") }
         guard answer == "yes" else { throw CommandFailure("not confirmed; nothing was done") }
     }
 
-    /// Prints a line.
-    package func print(_ line: String) { write(line + "\n") }
+    /// Prints a line. Characters that a terminal obeys are spelt (``VisibleText``).
+    package func print(_ line: String) { put(Array((VisibleText.visible(line) + "\n").utf8)) }
 
-    package func write(_ text: String) { write(Array(text.utf8)) }
+    /// Prints lines. Characters that a terminal obeys are spelt, but for line feeds.
+    package func write(_ lines: String) { put(Array(VisibleText.lines(lines).utf8)) }
+
+    /// Prints JSON, or a part of it. Characters that a terminal obeys are escaped as JSON does.
+    package func writeJSON(_ json: [UInt8]) { put(VisibleText.json(json)) }
+
+    /// Prints content: byte for byte, but on a terminal as text whose obeyed characters are spelt.
+    package func writeContent(_ bytes: [UInt8]) {
+        put(isOutputTerminal ? Array(VisibleText.document(String(decoding: bytes, as: UTF8.self)).utf8) : bytes)
+    }
 
     /// Writes to standard output. What cannot be written is remembered: see ``hasLostOutput``.
-    package func write(_ bytes: [UInt8]) {
+    private func put(_ bytes: [UInt8]) {
         do { try output.write(contentsOf: Data(bytes)) } catch { losses.note() }
     }
 
@@ -69,13 +84,24 @@ package struct Console: Sendable {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         if speaksJSON, let json = try? encoder.encode(["notice": Report(code: code, messages: [message])]) {
-            writeError(String(decoding: json, as: UTF8.self) + "\n")
+            writeErrorJSON(Array(json))
         } else {
-            writeError(message + "\n")
+            printError(message)
         }
     }
 
-    package func writeError(_ text: String) { try? error.write(contentsOf: Data(text.utf8)) }
+    /// Writes a line to standard error.
+    package func printError(_ line: String) { draw(VisibleText.visible(line) + "\n") }
+
+    /// Writes lines to standard error.
+    package func writeError(_ lines: String) { draw(VisibleText.lines(lines)) }
+
+    /// Writes an object to standard error, and a line end.
+    func writeErrorJSON(_ json: [UInt8]) { try? error.write(contentsOf: Data(VisibleText.json(json) + [0x0A])) }
+
+    /// Writes to standard error what the terminal obeys: for the program's own control characters, and with nothing in it
+    /// that is not ``VisibleText``.
+    package func draw(_ text: String) { try? error.write(contentsOf: Data(text.utf8)) }
 }
 
 /// Whether output was lost, for all copies of a console.

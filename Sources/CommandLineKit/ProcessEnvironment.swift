@@ -34,4 +34,12 @@ struct ProcessEnvironment {
         }
         return ProcessEnvironment(entries)
     }
+
+    /// Whether an argument of the process is no UTF-8. `CommandLine.arguments` makes another text of it.
+    static var hasUnreadableWords: Bool {
+        (0..<Int(CommandLine.argc)).contains { index in
+            guard let word = CommandLine.unsafeArgv[index] else { return false }
+            return String(validating: UnsafeRawBufferPointer(start: word, count: strlen(word)), as: UTF8.self) == nil
+        }
+    }
 }

@@ -47,9 +47,10 @@ package struct ProgressBar {
         shown = ""
     }
 
-    private mutating func draw(_ line: String) {
+    private mutating func draw(_ text: String) {
+        let line = VisibleText.visible(text)
         let rest = String(repeating: " ", count: max(0, shown.count - line.count))
-        console.writeError("\r\(line)\(rest)")
+        console.draw("\r\(line)\(rest)")
         shown = line
     }
 }

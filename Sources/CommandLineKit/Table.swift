@@ -49,21 +49,3 @@ package struct Table {
         return line + "\n"
     }
 }
-
-/// Text of strangers on its way to a terminal.
-package enum VisibleText {
-    /// The text with characters that a terminal obeys, or that turn the direction of writing, spelt as `\u{1b}`.
-    package static func visible(_ text: String) -> String {
-        guard text.unicodeScalars.contains(where: isObeyed) else { return text }
-        return text.unicodeScalars.map { scalar in
-            isObeyed(scalar) ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
-        }.joined()
-    }
-
-    private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
-        default: false
-        }
-    }
-}

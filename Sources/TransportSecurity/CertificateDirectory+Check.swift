@@ -1,3 +1,5 @@
+internal import Cryptography
+
 extension CertificateDirectory {
     private static let secondsPerDay: Int64 = 86400
     /// When the remaining days become a warning.
@@ -16,6 +18,7 @@ extension CertificateDirectory {
         let chain = load(.certificateFile, certificateFile, report) { () throws(CertificateError) in
             try Certificate.chain(contentsOf: certificateFile)
         }
+        checkKeyInCertificate(report)
         let key = load(.keyFile, keyFile, report) { () throws(CertificateError) in try PrivateKey(contentsOf: keyFile) }
         var backup: PrivateKey?
         if ProtectedFile.exists(backupKeyFile) {
@@ -48,6 +51,22 @@ extension CertificateDirectory {
         } catch {
             report(subject, .problem, "\(error)")
             return nil
+        }
+    }
+
+    /// The certificate's file is for everybody. Some tools write the key into it, too.
+    private func checkKeyInCertificate(_ report: Report) {
+        guard let contents = try? ProtectedFile.read(certificateFile, access: .everyone),
+            String(decoding: contents.withUnsafeBytes { Array($0) }, as: UTF8.self).contains("PRIVATE KEY-----")
+        else { return }
+        if (try? ProtectedFile.read(certificateFile, access: .owner)) == nil {
+            report(
+                .certificateFile, .problem,
+                "\(certificateFile) has a private key in it, and others can read it: remove the key from the file")
+        } else {
+            report(
+                .certificateFile, .warning,
+                "\(certificateFile) has a private key in it: only \(keyFile) needs one")
         }
     }
 

@@ -58,7 +58,8 @@ extension CertificateError: CustomStringConvertible {
         case .fileTooLarge(let path):
             "\(path) is too large to be a certificate chain or a key"
         case .keyFileNotPrivate(let path, let mode):
-            "others can read the key file \(path) (mode 0\(String(mode, radix: 8))): run chmod 600 on it"
+            "others can read the key file \(path) (mode 0\(String(mode, radix: 8))): run chmod 600 on it, or "
+                + "give it to root with a group that reads it, chmod 640"
         case .alreadyExists(let path):
             "\(path) exists already and is not overwritten"
         case .invalidCertificate(let error):

@@ -25,7 +25,7 @@ public enum ProtectedFile {
         case replace
     }
 
-    /// The contents of a file; `.owner` refuses one that its group or others can read or write.
+    /// The contents of a file; `.owner` refuses one that is not private (``isPrivate(_:)``).
     public static func read(_ path: String, access: Access) throws(CertificateError) -> SecureBytes {
         // Without O_NONBLOCK a named pipe would stop the server here until somebody writes to it.
         let descriptor = HeldDescriptor(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC))
@@ -42,7 +42,7 @@ public enum ProtectedFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .cannotRead(path: path, reason: "not a file") }
-        if access == .owner, status.st_mode & 0o077 != 0 {
+        if access == .owner, !isPrivate(status) {
             throw .keyFileNotPrivate(path: path, mode: UInt32(status.st_mode & 0o777))
         }
         guard status.st_size <= maximumByteCount else { throw .fileTooLarge(path: path) }
@@ -55,6 +55,16 @@ public enum ProtectedFile {
                 filled += count
             }
         }
+    }
+
+    /// Returns whether nobody may read the file whom its owner has not chosen, by PostgreSQL's rule for key files.
+    ///
+    /// Group and others have no right to a file, with one exception: where root owns it and this process is not root's, its
+    /// group may read it. That is how a key reaches a process whose user does not own files, as from a Secret of Kubernetes.
+    /// - Parameter user: The user that the process works as.
+    static func isPrivate(_ status: stat, user: uid_t = geteuid()) -> Bool {
+        let isRoots = status.st_uid == 0 && user != 0
+        return status.st_mode & (isRoots ? 0o037 : 0o077) == 0
     }
 
     /// True when the path names anything at all, be it a link that leads nowhere, and also when the system does not say.

@@ -50,8 +50,8 @@ public final class ProtectedFolder: Sendable {
         }
     }
 
-    /// The contents of a file, and not of one that a link leads to; `.owner` refuses one that its group or others can read or
-    /// write.
+    /// The contents of a file, and not of one that a link leads to; `.owner` refuses one that is not private
+    /// (``ProtectedFile/isPrivate(_:)``).
     public func read(_ name: String, access: ProtectedFile.Access) throws(CertificateError) -> SecureBytes {
         let descriptor = HeldDescriptor(
             openat(folder.number, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC))
@@ -131,11 +131,14 @@ public final class ProtectedFolder: Sendable {
                 written += count
             }
         }
+        var mode = access.mode
         if let other, geteuid() == 0, let replaced = status(other) {
             guard fchown(descriptor.number, replaced.st_uid, replaced.st_gid) == 0 else { throw cannotWrite(name) }
+            // A key of root's that its group reads is the server's.
+            if replaced.st_uid == 0 { mode |= replaced.st_mode & 0o040 }
         }
         // The process's umask must not decide who can read a key.
-        guard fchmod(descriptor.number, access.mode) == 0, fsync(descriptor.number) == 0 else {
+        guard fchmod(descriptor.number, mode) == 0, fsync(descriptor.number) == 0 else {
             throw cannotWrite(name)
         }
     }

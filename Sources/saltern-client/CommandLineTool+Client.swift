@@ -24,5 +24,5 @@ extension CommandLineTool {
             EndDevice.self, LoseDevice.self, ListDevices.self, ListEvents.self,
             RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
         ],
-        reportsJSON: true, lostOutputStatus: ExitStatus.store, explain: { Explanation.explain($0) })
+        reportsJSON: true, explain: { Explanation.explain($0) })
 }

@@ -31,9 +31,10 @@ enum Explanation {
                 status: ExitStatus.configuration, code: "nested_folder")
         case FolderError.otherCollection(let collection):
             CommandFailure(
-                "the folder is in sync with the collection \(VisibleText.visible(collection)): give --collection "
-                    + "\(VisibleText.visible(collection)), or another folder; to change it, remove .saltern/folder in it and "
-                    + "give --allow-deletions: what is in \(VisibleText.visible(collection)) stays there, too",
+                "the folder is in sync with the collection \(VisibleText.visible(collection)): give "
+                    + (ShellWord.quoted(collection).map { "--collection \($0)" } ?? "that one with --collection")
+                    + ", or another folder; to change it, remove .saltern/folder in it and give --allow-deletions: what is "
+                    + "in \(VisibleText.visible(collection)) stays there, too",
                 status: ExitStatus.configuration, code: "other_collection")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))

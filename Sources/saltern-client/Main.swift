@@ -17,8 +17,7 @@ struct Main {
         #endif
         // libcurl would write what opens the connections to this file.
         unsetenv("SSLKEYLOGFILE")
-        // What is opened first must not become what is printed to.
-        for descriptor: Int32 in 0...2 where fcntl(descriptor, F_GETFD) < 0 { _ = open("/dev/null", O_RDONLY) }
+        StandardDescriptors.occupy()
         // A reader that has gone must not end the process in the middle of something.
         signal(SIGPIPE, SIG_IGN)
         // Output has no buffer. `exit` would run what libraries do at the end (OpenSSL, C++) beside threads that still free

@@ -7,6 +7,7 @@ struct Main {
     /// Not `async`: the main thread of an async `main` unblocks every signal while it waits, so that none could be kept for
     /// whoever fetches them.
     static func main() {
+        StandardDescriptors.occupy()
         let words = Array(CommandLine.arguments.dropFirst())
         // Before there is any other thread: they all inherit it.
         if words.first == Serve.words.first { ServerSignals.block() }

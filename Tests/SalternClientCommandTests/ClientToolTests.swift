@@ -13,7 +13,9 @@ import Testing
         var error: String
     }
 
-    private func run(_ words: String...) async throws -> Outcome {
+    private func run(_ words: String...) async throws -> Outcome { try await run(words: words) }
+
+    private func run(words: [String]) async throws -> Outcome {
         let directory = try TemporaryDirectory()
         let files = try ["output", "error"].map { name in
             let path = directory.path + "/" + name
@@ -49,6 +51,37 @@ import Testing
             #expect(help == 0, "\(command)")
         }
         #expect(try await run("shares", "end", "--help").output.hasPrefix("saltern-client shares end: "))
+    }
+
+    @Test func `every option in a command's help is one of its options`() async throws {
+        let overview = try await run("--help")
+        let commands = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z]+)?) {2}/#)?.1 }
+        var count = 0
+        for command in commands {
+            let words = command.split(separator: " ").map(String.init)
+            let names = try #require(CommandLineTool.client.options(of: words))
+            let help = try await run(words: words + ["--help"]).output
+            for match in help.matches(of: /(?m)^  (--[a-z-]+)/) {
+                count += 1
+                #expect(names.flags.union(names.valued).contains(String(match.1)), "\(command) \(match.1)")
+            }
+        }
+        #expect(count > 60)
+    }
+
+    @Test func `what stands behind two hyphens or as a value is no option`() async throws {
+        for words in [
+            ["get", "--", "--json"], ["get", "--", "--help"], ["get", "--", "-rf"], ["delete", "--", "-h", "--json"],
+            ["put", "--title", "--json", "--", "-x.txt"], ["export", "--", "--help"], ["userid", "--", "--id=x"],
+            ["list", "--collection", "--json"], ["sync", "--", "-folder"], ["share", "--", "--views=1"],
+        ] {
+            let outcome = try await run(words: words)
+            #expect(outcome.status != 0 && outcome.status != 64, "\(words) \(outcome)")
+            #expect(outcome.output.isEmpty && !outcome.error.hasPrefix("{"), "\(words) \(outcome)")
+        }
+        let refused = try await run("get", "-rf")
+        #expect(refused.status == 64 && refused.error.contains("unknown argument -rf"))
     }
 
     @Test func `wrong words end with status 64, also as an object`() async throws {

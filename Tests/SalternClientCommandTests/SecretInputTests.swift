@@ -39,7 +39,7 @@ import Testing
             try #require(
                 FileManager.default.createFile(
                     atPath: path, contents: Data(content), attributes: [.posixPermissions: 0o600]))
-            var arguments = Arguments(["--password-file", path])
+            var arguments = try Arguments(["--password-file", path], OptionNames(valued: ["--password-file"]))
             let option = try PasswordOption(&arguments)
             #expect(throws: CommandFailure.self, "\(isText)") { try option.read() }
         }

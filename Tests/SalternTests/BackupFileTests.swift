@@ -14,6 +14,13 @@ import Testing
             """
         let records = BackupFile.history(script)
         #expect(records.map(\.version) == [1, 2] && records.map(\.name) == ["first", "second"])
+        // As a session writes it whose `bytea_output` is `escape`.
+        for (written, bytes) in [
+            (#"a\\000\\377b"#, [97, 0, 255, 98]), (#"\\\\x41"#, [92, 120, 52, 49]), ("", []),
+            (#"\\x5c78"#, [92, 120]), (#"\\\\\\134"#, [92, 92]),
+        ] as [(String, [UInt8])] {
+            #expect(BackupFile.bytes(written[...]) == bytes, "\(written)")
+        }
         #expect(records.map(\.checksum) == [[0, 255], [10]] && records.map(\.oldestProgram) == [1, 2])
     }
 }

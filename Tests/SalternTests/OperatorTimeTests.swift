@@ -25,7 +25,7 @@ import Testing
 
     @Test func `bounds belong to what is allowed, and are named when they are not kept`() throws {
         func taken(_ text: String) throws -> Duration? {
-            var arguments = Arguments(["--after", text])
+            var arguments = try Arguments(["--after", text], OptionNames(valued: ["--after"]))
             return try arguments.duration("--after", in: .seconds(60)...(.seconds(86_400)))
         }
         #expect(try taken("1m") == .seconds(60))
@@ -34,7 +34,7 @@ import Testing
             let error = #expect(throws: UsageError.self) { try taken(text) }
             #expect(error?.message == "--after must be a time such as 12h or 30d, from 1m to 1d")
         }
-        var none = Arguments([])
+        var none = try Arguments([], OptionNames(valued: ["--after"]))
         #expect(try none.duration("--after", in: .seconds(1)...(.seconds(2))) == nil)
     }
 }

@@ -71,7 +71,7 @@ import Testing
                     try await RestoreLock.holding(ground.console) { Issue.record("two restore at once") }
                 }
                 #expect(refusal?.messages.first?.contains("a restore of the database is under way (process ") ?? false)
-                var none = Arguments([])
+                var none = try Arguments([], OptionNames(of: MigrateUp.self))
                 let command = try TellRestored(&none)
                 await #expect(throws: CommandFailure.self) { try await command.run(ground.console) }
                 try await ground.expectMark(true)
@@ -112,7 +112,7 @@ import Testing
                     '-infinity', now(), saltern.database_fingerprint());
                 CREATE SCHEMA saltern_restoring
                 """)
-            var words = Arguments(["--end-sessions"])
+            var words = try Arguments(["--end-sessions"], OptionNames(of: TellRestored.self))
             let command = try TellRestored(&words)
             let interruption = Interruption([SIGUSR1])
             kill(getpid(), SIGUSR1)

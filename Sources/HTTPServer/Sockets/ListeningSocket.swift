@@ -32,6 +32,10 @@ struct ListeningSocket: ~Copyable {
         guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { throw failure("socket") }
 
         guard Self.enable(SO_REUSEADDR, level: SOL_SOCKET, on: raw) else { throw failure("setsockopt") }
+        // `[::]` stands for IPv4 as well, whatever net.ipv6.bindv6only is. Other IPv6 addresses are not affected.
+        if resolved.family == AF_INET6, !Self.set(IPV6_V6ONLY, level: CInt(IPPROTO_IPV6), to: 0, on: raw) {
+            throw failure("setsockopt")
+        }
         // One listener a loop on the same port: the kernel spreads connections over them.
         if joining, !Self.enable(SO_REUSEPORT, level: SOL_SOCKET, on: raw) { throw failure("setsockopt") }
         // Accepted sockets inherit it; without it the second record of a TLS reply waits for a delayed ACK.

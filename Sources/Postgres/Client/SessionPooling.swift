@@ -69,6 +69,7 @@ private struct FindDefaults: Statement {
             ('idle_in_transaction_session_timeout', \(\.configuration.idleInTransactionTimeout.setting)),
             ('search_path', \(\.configuration.searchPath)),
             ('enable_bitmapscan', 'off'), ('jit', 'off'), ('citus.propagate_set_commands', 'local'),
+            ('row_security', 'on'), ('standard_conforming_strings', 'on'), ('transform_null_equals', 'off'),
             ('plan_cache_mode', 'force_custom_plan')) AS needed (name, setting) USING (name)
         WHERE needed.name <> 'plan_cache_mode' OR EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')
         ORDER BY needed.name

@@ -1,4 +1,5 @@
-/// The first statement of every session: its limits and search path. Answers who serves it.
+/// The first statement of every session: its limits, its search path, and whatever changes text or the meaning of statements
+/// (``SessionSettings``). Answers who serves it.
 ///
 /// Bitmap scans are off: a page of a listing walks an index in order and stops, and where the planner knows too little it
 /// would rather read and sort everything of its owner.
@@ -30,10 +31,13 @@ struct SetUpSession: Statement {
             set_config('jit', 'off', false),
             set_config('client_min_messages', 'warning', false),
             set_config('citus.propagate_set_commands', 'local', false),
-            CASE WHEN cluster.is_there THEN set_config('plan_cache_mode', 'force_custom_plan', false) END
+            CASE WHEN cluster.is_there THEN set_config('plan_cache_mode', 'force_custom_plan', false) END,
+            (\(settings))
         FROM pg_stat_get_activity(pg_backend_pid()),
             (SELECT EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname = 'citus')) AS cluster (is_there)
         """
+
+    private static let settings = SessionSettings.query(isLocal: false)
 
     let configuration: PostgresConfiguration
 

@@ -20,6 +20,8 @@ public enum MigrationFinding: Sendable, Equatable {
     case notCleanedUp(table: String)
     /// What the migrations have made and is not there, or what the role may not do any more.
     case lacks([String])
+    /// The database has this encoding, and not UTF8: text of clients cannot be stored in it.
+    case unsuitableEncoding(String)
 }
 
 extension MigrationFinding: CustomStringConvertible {
@@ -43,6 +45,9 @@ extension MigrationFinding: CustomStringConvertible {
             "\(table) is on one node only: run `saltern migrate distribute`"
         case .notCleanedUp(let table):
             "the coordinator still has the rows of \(table) from before it was spread: run `saltern migrate distribute`"
+        case .unsuitableEncoding(let encoding):
+            "the database's encoding is \(encoding) and has to be UTF8: make another database (CREATE DATABASE … ENCODING "
+                + "'UTF8' TEMPLATE template0), back this one up with `saltern backup`, and restore it there"
         case .lacks(let parts):
             "the schema is not as its migrations have made it, so somebody has changed it; make again: "
                 + parts.prefix(Self.namedParts).joined(separator: "; ")

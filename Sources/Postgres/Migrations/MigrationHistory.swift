@@ -35,7 +35,7 @@ struct MigrationHistory {
         findings.filter {
             switch $0 {
             case .ahead, .notFinished, .notPlaced, .notCleanedUp, .lacks: false
-            case .notApplied, .unknown, .checksumChanged, .nameChanged, .gap: true
+            case .notApplied, .unknown, .checksumChanged, .nameChanged, .gap, .unsuitableEncoding: true
             }
         }
     }
@@ -45,7 +45,7 @@ struct MigrationHistory {
         findings.filter {
             switch $0 {
             case .notApplied, .notFinished, .notPlaced, .notCleanedUp, .lacks: false
-            case .ahead, .unknown, .checksumChanged, .nameChanged, .gap: true
+            case .ahead, .unknown, .checksumChanged, .nameChanged, .gap, .unsuitableEncoding: true
             }
         }
     }

@@ -65,10 +65,14 @@ public struct Migrator: Sendable {
 
     /// Waits until nobody else migrates, for as long as the connection lives.
     func lock(_ connection: ScriptConnection) async throws(MigrationError) {
+        let findings = try await encodingFindings(on: connection)
+        guard findings.isEmpty else { throw .findings(findings) }
         try await asking { () async throws(PostgresError) in
             // What waits or works for a command that has ended would be in the next one's way.
             try await connection.run(
-                "SET statement_timeout = 0; SET lock_timeout = 0; SET client_connection_check_interval = '1s'")
+                "SET statement_timeout = 0; SET lock_timeout = 0; SET client_connection_check_interval = '1s'; "
+                    + "SET default_transaction_isolation = 'read committed'; SET client_min_messages = 'warning'")
+            try await connection.run(PostgresConfiguration.sessionScript)
             _ = try await connection.execute(MigrationStatements.Lock())
         }
         try await makeHistory(on: connection)
@@ -159,7 +163,7 @@ public struct Migrator: Sendable {
     /// - Parameter role: Who has to have the rights that the migrations grant to the server's role; nil for who asks.
     public func verify(rightsOf role: String?) async throws(MigrationError) -> [MigrationFinding] {
         try await withConnection { connection throws(MigrationError) in
-            let findings = try await history(on: connection).findings
+            let findings = try await encodingFindings(on: connection) + history(on: connection).findings
             // What is not applied is missing, and what is ahead may have been changed.
             let missing = findings.isEmpty ? try await missingParts(rightsOf: role, on: connection) : []
             return try await findings + unplaced(on: connection) + missing
@@ -171,7 +175,12 @@ public struct Migrator: Sendable {
     ) async throws(MigrationError) -> [MigrationFinding] {
         guard let parts else { return [] }
         let found = try await asking { () async throws(PostgresError) in
-            try await connection.execute(FindSchemaParts(role: role))
+            // For the transaction only: behind a pooler the session is not this connection's own.
+            try await connection.run("BEGIN")
+            try await connection.run(SessionSettings.query(isLocal: true).text)
+            let found = try await connection.execute(FindSchemaParts(role: role))
+            try await connection.run("COMMIT")
+            return found
         }
         let missing = parts.missing(from: found)
         return missing.isEmpty ? [] : [.lacks(missing)]
@@ -179,7 +188,18 @@ public struct Migrator: Sendable {
 
     /// What keeps a program with these migrations from being used with the database's schema.
     public func incompatibilities() async throws(MigrationError) -> [MigrationFinding] {
-        try await history().incompatibilities
+        try await withConnection { connection throws(MigrationError) in
+            try await encodingFindings(on: connection) + history(on: connection).incompatibilities
+        }
+    }
+
+    /// The finding that the database's encoding cannot hold every text, in an array of none or one.
+    private func encodingFindings(on connection: ScriptConnection) async throws(MigrationError) -> [MigrationFinding] {
+        let encoding = try await asking { () async throws(PostgresError) in
+            try await connection.execute(FindEncoding()).first
+        }
+        guard let encoding, encoding != FindEncoding.needed else { return [] }
+        return [.unsuitableEncoding(encoding)]
     }
 
     /// Refuses a schema that does not fit: older than these migrations, so new that they do not suffice, or made by others.

@@ -1,4 +1,4 @@
-/// What migrations make, a line for each part: columns, indexes, checks, and what the server's role may do.
+/// What migrations make, a line for each part: columns, indexes, checks, policies, and what the server's role may do.
 ///
 /// The lines are as ``FindSchemaParts`` writes them, in words of SQL: who has lost one can see what is to be made again.
 public struct SchemaParts: Sendable {
@@ -39,6 +39,12 @@ public struct FindSchemaParts: Statement {
         SELECT concat('CONSTRAINT ', c.conname, ' ON ', t.relname)
         FROM tables t JOIN pg_catalog.pg_constraint c ON c.conrelid = t.oid WHERE c.contype = 'c' AND c.convalidated
         UNION ALL
+        SELECT concat('ROW LEVEL SECURITY ON ', c.relname) FROM tables t JOIN pg_catalog.pg_class c ON c.oid = t.oid
+        WHERE c.relrowsecurity
+        UNION ALL
+        SELECT concat('POLICY ', p.polname, ' ON ', t.relname)
+        FROM tables t JOIN pg_catalog.pg_policy p ON p.polrelid = t.oid
+        UNION ALL
         SELECT 'GRANT USAGE ON SCHEMA saltern' FROM space, role
         WHERE pg_catalog.has_schema_privilege(role.oid, space.oid, 'USAGE')
         UNION ALL
@@ -46,8 +52,9 @@ public struct FindSchemaParts: Statement {
         FROM tables t, role, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (privilege)
         WHERE pg_catalog.has_table_privilege(role.oid, t.oid, p.privilege)
         UNION ALL
-        SELECT concat('GRANT UPDATE (', c.attname, ') ON ', c.relname) FROM columns c, role
-        WHERE pg_catalog.has_column_privilege(role.oid, c.oid, c.attnum, 'UPDATE')
+        SELECT concat('GRANT ', p.privilege, ' (', c.attname, ') ON ', c.relname)
+        FROM columns c, role, unnest(ARRAY['INSERT', 'UPDATE']) AS p (privilege)
+        WHERE pg_catalog.has_column_privilege(role.oid, c.oid, c.attnum, p.privilege)
         """
 
     /// Whose rights are meant; nil for the role that asks.

@@ -4,6 +4,8 @@ import Foundation
 /// What an account is called here. Its profile and its folder have the name, too, whatever is in it.
 struct AccountName: Hashable, Sendable, CustomStringConvertible {
     let description: String
+    /// The name as a terminal may show it.
+    var shown: String { VisibleText.visible(description) }
     /// The name as one component of a path.
     let component: String
 

@@ -31,7 +31,7 @@ struct ChangeUserid: Command {
             try account.profiles.save(profile, account.name)
         }
         try console.show(["userid": userid], asJSON: proof.asJSON) {
-            "the userid is \(userid); all other sessions have ended\n"
+            "the userid is \(VisibleText.visible(userid)); all other sessions have ended\n"
         }
     }
 }

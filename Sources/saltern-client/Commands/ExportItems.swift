@@ -50,14 +50,16 @@ struct ExportItems: Command {
                     try await account.vault.export(to: file, password: password)
                 }
             }
-            return try console.show(["file": file.path], asJSON: proof.asJSON) { "everything is in \(file.path)\n" }
+            return try console.show(["file": file.path], asJSON: proof.asJSON) {
+                "everything is in \(VisibleText.visible(file.path))\n"
+            }
         }
         let vault = try await account.open(console).vault
         let done = try await console.showingProgress(of: vault) {
             try await vault.exportDocuments(to: file, collection: collection)
         }
         try console.show(Record(documents: done.documents, unreadable: done.unreadable), asJSON: proof.asJSON) {
-            "\(done.documents) items are in \(file.path), for anybody to read who has it\n"
+            "\(done.documents) items are in \(VisibleText.visible(file.path)), for anybody to read who has it\n"
                 + done.unreadable.map { "\($0) cannot be read, and is not in it\n" }.joined()
         }
         if !done.unreadable.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }

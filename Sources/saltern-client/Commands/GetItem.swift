@@ -46,7 +46,7 @@ struct GetItem: Command {
         } else if asJSON {
             try console.printJSON(ItemRecord(found, body))
         } else {
-            console.write(body.withUnsafeBytes { [UInt8]($0) })
+            console.writeContent(body.withUnsafeBytes { [UInt8]($0) })
         }
     }
 

@@ -34,6 +34,8 @@ struct LeaveServer: Command {
             account.profiles.remove(account.name)
             return account.name.description
         }
-        try console.show(["left": name], asJSON: proof.asJSON) { "\(name) is gone, on the server and here\n" }
+        try console.show(["left": name], asJSON: proof.asJSON) {
+            VisibleText.visible(name) + " is gone, on the server and here\n"
+        }
     }
 }

@@ -69,7 +69,7 @@ struct LogIn: Command {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }
         try console.show(Record(account, findings), asJSON: asJSON) {
-            "\(account.name) is logged in\n" + findings.lines
+            "\(account.name.shown) is logged in\n" + findings.lines
         }
         try findings.end()
     }

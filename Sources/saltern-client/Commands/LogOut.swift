@@ -39,7 +39,7 @@ struct LogOut: Command {
         account.profiles.remove(account.name)
         let record = Record(loggedOut: account.name.description, sessionEnded: session == .ended)
         try console.show(record, asJSON: asJSON) {
-            "\(account.name) is logged out\n"
+            "\(account.name.shown) is logged out\n"
                 + (record.sessionEnded
                     ? ""
                     : "the server did not answer: the session ends by itself when nobody has used it for a while\n")

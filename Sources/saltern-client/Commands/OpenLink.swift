@@ -76,7 +76,7 @@ struct OpenLink: Command {
                     text: text, filename: file?.filename, mediaType: file?.mediaType,
                     data: text == nil ? Base64.encodeToString(content) : nil, viewsLeft: viewsLeft))
         } else {
-            console.write(content.withUnsafeBytes { [UInt8]($0) })
+            console.writeContent(content.withUnsafeBytes { [UInt8]($0) })
         }
         guard !console.hasLostOutput || output != nil else { throw lostOutput(address, kept) }
         kept.remove(address)

@@ -68,7 +68,7 @@ struct UseRecoveryCode: Command {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
         }
         try console.show(LogIn.Record(account, findings), asJSON: asJSON) {
-            "\(account.name) has a new password, and is logged in\n" + findings.lines
+            "\(account.name.shown) has a new password, and is logged in\n" + findings.lines
         }
         try findings.end()
     }

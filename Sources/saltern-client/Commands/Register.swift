@@ -33,6 +33,6 @@ struct Register: Command {
         let account = try await place.arrive { settings in
             try await Vault.signUp(settings, userid: place.profile.userid, password: password, invite: invite)
         }
-        try console.show(LogIn.Record(account), asJSON: asJSON) { "\(account.name) is registered\n" }
+        try console.show(LogIn.Record(account), asJSON: asJSON) { "\(account.name.shown) is registered\n" }
     }
 }

@@ -19,7 +19,7 @@ struct BeginSecondFactor: Command {
     func run(_ console: Console) async throws {
         let secret = try await proof.withAccount(console) { try await $0.vault.beginSecondFactor(password: $1) }
         try console.showOnce(["secret": secret.secret, "uri": secret.uri], asJSON: proof.asJSON) {
-            "\(secret.secret)\n\(VisibleText.visible(secret.uri))\n"
+            VisibleText.list([secret.secret, secret.uri])
         }
     }
 }
@@ -48,7 +48,7 @@ struct ConfirmSecondFactor: Command {
     func run(_ console: Console) async throws {
         let vault = try await account.open(console).vault
         let codes = try await vault.confirmSecondFactor(code: try code.text("Code that the app shows"))
-        try console.showOnce(["recoveryCodes": codes], asJSON: asJSON) { codes.map { $0 + "\n" }.joined() }
+        try console.showOnce(["recoveryCodes": codes], asJSON: asJSON) { VisibleText.list(codes) }
     }
 }
 
@@ -67,7 +67,7 @@ struct RenewSecondFactorCodes: Command {
 
     func run(_ console: Console) async throws {
         let codes = try await proof.withAccount(console) { try await $0.vault.renewSecondFactorCodes(password: $1) }
-        try console.showOnce(["recoveryCodes": codes], asJSON: proof.asJSON) { codes.map { $0 + "\n" }.joined() }
+        try console.showOnce(["recoveryCodes": codes], asJSON: proof.asJSON) { VisibleText.list(codes) }
     }
 }
 

@@ -56,7 +56,7 @@ struct ShowStatus: Command {
     func run(_ console: Console) async throws {
         let names = try ProfileStore(console.environment).names().map(\.description)
         if !isNamed, names.count > 1 {
-            return try console.show(["accounts": names], asJSON: asJSON) { names.map { $0 + "\n" }.joined() }
+            return try console.show(["accounts": names], asJSON: asJSON) { VisibleText.list(names) }
         }
         let account = try await account.open(console)
         let vault = account.vault

@@ -8,7 +8,7 @@ extension Console {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .iso8601
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        write(Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
+        writeJSON(Array(try encoder.encode(value)) + [UInt8(ascii: "\n")])
     }
 
     /// Prints an object for scripts, or what a person reads.
@@ -23,10 +23,10 @@ extension Console {
         let line = Task {
             var isShown = false
             for await step in progress {
-                writeError("\r\(step.text)\u{1b}[K")
+                draw("\r\(step.text)\u{1b}[K")
                 isShown = true
             }
-            if isShown { writeError("\r\u{1b}[K") }
+            if isShown { draw("\r\u{1b}[K") }
         }
         let result = await Swift.Result { try await body() }
         line.cancel()

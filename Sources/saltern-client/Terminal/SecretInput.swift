@@ -22,8 +22,11 @@ enum SecretInput {
         }
         defer { close(descriptor) }
         var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw unreadable("cannot read \(path)") }
         // What is no file, such as a pipe of the shell, is nothing that could lie around.
-        if fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0 {
+        // Of a file of root's the group may read, as with `saltern`'s keys: PostgreSQL's rule.
+        let isRoots = status.st_uid == 0 && geteuid() != 0
+        if status.st_mode & S_IFMT == S_IFREG, status.st_mode & (isRoots ? 0o037 : 0o077) != 0 {
             throw unreadable("others can read \(path): chmod 600 it")
         }
         return try line(descriptor)
@@ -38,6 +41,7 @@ enum SecretInput {
             throw UsageError(message: "there is no terminal to ask at; \(option) is missing")
         }
         defer { close(descriptor) }
+        let prompt = VisibleText.visible(prompt)
         if isShown {
             write(prompt + ": ", to: descriptor)
             return try line(descriptor)

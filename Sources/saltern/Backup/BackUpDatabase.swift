@@ -11,7 +11,8 @@ struct BackUpDatabase: Command {
 
         FILE must not be there yet; in a folder DIR the file is called saltern-DATE-TIME.backup. It is one moment of the
         database, taken with pg_dump while the servers go on, readable by its owner alone, and has its name only when it
-        was read back whole. Its last line is the SHA-256 of all before it, which `saltern restore` checks, and which
+        was read back whole and `saltern restore` would accept it; one that this program would not restore is kept, with
+        status 1. Its last line is the SHA-256 of all before it, which `saltern restore` checks, and which
         pg_restore does not mind. A database on a cluster is refused: no file has one moment of it. It is as sensitive as
         the database. The keys are not in it: keep certificate, keys and master key apart.
 
@@ -78,14 +79,21 @@ struct BackUpDatabase: Command {
         try dump.run(
             [
                 "--dbname", connection.string, "--no-password", "--format", "custom", "--schema", "saltern",
-                "--verbose",
+                "--encoding", "UTF8", "--verbose",
             ], input: OpenFile(contents: ""), output: unfinished.content
         ) { bar.follow($0, &done, of: tables) }
         bar.show(tables, of: tables, note: "reading it back")
         bar.end()
         try BackupDigest.append(to: unfinished.content, console)
-        try BackupFile(content: unfinished.content, console: console).check(tables: tables)
+        let backup = BackupFile(content: unfinished.content, console: console)
+        try backup.check(tables: tables)
+        let obstacles = try backup.obstacles()
         try unfinished.keep()
+        guard obstacles.isEmpty else {
+            throw CommandFailure(
+                obstacles.map { "\(file) is written, but this program would not restore it: \($0)" }, status: 1,
+                code: "backup_not_restorable")
+        }
     }
 }
 

@@ -54,12 +54,17 @@ struct BackupFile {
     /// Refuses one whose schema this program could not bring up to date.
     /// - Throws: ``CommandFailure``.
     func requireKnownSchema() throws {
-        let rows = try DatabaseProgram("pg_restore", console).run(
-            ["--data-only", "--schema", "saltern", "--table", "schema_migrations", "--file", "-"], input: content)
-        let obstacles = Migrator.obstacles(to: Schema.migrations, after: Self.history(rows))
+        let obstacles = try obstacles()
         guard obstacles.isEmpty else {
             throw CommandFailure(obstacles.map { "nothing was restored: \($0)" })
         }
+    }
+
+    /// What keeps this program from bringing the backup's schema up to date.
+    func obstacles() throws -> [MigrationFinding] {
+        let rows = try DatabaseProgram("pg_restore", console).run(
+            ["--data-only", "--schema", "saltern", "--table", "schema_migrations", "--file", "-"], input: content)
+        return Migrator.obstacles(to: Schema.migrations, after: Self.history(rows))
     }
 
     /// The rows of the history, from what `pg_restore` makes of them: COPY's text format, its columns named.
@@ -85,11 +90,38 @@ struct BackupFile {
         return records
     }
 
-    /// `\\xDEADBEEF`, whose backslash is doubled.
-    private static func bytes(_ text: Substring) -> [UInt8] {
-        let digits = Array(text.drop { $0 == "\\" }.dropFirst())
+    /// Reads a `bytea` of COPY's text format, in which backslashes are doubled. The session that wrote the backup had
+    /// `bytea_output` as `hex` (`\\xDEADBEEF`) or as `escape` (`a\\000b`).
+    static func bytes(_ field: Substring) -> [UInt8] {
+        var text: [UInt8] = []
+        var rest = field.utf8[...]
+        while let byte = rest.popFirst() {
+            text.append(byte == backslash ? rest.popFirst() ?? byte : byte)
+        }
+        guard text.starts(with: [backslash, UInt8(ascii: "x")]) else { return unescaped(text[...]) }
+        let digits = text.dropFirst(2).map { Character(Unicode.Scalar($0)) }
         return stride(from: 0, to: digits.count - 1, by: 2).compactMap {
             UInt8(String(digits[$0...($0 + 1)]), radix: 16)
         }
+    }
+
+    private static let backslash = UInt8(ascii: "\\")
+
+    /// A backslash is doubled, and a byte that is not printed is a backslash with three octal digits.
+    private static func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = text
+        while let byte = rest.popFirst() {
+            if byte != backslash {
+                bytes.append(byte)
+            } else if rest.first == backslash {
+                bytes.append(backslash)
+                rest.removeFirst()
+            } else if let number = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8) {
+                bytes.append(number)
+                rest = rest.dropFirst(3)
+            }
+        }
+        return bytes
     }
 }

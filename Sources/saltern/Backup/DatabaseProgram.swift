@@ -9,6 +9,11 @@ struct DatabaseProgram {
     /// What it is told beside the caller's variables: secrets, which must not be among its words.
     private var environment: [String: String]
 
+    /// Variables that change what PostgreSQL's programs read and write. Those that say how to connect are passed on.
+    private static let textVariables: Set = [
+        "LANGUAGE", "PGCLIENTENCODING", "PGDATESTYLE", "PGGEQO", "PGTZ", "PG_COLOR", "PSQLRC",
+    ]
+
     /// The last lines that it said are enough to know why it failed.
     private static let rememberedLines = 5
     /// How long a program may take to end when it is told to. It tells the server first, which may not answer.
@@ -17,9 +22,14 @@ struct DatabaseProgram {
     init(_ name: String, _ console: Console, password: String? = nil, environment: [String: String] = [:]) {
         self.name = name
         self.console = console
-        self.environment = console.environment.merging(environment) { _, new in new }
+        // Passwords of other roles are in settings of this program.
+        let inherited = console.environment.filter { variable, _ in
+            !variable.hasPrefix("SALTERN_") && !Self.textVariables.contains(variable)
+        }
+        self.environment = inherited.merging(environment) { _, new in new }
         // Its messages are read.
         self.environment["LC_ALL"] = "C"
+        self.environment["PGCLIENTENCODING"] = "UTF8"
         if let password { self.environment["PGPASSWORD"] = password }
     }
 

@@ -21,7 +21,7 @@ struct DatabaseRoles {
         do {
             try program.run(
                 ["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1", "--dbname", superuser.string],
-                input: Self.script)
+                input: PostgresConfiguration.sessionScript + "\n" + Self.script)
         } catch let failure as CommandFailure where failure.code == "failed" {
             throw CommandFailure(failure.messages.map { "SALTERN_SUPERUSER_DATABASE_URL: \($0)" })
         }

@@ -81,7 +81,7 @@ struct RestoreDatabase: Command {
     /// What comes after `pg_restore`. A signal ends it where it can be gone on with.
     private func finish(_ console: Console, _ wish: Interruption.Wish) async throws {
         let migration = Task {
-            var none = Arguments([])
+            var none = try Arguments([], OptionNames(of: MigrateUp.self))
             try await MigrateUp(&none).run(console)
         }
         let interruption = Interruption { _ in migration.cancel() }
@@ -90,7 +90,9 @@ struct RestoreDatabase: Command {
         withExtendedLifetime(interruption) {}
         if wish.isThere { throw wish.fulfilled("ended by a signal") }
         try outcome.get()
-        var words = Arguments(["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []))
+        var words = try Arguments(
+            ["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []),
+            OptionNames(of: TellRestored.self))
         try await TellRestored(&words).tell(console, mayBeUnused: true)
     }
 

@@ -8,6 +8,12 @@ enum RestoreMark {
     /// - Throws: ``CommandFailure`` when there is something that a restore would be mixed with.
     static func make(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console, needsSchema: false) { database in
+            let encoding = try await database.execute(FindEncoding()).first ?? ""
+            guard encoding == FindEncoding.needed else {
+                throw CommandFailure(
+                    "nothing was changed: the database's encoding is \(encoding) and has to be UTF8: CREATE DATABASE … "
+                        + "ENCODING 'UTF8' TEMPLATE template0")
+            }
             let found = try await database.execute(FindSchemas()).first
             if found?.hasSchema ?? false {
                 guard !(found?.hasMark ?? false) else { throw CommandFailure("\(UnfinishedRestore())") }

@@ -29,7 +29,7 @@ struct RestoreTransaction {
         let child = try program.start(
             [
                 "--dbname", connection.string, "--no-password", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1",
-                "--file", "-", "--file", "/dev/fd/3",
+                "--set", "VERBOSITY=verbose", "--file", "-", "--file", "/dev/fd/3",
             ],
             ChildProcess.Streams(
                 input: script.fileHandleForReading.fileDescriptor,
@@ -53,7 +53,8 @@ struct RestoreTransaction {
         }
         // It had no reader any more: what psql said is why.
         let said = try complaints.contents().split(separator: "\n").map(String.init)
-        guard said.contains(where: { $0.contains("schema \"saltern\" already exists") }) else {
+        // The server's words are in its own language, and the code (duplicate_schema) is not.
+        guard said.contains(where: { $0.contains(" 42P06: ") }) else {
             // What else it says are lines of what it was given.
             let reasons = said.filter { $0.contains("ERROR:") || $0.contains("FATAL:") || $0.hasPrefix("psql:") }
             throw program.failure(status, reasons.isEmpty ? said : reasons)
@@ -63,7 +64,7 @@ struct RestoreTransaction {
 
     /// Everything but the commit.
     private func write(to script: FileHandle) throws {
-        try script.write(contentsOf: Data("BEGIN;\n".utf8))
+        try script.write(contentsOf: Data("\(PostgresConfiguration.sessionScript)\nBEGIN;\n".utf8))
         var bar = ProgressBar(console, "tables")
         var done = 0
         defer { bar.end() }

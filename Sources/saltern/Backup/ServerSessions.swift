@@ -52,6 +52,8 @@ enum ServerSessions {
 /// Sessions of roles that may do what a server does. Those of superusers may, too, and those of the owner: of the command
 /// itself, for one.
 private struct FindServerSessions: Statement {
+    private let identity = DatabaseIdentity.applicationName
+
     struct Row: DecodableRow {
         let process: Int32
         /// The role, and what the program calls itself, whatever the session is for.
@@ -71,5 +73,6 @@ private struct FindServerSessions: Statement {
             JOIN pg_catalog.pg_roles g ON g.rolname = 'saltern_server'
         WHERE a.datname = pg_catalog.current_database() AND NOT r.rolsuper AND r.rolname <> current_user
             AND pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER')
+            AND a.application_name NOT LIKE \(\.identity) || '%'
         """
 }

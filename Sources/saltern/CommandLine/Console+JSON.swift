@@ -6,6 +6,6 @@ extension Console {
     func printJSON(_ build: (inout JSONWriter) -> Void) {
         var writer = JSONWriter()
         writer.object(build)
-        print(String(decoding: writer.finish(), as: UTF8.self))
+        writeJSON(writer.finish() + [UInt8(ascii: "\n")])
     }
 }

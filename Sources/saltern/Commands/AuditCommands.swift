@@ -11,7 +11,7 @@ struct VerifyAudit: Command {
 
         Prints the head of the chain. Note it down where nobody of the database's can write: who can write to all of the
         log can also make a new one, and only a noted head tells the two apart. Exit status 1 names the first row that is
-        not as it was written.
+        not as it was written. Rows whose time goes back are named on standard error, and are no reason for status 1.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -33,7 +33,13 @@ struct VerifyAudit: Command {
 
     func run(_ console: Console) async throws {
         let head = try await DatabaseCommand.asOwner(console) { [noted] in
-            try await AuditReview(database: $0).verify(noted: noted)
+            try await AuditReview(database: $0).verify(noted: noted) { rows in
+                let numbers = rows.map(String.init).joined(separator: ", ")
+                console.notice(
+                    "the time of these rows is before that of the row in front of them: \(numbers). The database's clock "
+                        + "was set back, or they were written with the rights of the schema's owner",
+                    code: "audit_time_went_back")
+            }
         }
         if asJSON {
             console.printJSON { writer in

@@ -144,13 +144,14 @@ struct ExportCertificate: Command {
     let option: TLSDirectoryOption
 
     init(_ arguments: inout Arguments) throws(UsageError) {
-        guard arguments.flag("--der") else { throw UsageError(message: "--der is needed") }
+        let isDER = arguments.flag("--der")
         option = try TLSDirectoryOption(&arguments)
+        guard isDER else { throw UsageError(message: "--der is needed") }
     }
 
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
-        console.write(try reporting { () throws(CertificateError) in try directory.exportDER() })
+        console.writeContent(try reporting { () throws(CertificateError) in try directory.exportDER() })
     }
 }
 

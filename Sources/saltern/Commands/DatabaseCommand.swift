@@ -48,7 +48,7 @@ enum DatabaseCommand {
         try await asOwner(console) { try await DatabaseClock.now(of: $0) }
     }
 
-    /// Runs `body` with a client that connects as the schema's owner.
+    /// Runs `body` with a client that connects as the schema's owner, if that is the server's database.
     /// - Parameters:
     ///   - statementTimeout: How long one statement may take, where the usual time is not enough.
     ///   - needsSchema: Whether `body` works with the schema, as this program knows it.
@@ -65,7 +65,10 @@ enum DatabaseCommand {
             database.statementTimeout = statementTimeout
             database.silenceTimeout = statementTimeout + .seconds(10)
         }
-        return try await with(database, from: ownerVariable(console), needsSchema: needsSchema, body)
+        return try await with(database, from: ownerVariable(console), needsSchema: needsSchema) { client in
+            try await DatabaseIdentity.requireOne(client, console)
+            return try await body(client)
+        }
     }
 
     /// The setting that says where the server connects.

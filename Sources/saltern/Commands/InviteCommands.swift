@@ -15,7 +15,7 @@ struct CreateInvites: Command {
           --json           one object, for scripts
 
         Each opens one account where SALTERN_REGISTRATION is invite or open. Only a hash of a code is stored: one that is
-        lost cannot be shown again, but revoked.
+        lost cannot be shown again, but revoked. Codes that cannot be printed are not stored.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -43,9 +43,15 @@ struct CreateInvites: Command {
     func run(_ console: Console) async throws {
         let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
         let terms = InviteAdministration.Terms(expiresAt: signature.now + lifetime, plan: plan, note: note)
-        let invites = try await DatabaseCommand.asOwner(console) { [count] in
-            try await InviteAdministration(database: $0).create(count, terms, by: signature)
+        _ = try await DatabaseCommand.asOwner(console) { [count] in
+            try await InviteAdministration(database: $0).create(count, terms, by: signature) { invites in
+                print(invites, terms, console)
+                if console.hasLostOutput { throw CommandFailure.lostOutput }
+            }
         }
+    }
+
+    private func print(_ invites: [InviteAdministration.New], _ terms: InviteAdministration.Terms, _ console: Console) {
         if asJSON {
             console.printJSON { writer in
                 writer.array("invites") { writer in

@@ -60,27 +60,29 @@ struct ListAccounts: Command {
             console.write(table.takeText())
             return next
         }
-        if let next { console.writeError("there may be more: --after '\(VisibleText.visible(next))'\n") }
+        guard let next else { return }
+        let option = ShellWord.quoted(next).map { "--after \($0)" } ?? "see the member next of --json"
+        console.printError("there may be more: \(option)")
     }
 
     private func printJSON(_ console: Console) async throws {
         try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
-            console.write("{\"accounts\":[")
+            console.writeJSON(Array("{\"accounts\":[".utf8))
             var separator = ""
             let next = try await AccountListing(database: database).list(filter, after: after, limit: limit) { slice in
                 for account in slice {
-                    console.write(separator)
+                    console.writeJSON(Array(separator.utf8))
                     separator = ","
                     var writer = JSONWriter()
                     writer.object { account.write(to: &$0) }
-                    console.write(writer.finish())
+                    console.writeJSON(writer.finish())
                 }
             }
             var writer = JSONWriter()
             if let next { writer.string(next) } else { writer.null() }
-            console.write("],\"next\":")
-            console.write(writer.finish())
-            console.write("}\n")
+            console.writeJSON(Array("],\"next\":".utf8))
+            console.writeJSON(writer.finish())
+            console.writeJSON(Array("}\n".utf8))
         }
     }
 }

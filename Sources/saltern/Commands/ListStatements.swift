@@ -11,12 +11,10 @@ struct ListStatements: Command {
 
     func run(_ console: Console) async throws {
         for statement in Application.statements {
-            var writer = JSONWriter()
-            writer.object { writer in
+            console.printJSON { writer in
                 writer.member("name", statement.name)
                 writer.member("sql", statement.sql)
             }
-            console.print(String(decoding: writer.finish(), as: UTF8.self))
         }
     }
 }

@@ -14,7 +14,11 @@ private func withMigrator<Result: Sendable>(
     let database = settings.ownerDatabase()
     try settings.finish()
     guard let database else { throw CommandFailure("no database is configured") }
-    if makesSchema { try await RestoreMark.requireNothingAwaited(console) }
+    if makesSchema {
+        try await RestoreMark.requireNothingAwaited(console)
+    } else {
+        try await requireOneDatabase(console)
+    }
     let loop = try EventLoop(name: "migrate")
     try loop.start()
     defer { loop.stop() }
@@ -28,6 +32,10 @@ private func withMigrator<Result: Sendable>(
     } catch let error as MigrationError {
         throw await DatabaseCommand.failure(error, console)
     }
+}
+
+private func requireOneDatabase(_ console: Console) async throws {
+    try await DatabaseCommand.asOwner(console, needsSchema: false) { _ in }
 }
 
 private let migrationHelp = """

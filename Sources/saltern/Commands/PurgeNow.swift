@@ -38,8 +38,7 @@ struct PurgeNow: Command {
         }
         guard let report else { throw CommandFailure("another node is purging") }
         if asJSON {
-            var writer = JSONWriter()
-            writer.object { writer in
+            console.printJSON { writer in
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
@@ -49,7 +48,6 @@ struct PurgeNow: Command {
                 writer.member("shares", report.shares)
                 writer.member("skippedAccounts", report.skippedAccounts)
             }
-            console.print(String(decoding: writer.finish(), as: UTF8.self))
         } else {
             console.print(
                 "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "

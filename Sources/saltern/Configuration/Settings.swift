@@ -117,7 +117,8 @@ struct Settings {
     }
 
     /// Ends the reading. Variables that begin with `SALTERN_` are refused when no command knows them, for a typo must not
-    /// pass for a default, and when they are empty, also where this command does not read them.
+    /// pass for a default, and when they are empty, also where this command does not read them. Those that a container
+    /// platform writes for a service called saltern are ignored (``ServiceLink``).
     /// - Throws: ``CommandFailure`` with every problem.
     func finish() throws(CommandFailure) {
         let problems = variables.keys.sorted().filter { $0.hasPrefix("SALTERN_") }.compactMap(problem(with:)) + problems
@@ -128,7 +129,7 @@ struct Settings {
     private func problem(with name: String) -> String? {
         let base = name.hasSuffix("_FILE") ? String(name.dropLast(5)) : name
         guard ServeConfiguration.variables.contains(name) || ServeConfiguration.variables.contains(base) else {
-            return "\(name) is not a setting"
+            return ServiceLink.isOne(name, variables[name] ?? "") ? nil : "\(name) is not a setting"
         }
         guard variables[name] == "", !problems.contains(where: { $0.hasPrefix("\(name) ") }) else { return nil }
         return Self.isEmpty(name)

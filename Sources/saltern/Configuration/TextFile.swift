@@ -1,3 +1,4 @@
+import CommandLineKit
 import Glibc
 
 /// Small text files: secrets that are handed over as files.
@@ -9,10 +10,9 @@ enum TextFile {
         fileprivate static var system: Failure { Failure(description: String(cString: strerror(errno))) }
     }
 
-    /// The contents without trailing line ends.
+    /// The contents without trailing line ends. A named pipe is refused, and not waited for (`O_NONBLOCK`).
     static func contents(atPath path: String, limit: Int) throws(Failure) -> String {
-        // Without O_NONBLOCK a named pipe would stop the program here until somebody writes to it.
-        let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+        let descriptor = openedAlready(path) ?? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system }
         defer { close(descriptor) }
         var status = stat()
@@ -29,12 +29,24 @@ enum TextFile {
         return String(text.reversed().drop { $0.isNewline }.reversed())
     }
 
+    /// A copy of the descriptor that `/dev/fd/N` names; nil for other paths.
+    ///
+    /// To open that path opens the file again, with the rights of this process. The caller of the process may have opened it
+    /// because this process may not.
+    private static func openedAlready(_ path: String) -> CInt? {
+        guard path.hasPrefix("/dev/fd/"), let number = OperatorNumber.integer(path.dropFirst(8)),
+            (0...1_023).contains(number)
+        else { return nil }
+        return fcntl(CInt(number), F_DUPFD_CLOEXEC, 3)
+    }
+
     private static func bytes(of descriptor: CInt, limit: Int) throws(Failure) -> ArraySlice<UInt8> {
         var bytes = [UInt8](repeating: 0, count: limit + 1)
         var count = 0
         while count < bytes.count {
             let more = bytes.withUnsafeMutableBytes { buffer in
-                read(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count)
+                // From the beginning also when the descriptor was read before.
+                pread(descriptor, buffer.baseAddress?.advanced(by: count), buffer.count - count, off_t(count))
             }
             if more < 0, errno == EINTR { continue }
             guard more >= 0 else { throw .system }

@@ -20,7 +20,9 @@ enum OwnerExamination {
                 }
             }
         } catch {
-            let reasons = DatabaseCommand.failure(error, variable).messages
+            let failure = DatabaseCommand.failure(error, variable)
+            let reasons = failure.messages
+            if failure.code == "two_databases" { return reasons.map { Finding("database_owner", .problem, $0) } }
             return reasons.map { Finding("database_owner", .problem, "the owner cannot connect: \($0)") }
         }
     }

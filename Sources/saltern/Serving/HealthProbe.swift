@@ -31,7 +31,8 @@ struct HealthProbe {
         let context = try TLSClientContext(trust: .pins([pin]))
         let connection = try TLSConnection(context: context, descriptor: descriptor, hostName: nil)
         guard case .finished = try connection.handshake() else { throw Failure.timedOut }
-        let request = Array("GET \(path) HTTP/1.1\r\nHost: \(address)\r\nConnection: close\r\n\r\n".utf8)
+        // Not the address: that of a link has a zone, which no `Host` has (RFC 6874).
+        let request = Array("GET \(path) HTTP/1.1\r\nHost: localhost:\(address.port)\r\nConnection: close\r\n\r\n".utf8)
         guard case .bytes(request.count) = try request.withUnsafeBytes({ try connection.write($0) }) else {
             throw Failure.timedOut
         }
@@ -44,29 +45,47 @@ struct HealthProbe {
         return status
     }
 
-    /// A connected blocking socket whose reads and writes end in time. A server that listens on every address is asked
-    /// on the loopback one.
+    /// A connected blocking socket whose reads and writes end in time: to the first address of the server's that accepts.
     private func connect() throws(Failure) -> CInt {
-        let host = address.host == "0.0.0.0" ? "127.0.0.1" : address.host == "::" ? "::1" : address.host
-        var hints = addrinfo()
-        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, String(address.port), &hints, &list)
-        defer { if let list { freeaddrinfo(list) } }
-        guard code == 0, let target = list?.pointee else {
-            throw .cannotConnect(address, reason: String(cString: gai_strerror(code)))
+        var reason = "it has no address"
+        for host in hosts {
+            var hints = addrinfo()
+            hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+            var list: UnsafeMutablePointer<addrinfo>?
+            let code = getaddrinfo(host, String(address.port), &hints, &list)
+            defer { if let list { freeaddrinfo(list) } }
+            if code != 0 { reason = String(cString: gai_strerror(code)) }
+            var next = list
+            while let target = next?.pointee {
+                if let descriptor = connect(to: target) { return descriptor }
+                reason = String(cString: strerror(errno))
+                next = target.ai_next
+            }
         }
+        throw .cannotConnect(address, reason: reason)
+    }
+
+    /// A server that listens on every address is asked on a loopback one, of which the machine may have one only.
+    private var hosts: [String] {
+        switch address.host {
+        case "0.0.0.0": ["127.0.0.1"]
+        case "::", "*": ["127.0.0.1", "::1"]
+        default: [address.host]
+        }
+    }
+
+    /// - Returns: nil when it does not accept; then `errno` says why.
+    private func connect(to target: addrinfo) -> CInt? {
         let descriptor = socket(target.ai_family, target.ai_socktype, 0)
-        guard descriptor >= 0 else { throw .cannotConnect(address, reason: String(cString: strerror(errno))) }
+        guard descriptor >= 0 else { return nil }
         var timeout = Self.timeout
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
         }
-        guard Glibc.connect(descriptor, target.ai_addr, target.ai_addrlen) == 0 else {
-            let reason = String(cString: strerror(errno))
-            close(descriptor)
-            throw .cannotConnect(address, reason: reason)
-        }
-        return descriptor
+        guard Glibc.connect(descriptor, target.ai_addr, target.ai_addrlen) != 0 else { return descriptor }
+        let number = errno
+        close(descriptor)
+        errno = number
+        return nil
     }
 }

@@ -45,7 +45,7 @@ struct AccountDeletion: Sendable {
     func record(_ transaction: Transaction) async throws {
         try await transaction.record(
             AppendAudit(
-                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason, now: now))
+                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason))
     }
 
     private func removeItems(_ transaction: Transaction) async throws(PostgresError) {

@@ -48,8 +48,12 @@ public struct InviteAdministration {
     }
 
     /// Makes invites, all or none.
-    /// - Throws: ``Refusal/noSuchPlan`` or a `PostgresError`.
-    public func create(_ count: Int, _ terms: Terms, by signature: AuditSignature) async throws -> [New] {
+    /// - Parameter show: Takes the codes before they are committed, because they can be shown once only: what it throws
+    ///   leaves no invite.
+    /// - Throws: ``Refusal/noSuchPlan``, what `show` throws, or a `PostgresError`.
+    public func create(
+        _ count: Int, _ terms: Terms, by signature: AuditSignature, show: ([New]) throws -> Void = { _ in }
+    ) async throws -> [New] {
         try await database.withTransaction { transaction in
             if let plan = terms.plan, try await !transaction.execute(FindPlans()).contains(where: { $0.name == plan }) {
                 throw Refusal.noSuchPlan
@@ -61,6 +65,8 @@ public struct InviteAdministration {
                         hash: invite.code.hash, id: invite.id, now: signature.now, expiresAt: terms.expiresAt,
                         plan: terms.plan, note: terms.note))
             }
+            // The rows of the log come last: they hold up everything else that is recorded.
+            try show(invites)
             for invite in invites {
                 let detail = "invite \(invite.id)" + (terms.plan.map { ", plan \($0)" } ?? "")
                 try await transaction.record(AppendAudit(signature, .inviteCreated, detail: detail))

@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Postgres
 
 /// A place of the chain: a row's number and hash, as an operator notes it down.
 public struct AuditPlace: Sendable, Hashable, CustomStringConvertible {
@@ -66,6 +67,13 @@ struct AuditChain {
     static let beginning = AuditPlace(sequence: 0, hash: AuditHash(.zero))
 
     private(set) var end = AuditChain.beginning
+    /// The numbers of the first rows whose time is before that of the row in front of them. The database's clock was set back,
+    /// or the schema's owner has written the row.
+    private(set) var timesThatWentBack: [Int64] = []
+    private var lastTime: Timestamp?
+    /// Programs that know no migration 13 stamp a row before they wait for the head.
+    private static let tolerance = Duration.seconds(60)
+    private static let shownTimes = 20
     /// The place that an operator noted.
     let noted: AuditPlace?
 
@@ -81,6 +89,10 @@ struct AuditChain {
         guard entry.computedHash == entry.hash else { throw AuditFinding(sequence: expected, kind: .changed) }
         guard entry.previousHash == end.hash else { throw AuditFinding(sequence: expected, kind: .unconnected) }
         end = AuditPlace(sequence: entry.sequence, hash: entry.hash)
+        if let lastTime, entry.occurredAt < lastTime - Self.tolerance, timesThatWentBack.count < Self.shownTimes {
+            timesThatWentBack.append(entry.sequence)
+        }
+        lastTime = entry.occurredAt
         try compareWithNoted()
     }
 

@@ -17,9 +17,13 @@ public struct AuditReview {
     ///
     /// Rows and head are read in one snapshot, so what is appended meanwhile does not look like a forgery.
     /// - Parameter noted: A place that was noted earlier: it has to be in the chain still.
+    /// - Parameter timesThatWentBack: Called with the numbers of rows whose time is before that of the row in front of them,
+    ///   the first 20. Such a row may be as it was written: clocks are set.
     /// - Returns: The end of the chain.
     /// - Throws: An ``AuditFinding`` about the first row that is not as it was written, or a `PostgresError`.
-    public func verify(noted: AuditPlace? = nil) async throws -> AuditPlace {
+    public func verify(
+        noted: AuditPlace? = nil, timesThatWentBack: ([Int64]) -> Void = { _ in }
+    ) async throws -> AuditPlace {
         try await database.withTransaction(isolation: .repeatableRead) { transaction in
             var chain = try AuditChain(noted: noted)
             let head = try await transaction.execute(FindAuditHead()).first
@@ -30,6 +34,7 @@ public struct AuditReview {
                 if slice.count < sliceSize { break }
             }
             try chain.finish(head: head)
+            if !chain.timesThatWentBack.isEmpty { timesThatWentBack(chain.timesThatWentBack) }
             return chain.end
         }
     }

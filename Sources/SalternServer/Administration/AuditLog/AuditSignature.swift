@@ -1,6 +1,7 @@
 public import Postgres
 
-/// Who does something that the audit log keeps, and when.
+/// Who does something that the audit log keeps, and the time that other rows are stamped with. The log itself takes the
+/// database's time.
 public struct AuditSignature: Sendable {
     public let actor: AuditActor
     public let now: Timestamp
@@ -13,7 +14,6 @@ public struct AuditSignature: Sendable {
 
 extension AppendAudit {
     init(_ signature: AuditSignature, _ action: AuditAction, _ target: AccountID? = nil, detail: String? = nil) {
-        self.init(
-            actor: signature.actor, action: action, targetAccount: target, detail: detail, now: signature.now)
+        self.init(actor: signature.actor, action: action, targetAccount: target, detail: detail)
     }
 }

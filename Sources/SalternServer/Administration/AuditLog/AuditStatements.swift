@@ -5,7 +5,8 @@ public import Postgres
 ///
 /// Send it through ``Postgres/Transaction/record(_:)`` as the last statement of the transaction that does the thing: act
 /// and record commit together, and the head, which everybody who records waits for, is locked for the shortest time.
-/// Whoever waited sees the head that the one before left.
+/// Whoever waited sees the head that the one before left. The time is the database's when the head is locked, so rows have
+/// their times in the order of their numbers.
 struct AppendAudit: Statement {
     typealias Row = Int64
 
@@ -14,11 +15,10 @@ struct AppendAudit: Statement {
     var targetAccount: AccountID?
     /// At most 1,000 characters. Never a userid or anything else that ought to go with the account.
     var detail: String?
-    let now: Timestamp
 
     /// The bytes that ``AuditEntry/computedHash`` describes, of the columns of `h` and the parameters.
     private static let message: SQL<Self> = """
-        h.hash || int8send(h.sequence + 1) || timestamptz_send(\(\.now))
+        h.hash || int8send(h.sequence + 1) || timestamptz_send(h.occurred_at)
         || int4send(octet_length(convert_to(\(\.actor.name), 'UTF8'))) || convert_to(\(\.actor.name), 'UTF8')
         || int4send(octet_length(convert_to(\(\.action.rawValue), 'UTF8'))) || convert_to(\(\.action.rawValue), 'UTF8')
         || coalesce('\\x01'::bytea || uuid_send(\(\.targetAccount)), '\\x00'::bytea)
@@ -27,14 +27,17 @@ struct AppendAudit: Statement {
         """
 
     static let sql: SQL<Self> = """
-        WITH head AS (
+        WITH locked AS MATERIALIZED (
             SELECT h.sequence, h.hash FROM saltern.audit_head h WHERE h.singleton FOR UPDATE
+        ), head AS MATERIALIZED (
+            SELECT l.sequence, l.hash, clock_timestamp() AS occurred_at FROM locked l
         ), entry AS (
-            SELECT h.sequence + 1 AS sequence, h.hash AS previous_hash, sha256(\(message)) AS hash FROM head h
+            SELECT h.sequence + 1 AS sequence, h.occurred_at, h.hash AS previous_hash, sha256(\(message)) AS hash
+            FROM head h
         ), appended AS (
             INSERT INTO saltern.audit_log
                 (sequence, occurred_at, actor, action, target_account, detail, previous_hash, hash)
-            SELECT e.sequence, \(\.now), \(\.actor.name), \(\.action.rawValue), \(\.targetAccount), \(\.detail),
+            SELECT e.sequence, e.occurred_at, \(\.actor.name), \(\.action.rawValue), \(\.targetAccount), \(\.detail),
                 e.previous_hash, e.hash FROM entry e
         )
         UPDATE saltern.audit_head h SET sequence = e.sequence, hash = e.hash FROM entry e

@@ -32,7 +32,7 @@ public struct SecondFactorAdministration {
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .totpDisabled, now: now))
             try await transaction.record(
-                AppendAudit(actor: actor, action: .secondFactorRemoved, targetAccount: account, now: now))
+                AppendAudit(actor: actor, action: .secondFactorRemoved, targetAccount: account))
             return account
         }
     }

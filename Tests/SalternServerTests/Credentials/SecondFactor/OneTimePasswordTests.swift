@@ -60,9 +60,19 @@ import Testing
                 + "&issuer=Notes&algorithm=SHA1&digits=6&period=30")
         #expect(
             passwords.uri(issuer: "Ä & B: C/D", userid: try Userid("zoë+1?#"))
-                == "otpauth://totp/%C3%84%20%26%20B%3A%20C%2FD:zo%C3%AB%2B1%3F%23"
-                + "?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=%C3%84%20%26%20B%3A%20C%2FD"
+                == "otpauth://totp/%C3%84%20%26%20B%20C%2FD:zo%C3%AB%2B1%3F%23"
+                + "?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=%C3%84%20%26%20B%20C%2FD"
                 + "&algorithm=SHA1&digits=6&period=30")
+    }
+
+    @Test(arguments: [
+        ("My: App", "acct:ada:1", "My%20App", "acct_ada_1"), (":My:\u{338}App:", ":a", "My%CC%B8App", "_a"),
+        (":", "ada", "Saltern", "ada"),
+    ])
+    func `issuer and account have no colon`(issuer: String, userid: String, name: String, account: String) throws {
+        let uri = passwords.uri(issuer: issuer, userid: try Userid(userid))
+        #expect(uri.hasPrefix("otpauth://totp/\(name):\(account)?secret="), "\(uri)")
+        #expect(uri.contains("&issuer=\(name)&"), "\(uri)")
     }
 
     @Test func `secrets are random and are not printed`() {

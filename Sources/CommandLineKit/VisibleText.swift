@@ -1,0 +1,48 @@
+/// Text on its way to a terminal, which may be a stranger's.
+///
+/// A terminal obeys control characters and the escape sequences that they begin. Format characters turn the direction of
+/// writing or are invisible. ``Console`` writes no text without one of these functions.
+package enum VisibleText {
+    /// Returns a part of a line: each character that a terminal obeys is spelt, as `\u{1b}`, line ends included.
+    package static func visible(_ text: String) -> String { escaped(text, isObeyed, spelling) }
+
+    /// Returns lines: as ``visible(_:)``, but line feeds stay.
+    package static func lines(_ text: String) -> String { escaped(text, { isObeyed($0) && $0 != "\n" }, spelling) }
+
+    /// Returns a line for each of `texts`.
+    package static func list(_ texts: [String]) -> String { texts.map { visible($0) + "\n" }.joined() }
+
+    /// Returns a document as a terminal may show it: as ``lines(_:)``, but tabs stay, too.
+    package static func document(_ text: String) -> String {
+        escaped(text, { isObeyed($0) && $0 != "\n" && $0 != "\t" }, spelling)
+    }
+
+    /// Returns JSON of the same value in which each character that a terminal obeys is a JSON escape (RFC 8259, section 7).
+    package static func json(_ json: [UInt8]) -> [UInt8] {
+        guard json.contains(where: { $0 >= 0x7F || ($0 < 0x20 && $0 != UInt8(ascii: "\n")) }) else { return json }
+        let text = String(decoding: json, as: UTF8.self)
+        return Array(
+            escaped(text, { isObeyed($0) && $0 != "\n" }) { scalar in
+                scalar.utf16.map { unit in
+                    let digits = String(unit, radix: 16)
+                    return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                }.joined()
+            }.utf8)
+    }
+
+    private static func spelling(_ scalar: Unicode.Scalar) -> String { "\\u{\(String(scalar.value, radix: 16))}" }
+
+    private static func escaped(
+        _ text: String, _ isEscaped: (Unicode.Scalar) -> Bool, _ spelling: (Unicode.Scalar) -> String
+    ) -> String {
+        guard text.unicodeScalars.contains(where: isEscaped) else { return text }
+        return text.unicodeScalars.map { isEscaped($0) ? spelling($0) : String($0) }.joined()
+    }
+
+    static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import CommandLineKit
+import EventLoop
+import Postgres
+
+/// Which database a connection leads to. A standby and its primary have the same identity.
+struct DatabaseIdentity: Equatable, Sendable {
+    private let name: String
+    private let object: String
+    /// The cluster's identifier; nil where the role may not read it.
+    private let cluster: String?
+
+    /// What sessions that ask for an identity call themselves, so that a restore does not take them for a server's.
+    static let applicationName = "saltern identity"
+
+    /// Returns whether both may be the same database.
+    func isPossibly(_ other: DatabaseIdentity) -> Bool {
+        guard name == other.name, object == other.object else { return false }
+        guard let cluster, let others = other.cluster else { return true }
+        return cluster == others
+    }
+
+    /// Refuses settings whose owner's URL leads to another database than the server's.
+    ///
+    /// Without one of the two there is nothing to compare. Nor is there when the server's URL leads nowhere: before the first
+    /// migration its role need not exist.
+    /// - Parameter owner: A client that is connected as the owner.
+    /// - Throws: ``CommandFailure`` with the code `two_databases`, or a `PostgresError` of the owner's connection.
+    static func requireOne(_ owner: PostgresClient, _ console: Console) async throws {
+        var settings = Settings(console.environment)
+        guard DatabaseCommand.ownerVariable(console) != DatabaseCommand.serverVariable,
+            settings.text(DatabaseCommand.serverVariable) != nil, var server = settings.serverDatabase()
+        else { return }
+        server.applicationName = applicationName
+        let expected = try await read(from: owner)
+        let found = try? await DatabaseCommand.with(server, from: DatabaseCommand.serverVariable, needsSchema: false) {
+            try await read(from: $0)
+        }
+        guard let found, !expected.isPossibly(found) else { return }
+        throw CommandFailure(
+            "\(DatabaseCommand.ownerVariable(console)) leads to the database \(expected.name) and "
+                + "\(DatabaseCommand.serverVariable) to \(found.name)\(expected.name == found.name ? " of another cluster" : ""): "
+                + "nothing was done", status: 1, code: "two_databases")
+    }
+
+    private static func read(from client: PostgresClient) async throws -> DatabaseIdentity {
+        let found = try await client.execute(FindIdentity()).first
+        let cluster = found?.mayReadCluster == true ? try await client.execute(FindCluster()).first : nil
+        return DatabaseIdentity(name: found?.name ?? "", object: found?.object ?? "", cluster: cluster)
+    }
+}
+
+private struct FindIdentity: Statement {
+    struct Row: DecodableRow {
+        let name: String
+        let object: String
+        let mayReadCluster: Bool
+
+        init(row: inout RowReader) throws(PostgresError) {
+            name = try row.next()
+            object = try row.next()
+            mayReadCluster = try row.next()
+        }
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT d.datname::text, d.oid::text,
+            pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')
+        FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()
+        """
+}
+
+private struct FindCluster: Statement {
+    typealias Row = String
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT c.system_identifier::text FROM pg_catalog.pg_control_system() c"
+}
