@@ -51,7 +51,8 @@ public final class URLSessionTransport: HTTPTransport {
         let (timeout, rate) = (request.timeout, request.minimumRate)
         let deadline = Task {
             while true {
-                let left = HTTPRequest.allowance(timeout, rate, moved: transfer.movedByteCount) - (ContinuousClock.now - begin)
+                let left =
+                    HTTPRequest.allowance(timeout, rate, moved: transfer.movedByteCount) - (ContinuousClock.now - begin)
                 if left <= .zero { return transfer.end(.failure(.timedOut)) }
                 try await Task.sleep(for: left)
             }
