@@ -276,7 +276,7 @@ import Testing
                 #expect(try await disk.run().uploaded.count == 1)
             }
             #expect(try marker(phone).lines.count == 2)
-            let backup = try TemporaryDirectory(isVolatile: true)
+            let backup = try TemporaryDirectory(.memory)
             let saved = backup.path + "/corner"
             try FileManager.default.copyItem(atPath: phone.url(".saltern").path, toPath: saved)
             try phone.write("more", to: "more")

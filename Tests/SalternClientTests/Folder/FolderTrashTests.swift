@@ -203,7 +203,7 @@ import Testing
             try phone.write("one more", to: "b")
             try await phone.sync.run()
             try await laptop.sync.run()
-            let outside = try TemporaryDirectory(isVolatile: true)
+            let outside = try TemporaryDirectory(.memory)
             for name in ["a", "b"] {
                 try FileManager.default.linkItem(atPath: laptop.url(name).path, toPath: outside.path + "/" + name)
             }
