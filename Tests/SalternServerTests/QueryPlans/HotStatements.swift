@@ -187,8 +187,8 @@ struct HotStatements {
                 Probe(
                     CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
                 Probe(surplus, rows: 310),
-                Probe(NoteEnds(removal: trimming), rows: 4),
-                Probe(trimming, rows: 210),
+                Probe(NoteEnds(removal: trimming), rows: 310),
+                Probe(trimming, rows: 510),
                 read(
                     FindSessions(tokenHash: owner.tokenHash, now: Self.now, idleSince: caller.idleSince), rows: 100),
                 write(NoteCallersEnds(removal: RemoveSession(id: SessionID.random())), rows: 110),

@@ -32,11 +32,11 @@ import Testing
         let bytes = Self.ciphertext(100)
         let text = Base64.encodeToString(bytes)
         let wrapped = text.prefix(64) + "\r\n" + text.dropFirst(64).prefix(64) + "\r\n" + text.dropFirst(128)
-        for accepted in [text, String(wrapped), String(wrapped) + "\r\n"] {
+        for accepted in [text, String(wrapped), String(wrapped) + "\r\n", " " + text + "\r\n\t"] {
             #expect((try? SealedBytes(base64: JSONString(accepted), format: .opaque))?.bytes == bytes)
         }
         let head = String(text.prefix(64))
-        let refusals = [head + "\n" + text.dropFirst(64), String(text.dropLast()), head + "\r", " " + text]
+        let refusals = [head + "\n" + text.dropFirst(64), String(text.dropLast()), head + " " + text.dropFirst(64)]
         for refused in refusals {
             #expect(throws: SealedRefusal.notBase64) {
                 try SealedBytes(base64: JSONString(refused), format: .opaque)
