@@ -34,7 +34,8 @@ extension Vault {
     private func sweep(at moment: Date, age: Int64?) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await takeBackAbandoned()
         guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
-        let days = max(try await account().limits.deletedDays, 30)
+        // A plan has ten years at most; a server may answer with any number.
+        let days = min(max(try await account().limits.deletedDays, 30), 3_650)
         let end = moment.addingTimeInterval(-Double(days) * 86_400)
         await beginTurn()
         defer { endTurn() }

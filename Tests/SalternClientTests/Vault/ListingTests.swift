@@ -63,10 +63,13 @@ import Testing
                 try await vault.put(item(nil, "1"), id, in: "notes")
                 try await vault.delete(id)
             }
-            try await vault.setDeletion(ids[0], Date(timeIntervalSinceNow: -29.9 * 86_400))
-            try await vault.setDeletion(ids[1], Date(timeIntervalSinceNow: -30.1 * 86_400))
-            try await vault.sync()
-            #expect(try await vault.deletedItems().map(\.id) == [ids[0]])
+            // It ages from the first confirmed reading of the clock on.
+            for age in [1, Store.keptSeconds] {
+                try await vault.removeAged(at: age)
+                #expect(try await vault.deletedItems().count == 2, "\(age)")
+            }
+            try await vault.removeAged(at: Store.keptSeconds + 1)
+            #expect(try await vault.deletedItems().isEmpty)
             await #expect { try await vault.restore(ids[1]) } throws: {
                 if case VaultError.notFound = $0 { true } else { false }
             }
@@ -178,7 +181,5 @@ extension Vault {
 }
 
 extension Vault {
-    fileprivate func setDeletion(_ id: ItemID, _ moment: Date) throws {
-        if let item = try store.trashed(id) { try store.trash(item, at: moment) }
-    }
+    fileprivate func removeAged(at age: Int64) throws { try store.removeAged(at: age) }
 }
