@@ -130,7 +130,7 @@ result=0
 (bare SALTERN_LISTN=127.0.0.1:1 SALTERN_LISTEN=nowhere SALTERN_KDF_MINIMUM_ITERATIONS=9999 SALTERN_LOG_LEVEL=loud \
     SALTERN_SESSION_IDLE_TIMEOUT=soon SALTERN_SALT_PREFIX=x: SALTERN_TLS_DIRECTORY="$work/nothing" \
     "$executable" serve) >"$work/problems" 2>&1 </dev/null || result=$?
-((result == 1)) || fail "exit status 1, which is $result"
+((result == 78)) || fail "exit status 78, which is $result"
 for name in SALTERN_LISTN SALTERN_LISTEN SALTERN_LOG_LEVEL SALTERN_SESSION_IDLE_TIMEOUT SALTERN_TLS_DIRECTORY \
     SALTERN_DATABASE_URL SALTERN_MASTER_KEY_FILE SALTERN_KDF_MINIMUM_ITERATIONS; do
     grep --quiet -- "$name" "$work/problems" || fail "a line about $name: $(cat "$work/problems")"

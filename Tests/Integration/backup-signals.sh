@@ -11,7 +11,7 @@ begin() {
         # shellcheck source=/dev/null
         source "$own_home/run.env"
         unset "${!SALTERN_TEST_@}"
-        exec env SALTERN_OWNER_DATABASE_URL="$1" "$executable" "${@:2}"
+        exec env SALTERN_OWNER_DATABASE_URL="$1" SALTERN_DATABASE_URL="${1/saltern_owner/saltern_app}" "$executable" "${@:2}"
     ) >"$work/said" 2>&1 </dev/null 8>&- &
     command=$!
 }

@@ -100,9 +100,11 @@ saltern backup "$work/backups/slow" >/dev/null 2>&1 || fail "a backup beside wha
 rm -- "$work/backups/slow" "$work/backups/slow.unfinished"
 [[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"
 
-scenario "a backup of a newer version is made, to be refused"
+scenario "a backup that this program would not restore is kept, with status 1"
 query "INSERT INTO saltern.schema_migrations (version, name, checksum, oldest_program) VALUES (99, 'later', sha256(''), 99)"
-saltern backup "$work/newer" >/dev/null 2>&1
+result=0
+saltern backup "$work/newer" >/dev/null 2>"$work/said" || result=$?
+[[ $result == 1 && -s $work/newer ]] || fail "a file that is kept, and status 1: $result $(<"$work/said")"
 query 'DELETE FROM saltern.schema_migrations WHERE version = 99'
 
 scenario "a change after the backup is lost with the cluster"

@@ -135,6 +135,7 @@ declare -A spoken=(
     ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
+    ['--']='' ['saltern account lock -- "$userid"']=''
     ['saltern migrate distribute']='Tests/Integration/lib.sh migrate distribute'
     ['--pg-service']='scripts/package.d/life.sh setup --only-database --pg-service maker'
     ['--registration']='scripts/package.d/setup --registration MODE'

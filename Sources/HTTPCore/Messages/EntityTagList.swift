@@ -1,7 +1,6 @@
 /// The value of `If-Match` or `If-None-Match` (RFC 9110 §13.1.1, §13.1.2): the one reader of entity tags.
 ///
-/// Several field lines are one list, and empty members of a list are allowed (RFC 9110 §5.6.1). A `*` among tags stands for
-/// all of them.
+/// Several field lines are one list, and empty members of a list are allowed (RFC 9110 §5.6.1). `*` stands alone.
 public struct EntityTagList: Sendable, Equatable {
     /// A tag (RFC 9110 §8.8.3).
     public struct Tag: Sendable, Equatable {
@@ -10,13 +9,13 @@ public struct EntityTagList: Sendable, Equatable {
         public let isWeak: Bool
     }
 
-    /// Whether the list has a `*`.
+    /// Whether the field is `*`.
     public let isAny: Bool
     public let tags: [Tag]
 
     /// Reads the field `name`; nil when the request does not have it.
     ///
-    /// - Throws: 400 `malformed_precondition` when a member is neither `*` nor an entity tag.
+    /// - Throws: 400 `malformed_precondition` when a member is no entity tag, unless the field is `*`.
     public static func read(_ name: String, in fields: RequestFields) throws(Problem) -> EntityTagList? {
         guard let list = fields.withValue(named: name, { EntityTagList(bytes: $0) }) else { return nil }
         guard let list else {
@@ -35,6 +34,7 @@ public struct EntityTagList: Sendable, Equatable {
             rest = rest.drop { $0 == ASCII.space || $0 == ASCII.tab || $0 == ASCII.comma }
             guard let first = rest.first else { break }
             if first == UInt8(ascii: "*") {
+                guard !isAny else { return nil }
                 isAny = true
                 rest = rest.dropFirst()
             } else {
@@ -44,16 +44,16 @@ public struct EntityTagList: Sendable, Equatable {
             rest = rest.drop { $0 == ASCII.space || $0 == ASCII.tab }
             guard rest.isEmpty || rest.first == ASCII.comma else { return nil }
         }
+        // A tag beside it contradicts it: a change of one revision would be a change of any.
+        guard !isAny || tags.isEmpty else { return nil }
         self.isAny = isAny
         self.tags = tags
     }
 
     /// Takes `"…"` or `W/"…"`. A backslash in a tag is a character like others.
     private static func takeTag(_ rest: inout Slice<UnsafeBufferPointer<UInt8>>) -> Tag? {
-        // RFC 9110 has a capital W. The other one can mean nothing else.
-        let isWeak =
-            rest.count > 1 && rest.first.map(ASCII.lowercased) == UInt8(ascii: "w")
-            && rest[rest.startIndex + 1] == ASCII.slash
+        // The W is a capital (RFC 9110 §8.8.3).
+        let isWeak = rest.count > 1 && rest.first == UInt8(ascii: "W") && rest[rest.startIndex + 1] == ASCII.slash
         let quoted = isWeak ? rest.dropFirst(2) : rest
         guard quoted.first == ASCII.doubleQuote, let end = quoted.dropFirst().firstIndex(of: ASCII.doubleQuote) else {
             return nil

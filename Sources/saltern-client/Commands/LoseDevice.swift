@@ -69,7 +69,7 @@ struct LoseDevice: Command {
                 status: failure.status, code: failure.code)
         }
         let ended = lost.filter { !$0.current }.map(\.id)
-        try console.show(Record(ended: ended, code: code?.text), asJSON: asJSON) {
+        try console.showOnce(Record(ended: ended, code: code?.text), asJSON: asJSON) {
             let known = ended.isEmpty ? "no session had this name; " : ""
             return known + "the password and the key are new; all other sessions have ended\n"
                 + (code.map { "new printed code, the previous one opens nothing any more: \($0.text)\n" } ?? "")
