@@ -152,7 +152,7 @@ scenario "another salt prefix than the database's is refused: it would lock ever
 result=0
 with_settings SALTERN_LISTEN="127.0.0.1:$(free_port)" SALTERN_SALT_PREFIX=another: timeout 60 "$executable" serve \
     >"$work/problems" 2>&1 </dev/null || result=$?
-((result == 1)) || fail "exit status 1, which is $result: $(cat "$work/problems")"
+((result == 78)) || fail "exit status 78, which is $result: $(cat "$work/problems")"
 grep --quiet 'SALTERN_SALT_PREFIX is not the one' "$work/problems" || fail "it to say why: $(cat "$work/problems")"
 
 scenario "an account is found, shown and listed"

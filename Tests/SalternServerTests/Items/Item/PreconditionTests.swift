@@ -14,7 +14,8 @@ import Testing
         (["If-Match": "\"7\", 8"], 400, "malformed_precondition"),
         (["If-Match": "X/\"7\""], 400, "malformed_precondition"),
         (["If-Match": "**"], 400, "malformed_precondition"),
-        (["If-Match": "\"7\", *"], 400, "malformed_precondition"), (["If-Match": "*, *"], 400, "malformed_precondition"),
+        (["If-Match": "\"7\", *"], 400, "malformed_precondition"),
+        (["If-Match": "*, *"], 400, "malformed_precondition"),
         (["If-Match": "w/\"1\""], 400, "malformed_precondition"),
         // A weak tag is never equal to a strong one (RFC 9110 §13.1.1), and no item has the others.
         (["If-Match": "W/\"1\""], 412, "precondition_failed"),
