@@ -9,7 +9,7 @@ public struct EntityTagList: Sendable, Equatable {
         public let isWeak: Bool
     }
 
-    /// Whether the field is `*`.
+    /// True when the field is `*`.
     public let isAny: Bool
     public let tags: [Tag]
 
