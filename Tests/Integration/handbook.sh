@@ -137,7 +137,7 @@ declare -A spoken=(
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
     ['--']='' ['SALTERN_PORT_8443_TCP']='' ['SALTERN_SERVICE_HOST']='' ['SALTERN_SERVICE_PORT']=''
     ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']='' ['AmbientCapabilities']=''
-    ['\u001b']='' ['\u{1b}']='' ['saltern account lock -- "$userid"']=''
+    ['\u001b']='' ['\u{1b}']='' ["saltern account lock -- \"\$userid\""]=''
     ['saltern migrate distribute']='Tests/Integration/lib.sh migrate distribute'
     ['--pg-service']='scripts/package.d/life.sh setup --only-database --pg-service maker'
     ['--registration']='scripts/package.d/setup --registration MODE'

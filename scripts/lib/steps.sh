@@ -3,6 +3,7 @@
 
 step_logs=
 step_budgets=
+steps_keep_going=
 step_pid=
 early_pid=
 early_started=0
@@ -18,7 +19,12 @@ begin_steps() {
     mkdir --parents -- "$step_logs"
     # A line "SECONDS BUDGET NAME" for each step that passed, in the order in which they ended.
     : >"$step_logs/passed"
+    # The name of each step that failed.
+    : >"$step_logs/failed"
 }
+
+# keep_going: the steps after a failed one run, too, and end_steps fails.
+keep_going() { steps_keep_going=yes; }
 
 # budget_of NAME: the seconds of a step; a step without a budget is an error.
 budget_of() {
@@ -97,7 +103,10 @@ await_step() {
         grep -E '✘|(^|[ :])error:' "$log" | head -n 20 || true
         printf '\n'
         tail -n 40 -- "$log"
-        printf '\n%d steps passed, 1 failed: %s (status %d; the whole log: %s)\n' "$(steps_passed)" "$name" "$status" "$log"
+        printf '\n%s failed (status %d; the whole log: %s)\n' "$name" "$status" "$log"
+        printf '%s\n' "$name" >>"$step_logs/failed"
+        [[ -z $steps_keep_going ]] || return 0
+        printf '%d steps passed, 1 failed\n' "$(steps_passed)"
         exit 1
     fi
     printf '%d %d %s\n' "$seconds" "$budget" "$name" >>"$step_logs/passed"
@@ -131,5 +140,8 @@ end_steps() {
     while read -r seconds allowed name; do
         ((seconds <= allowed)) || printf 'above its budget: %s, %d s of %d\n' "$name" "$seconds" "$allowed"
     done < <(cat -- "$step_logs/passed" && printf '%d %d %s\n' "$total" "$budget" "$1")
-    printf '%s: %d s of %d\n%d steps passed, 0 failed\n' "$1" "$total" "$budget" "$(steps_passed)"
+    while read -r name; do printf 'failed: %s\n' "$name"; done <"$step_logs/failed"
+    printf '%s: %d s of %d\n%d steps passed, %d failed\n' "$1" "$total" "$budget" "$(steps_passed)" \
+        "$(wc --lines <"$step_logs/failed")"
+    [[ ! -s $step_logs/failed ]]
 }
