@@ -16,7 +16,7 @@ from traffic.people import base64_of, fresh_id, password_key
 from traffic.wire import Target, request
 
 #: The most of each for one request. Half an allocation more is the log's and the timers', which come with time.
-ALLOCATIONS = 44.5
+ALLOCATIONS = 40.5
 SYSTEM_CALLS = 5.0
 
 ROUNDS = 1_000

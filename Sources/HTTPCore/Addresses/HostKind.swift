@@ -8,8 +8,8 @@ enum HostKind {
         guard host.first != ASCII.openBracket else { return false }
         var name = host[..<(host.lastIndex(of: ASCII.colon) ?? host.endIndex)]
         if name.last == ASCII.dot { name = name.dropLast() }
-        let labels = name.split(separator: ASCII.dot, omittingEmptySubsequences: false)
-        guard let last = labels.last, !last.isEmpty, !name.contains(ASCII.percent) else { return false }
+        let last = name[(name.lastIndex(of: ASCII.dot).map { $0 + 1 } ?? name.startIndex)...]
+        guard !last.isEmpty, !name.contains(ASCII.percent) else { return false }
         if ASCII.equalsIgnoringCase(UnsafeBufferPointer(rebasing: last), "localhost") { return false }
         return !isNumber(last)
     }
