@@ -17,18 +17,25 @@ public enum PropertyTests {
     /// The seeds of a test that makes a database or a server for each: one in 33, and at least 3.
     public static let databases = first..<(first + max(3, count / 33))
 
+    /// The seeds of a test that takes a tenth of a second or more for each: a tenth, and at least 24.
+    public static let slow = first..<(first + max(24, count / 10))
+
     /// The rounds of a test that starts and kills a process in each: a tenth of the seeds, and enough for each kind of end.
     public static let processes = Int(max(10, count / 10))
 
     /// The time that a test writes for when its load has no seeds: 30 ms a seed.
     public static let duration = Duration.milliseconds(30 * count)
 
-    /// Returns the seeds of one of several lanes that run at once: consecutive, and together all of ``seeds``.
+    /// Returns the seeds of one of several lanes that run at once: consecutive, and together all of them.
     ///
-    /// - Parameter lane: 0 to `lanes` - 1.
-    public static func seeds(ofLane lane: UInt64, of lanes: UInt64) -> Range<UInt64> {
-        let size = (count + lanes - 1) / lanes
-        let start = min(first + lane * size, seeds.upperBound)
+    /// - Parameters:
+    ///   - lane: 0 to `lanes` - 1.
+    ///   - seeds: What the lanes divide among them.
+    public static func seeds(
+        ofLane lane: UInt64, of lanes: UInt64, from seeds: Range<UInt64> = PropertyTests.seeds
+    ) -> Range<UInt64> {
+        let size = (UInt64(seeds.count) + lanes - 1) / lanes
+        let start = min(seeds.lowerBound + lane * size, seeds.upperBound)
         return start..<min(start + size, seeds.upperBound)
     }
 

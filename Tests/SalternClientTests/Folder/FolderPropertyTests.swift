@@ -16,7 +16,7 @@ import Testing
     @Test(arguments: 0..<lanes)
     func `in the end all folders are equal and have every version that a person wrote`(lane: UInt64) async throws {
         try await LiveServer.with { server in
-            for seed in PropertyTests.seeds(ofLane: lane, of: Self.lanes) {
+            for seed in PropertyTests.seeds(ofLane: lane, of: Self.lanes, from: PropertyTests.slow) {
                 do {
                     try await FileScenario(seed, server).run()
                 } catch {
