@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import SalternTesting
 import Synchronization
 import Testing
 
@@ -37,6 +38,7 @@ import Testing
             for place in places.sorted() {
                 for value in Self.values {
                     life += 1
+                    guard life % PropertyTests.stride == 0 else { continue }
                     try await Self.live(part, life, server) { request, reply in
                         guard Self.target(request) == place.target else { return reply }
                         return Self.replacing(place.index, in: reply, by: value)
