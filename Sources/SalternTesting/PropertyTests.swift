@@ -23,8 +23,9 @@ public enum PropertyTests {
     /// The rounds of a test that starts and kills a process in each: a tenth of the seeds, and enough for each kind of end.
     public static let processes = Int(max(10, count / 10))
 
-    /// The distance of the cases that are run of a long table: 1 with 1,000 seeds, 10 with 100.
-    public static let stride = Int(max(1, 1_000 / count))
+    /// The distance of the cases that are run of a long table: 1 with 1,000 seeds, 11 with 100. It is odd, so that tables of two
+    /// or four columns are met in each column.
+    public static let stride = Int(max(1, 1_000 / count)) | 1
 
     /// The time that a test writes for when its load has no seeds: 30 ms a seed.
     public static let duration = Duration.milliseconds(30 * count)
