@@ -3,18 +3,19 @@
 /// Parameters other than `q` choose nothing: there is one form of each type here.
 public enum AcceptList {
     /// Of several media types, in lower case, the one that is wanted most, the first of them when several are wanted
-    /// alike. Without the field everything is.
+    /// alike. Everything is without the field, and with one that has no element.
     /// - Returns: Its index; nil when none is acceptable.
     /// - Throws: 400 `malformed_accept`.
     public static func best(of mediaTypes: [StaticString], in fields: RequestFields) throws(Problem) -> Int? {
-        let answer: Answer? = fields.withValue(named: "accept") { value in
+        let answer: Answer? = fields.withValue(named: "accept") { value -> Answer? in
+            if Self.isEmpty(value) { return nil }
             var best: (index: Int, quality: Int)?
             for index in mediaTypes.indices {
                 guard let quality = quality(of: mediaTypes[index], in: value) else { return .malformed }
                 if quality > best?.quality ?? 0 { best = (index, quality) }
             }
             return .best(best?.index)
-        }
+        } ?? nil
         switch answer {
         case nil: return mediaTypes.isEmpty ? nil : 0
         case .best(let index): return index
@@ -28,6 +29,11 @@ public enum AcceptList {
     private enum Answer {
         case best(Int?)
         case malformed
+    }
+
+    /// Returns whether a list has empty elements at most (RFC 9110 §5.6.1.2).
+    private static func isEmpty(_ value: UnsafeBufferPointer<UInt8>) -> Bool {
+        value.allSatisfy { $0 == ASCII.comma || $0 == ASCII.space || $0 == ASCII.tab }
     }
 
     /// The weight of the range that describes the media type most closely; nil when the field is malformed.

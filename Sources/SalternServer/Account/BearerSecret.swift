@@ -24,11 +24,13 @@ enum BearerSecret {
     private static func text(
         of value: UnsafeBufferPointer<UInt8>, _ prefix: String.UTF8View, _ byteCount: Int
     ) -> UnsafeRawBufferPointer? {
-        let scheme = "bearer ".utf8
-        let start = scheme.count + prefix.count
-        guard value.count == start + (byteCount * 8 + 5) / 6,
-            zip(value, scheme).allSatisfy({ $0 | 0x20 == $1 }), value[scheme.count..<start].elementsEqual(prefix)
+        let scheme = "bearer".utf8
+        guard value.count > scheme.count, zip(value, scheme).allSatisfy({ $0 | 0x20 == $1 }),
+            value[scheme.count] == ASCII.space
         else { return nil }
-        return UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(value)[start...])
+        // One space or several (RFC 9110 §11.4).
+        let token = value[scheme.count...].drop { $0 == ASCII.space }
+        guard token.count == prefix.count + (byteCount * 8 + 5) / 6, token.starts(with: prefix) else { return nil }
+        return UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(value)[(token.startIndex + prefix.count)...])
     }
 }
