@@ -7,15 +7,16 @@ public enum AcceptList {
     /// - Returns: Its index; nil when none is acceptable.
     /// - Throws: 400 `malformed_accept`.
     public static func best(of mediaTypes: [StaticString], in fields: RequestFields) throws(Problem) -> Int? {
-        let answer: Answer? = fields.withValue(named: "accept") { value -> Answer? in
-            if Self.isEmpty(value) { return nil }
-            var best: (index: Int, quality: Int)?
-            for index in mediaTypes.indices {
-                guard let quality = quality(of: mediaTypes[index], in: value) else { return .malformed }
-                if quality > best?.quality ?? 0 { best = (index, quality) }
-            }
-            return .best(best?.index)
-        } ?? nil
+        let answer: Answer? =
+            fields.withValue(named: "accept") { value -> Answer? in
+                if Self.isEmpty(value) { return nil }
+                var best: (index: Int, quality: Int)?
+                for index in mediaTypes.indices {
+                    guard let quality = quality(of: mediaTypes[index], in: value) else { return .malformed }
+                    if quality > best?.quality ?? 0 { best = (index, quality) }
+                }
+                return .best(best?.index)
+            } ?? nil
         switch answer {
         case nil: return mediaTypes.isEmpty ? nil : 0
         case .best(let index): return index

@@ -31,9 +31,7 @@ public enum BodyRule: Sendable, Hashable {
             throw missingBody
         }
         let body = try Self.type(of: head, limits)
-        let isPlain =
-            head.fields.withValue(named: "content-encoding") { ASCII.equalsIgnoringCase($0, "identity") } ?? true
-        guard isPlain else {
+        guard head.fields.withValue(named: "content-encoding", Self.isIdentity) ?? true else {
             throw Problem(
                 .unsupportedMediaType, "unsupported_content_encoding", detail: "The body must not be compressed.",
                 responseFields: ["Accept-Encoding": "identity"])
@@ -42,6 +40,15 @@ public enum BodyRule: Sendable, Hashable {
             throw Refusal.bodyTooLarge(limit: body.limit).problem
         }
         return body
+    }
+
+    /// Returns whether a list of codings, which may be empty, changes nothing of the content (RFC 9110 §8.4).
+    private static func isIdentity(_ codings: UnsafeBufferPointer<UInt8>) -> Bool {
+        var elements = FieldParts(of: codings, separator: ASCII.comma)
+        while let element = elements.next() {
+            guard element.isEmpty || ASCII.equalsIgnoringCase(element, "identity") else { return false }
+        }
+        return true
     }
 
     /// 400 `missing_body`: the answer to a request without content where the rule wants some.
