@@ -35,11 +35,44 @@ struct ProcessEnvironment {
         return ProcessEnvironment(entries)
     }
 
-    /// Whether an argument of the process is no UTF-8. `CommandLine.arguments` makes another text of it.
+    /// Whether an argument of the process is no UTF-8. ``ProcessArguments/words`` has another text for it.
     static var hasUnreadableWords: Bool {
-        (0..<Int(CommandLine.argc)).contains { index in
-            guard let word = CommandLine.unsafeArgv[index] else { return false }
-            return String(validating: UnsafeRawBufferPointer(start: word, count: strlen(word)), as: UTF8.self) == nil
+        ProcessArguments.all.contains { String(validating: $0, as: UTF8.self) == nil }
+    }
+}
+
+/// The arguments of the process.
+///
+/// The standard library reads them from `/proc/self/cmdline`, and ends the process where there is no `/proc`, as in a chroot.
+package enum ProcessArguments {
+    /// The arguments behind the program's name.
+    package static var words: [String] { all.dropFirst().map { String(decoding: $0, as: UTF8.self) } }
+
+    /// All of them byte for byte, the program's name first.
+    static let all: [[UInt8]] = access("/proc/self/cmdline", R_OK) == 0 ? fromLibrary : fromStack
+
+    private static var fromLibrary: [[UInt8]] {
+        (0..<Int(CommandLine.argc)).compactMap { bytes(CommandLine.unsafeArgv[$0]) }
+    }
+
+    /// The initial stack of a process has the number of arguments, a pointer to each, a null pointer, and then the pointers to
+    /// the variables (System V ABI, AMD64 3.4.1; the same on AArch64). Nothing has replaced the variables yet.
+    private static var fromStack: [[UInt8]] {
+        var place: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ - 1
+        guard place.pointee == nil else { return [] }
+        var found: [[UInt8]] = []
+        while found.count < limit {
+            place -= 1
+            if Int(bitPattern: place.pointee) == found.count { return found.reversed() }
+            guard let argument = bytes(place.pointee) else { return [] }
+            found.append(argument)
         }
+        return []
+    }
+
+    private static let limit = 1_000_000
+
+    private static func bytes(_ text: UnsafeMutablePointer<CChar>?) -> [UInt8]? {
+        text.map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
 }

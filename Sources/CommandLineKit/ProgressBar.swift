@@ -1,9 +1,8 @@
-/// How far a long command has come, on standard error: a bar that is drawn over on a terminal, a line for every tenth
-/// elsewhere.
+/// How far a long command has come: a bar on standard error, where that is a terminal. Elsewhere nothing is written, so that a
+/// job that succeeds says nothing in cron's mail.
 package struct ProgressBar {
     private let console: Console
     private let what: String
-    private var tenths = 0
     private var shown = ""
     private var drawnAt: ContinuousClock.Instant?
 
@@ -16,29 +15,26 @@ package struct ProgressBar {
 
     /// Shows the progress, a few times a second at most.
     package mutating func show(_ done: Int, of total: Int, note: String) {
+        guard console.isTerminal else { return }
         // More may have come since they were counted.
         let total = max(total, done, 1)
-        if console.isTerminal {
-            let now = ContinuousClock.now
-            if let drawnAt, now - drawnAt < .milliseconds(100), done < total { return }
-            drawnAt = now
-            let filled = Self.width * done / total
-            let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: Self.width - filled)
-            draw("[\(bar)] \(done) of \(total) \(what), \(note)")
-        } else if done * 10 / total > tenths {
-            tenths = done * 10 / total
-            console.writeError("\(done) of \(total) \(what), \(note)\n")
-        }
+        let now = ContinuousClock.now
+        if let drawnAt, now - drawnAt < .milliseconds(100), done < total { return }
+        drawnAt = now
+        let filled = Self.width * done / total
+        let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: Self.width - filled)
+        draw("[\(bar)] \(done) of \(total) \(what), \(note)")
     }
 
-    /// Shows how much is done of something whose whole nobody knows: a few times a second on a terminal, twice a minute
-    /// elsewhere. What is done at once says nothing.
+    /// Shows how much is done of something whose whole is not known, a few times a second at most. What is done at once says
+    /// nothing.
     package mutating func show(_ done: Int) {
+        guard console.isTerminal else { return }
         let now = ContinuousClock.now
         guard let drawnAt else { return self.drawnAt = now }
-        guard now - drawnAt >= (console.isTerminal ? .milliseconds(100) : .seconds(30)) else { return }
+        guard now - drawnAt >= .milliseconds(100) else { return }
         self.drawnAt = now
-        if console.isTerminal { draw("\(done) \(what)") } else { console.writeError("\(done) \(what)\n") }
+        draw("\(done) \(what)")
     }
 
     /// Leaves the last state where it stands.

@@ -42,7 +42,7 @@ public final class HTTPServer: Sendable {
                             if let inherited {
                                 try listener.take(inherited.copies(forLoop: index, of: loops.count), at: target)
                             } else {
-                                try listener.take(ListeningSocket(binding: target, joining: index > 0))
+                                try listener.listen(at: target, joining: index > 0)
                             }
                         return (LoopBound(listener, loop: loop), port)
                     } catch {
@@ -104,11 +104,19 @@ public final class HTTPServer: Sendable {
         }
     }
 
-    /// Copies of the sockets, for another process that goes on to accept from them.
+    /// Copies of the sockets, for another process that goes on to accept from them: first one of each loop, then the next, so
+    /// that each loop there gets one of each address.
     public func copyListeningSockets() async -> ListeningSockets {
-        var copies: [CInt] = []
-        for listener in listeners { copies += await listener.loop.run { listener.value.copyListeningSockets() } }
-        return ListeningSockets(takingOwnershipOf: copies)
+        var copies: [[CInt]] = []
+        for listener in listeners { copies.append(await listener.loop.run { listener.value.copyListeningSockets() }) }
+        let longest = copies.map(\.count).max() ?? 0
+        return ListeningSockets(
+            takingOwnershipOf: (0..<longest).flatMap { place in copies.compactMap { $0.dropFirst(place).first } })
+    }
+
+    /// The addresses in numbers at which connections are accepted: those that ``address`` stands for and the machine has.
+    public var listeningAddresses: [SocketAddress] {
+        get async { await copyListeningSockets().addresses }
     }
 
     /// Accepts nothing more, lets requests that are under way finish, and closes what is left after `deadline`.

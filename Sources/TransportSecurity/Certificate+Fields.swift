@@ -44,6 +44,11 @@ extension Certificate {
         X509_NAME_cmp(X509_get_subject_name(owner.pointer), X509_get_issuer_name(owner.pointer)) == 0
     }
 
+    /// Returns whether the certificate's subject is the issuer that `other` names.
+    func isIssuer(of other: Certificate) -> Bool {
+        X509_NAME_cmp(X509_get_subject_name(owner.pointer), X509_get_issuer_name(other.owner.pointer)) == 0
+    }
+
     /// The hosts of the subject alternative name; entries that are neither DNS names nor addresses are left out.
     public var hosts: [Host] {
         guard let raw = X509_get_ext_d2i(owner.pointer, NID_subject_alt_name, nil, nil) else { return [] }

@@ -1,14 +1,20 @@
 internal import Cryptography
+internal import Glibc
 
 extension CertificateDirectory {
     private static let secondsPerDay: Int64 = 86400
-    /// When the remaining days become a warning.
-    private static let warningDays: Int64 = 30
+    /// The days before its end at which a certificate becomes a warning. certbot renews one of 90 days 30 days before its end,
+    /// and one of 45 days 15 days before it.
+    public static let warningDays = 14
 
     /// Looks at everything that has to be right, and reports each point once.
-    ///
-    /// `now` is the time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
-    public func check(now: Int64? = nil) -> [CertificateFinding] {
+    /// - Parameters:
+    ///   - warningDays: The days before its end at which a certificate becomes a warning.
+    ///   - minimumVersion: The oldest version of TLS that is served.
+    ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
+    public func check(
+        warningDays: Int = warningDays, minimumVersion: TLSVersion = .version13, now: Int64? = nil
+    ) -> [CertificateFinding] {
         let now = now ?? systemTime()
         var findings: [CertificateFinding] = []
         func report(_ subject: CertificateFinding.Subject, _ severity: CertificateFinding.Severity, _ text: String) {
@@ -19,6 +25,7 @@ extension CertificateDirectory {
             try Certificate.chain(contentsOf: certificateFile)
         }
         checkKeyInCertificate(report)
+        checkOtherFiles(report)
         let key = load(.keyFile, keyFile, report) { () throws(CertificateError) in try PrivateKey(contentsOf: keyFile) }
         var backup: PrivateKey?
         if ProtectedFile.exists(backupKeyFile) {
@@ -30,10 +37,14 @@ extension CertificateDirectory {
         }
         guard let chain, let certificate = chain.first else { return findings }
 
-        if let key { checkMatch(certificate, key, backup, report) }
-        checkExpiry(certificate, now, report)
-        checkHosts(certificate, report)
-        checkVerification(chain, now, report)
+        // In a chain of another order, the certificate of the key is the one that everything else is about.
+        let position = key.flatMap { key in chain.firstIndex { $0.matches(key) } } ?? 0
+        let ordered = [chain[position]] + chain[..<position] + chain[(position + 1)...]
+        if let key, position == 0 { checkMatch(certificate, key, backup, report) }
+        if key != nil { checkServing(minimumVersion, position == 0 ? chain : nil, report) }
+        checkExpiry(ordered[0], warningDays, now, report)
+        checkHosts(ordered[0], report)
+        checkVerification(ordered, now, report)
         if let backup, let key { checkBackup(key, backup, report) }
         return findings
     }
@@ -56,9 +67,7 @@ extension CertificateDirectory {
 
     /// The certificate's file is for everybody. Some tools write the key into it, too.
     private func checkKeyInCertificate(_ report: Report) {
-        guard let contents = try? ProtectedFile.read(certificateFile, access: .everyone),
-            String(decoding: contents.withUnsafeBytes { Array($0) }, as: UTF8.self).contains("PRIVATE KEY-----")
-        else { return }
+        guard hasKey(certificateFile) else { return }
         if (try? ProtectedFile.read(certificateFile, access: .owner)) == nil {
             report(
                 .certificateFile, .problem,
@@ -78,18 +87,73 @@ extension CertificateDirectory {
         } else if let backup, certificate.matches(backup) {
             report(
                 .keyMatchesCertificate, .problem, "a rotation was interrupted: run it again, and it will be finished")
+        } else if (try? identity()) != nil {
+            report(
+                .keyMatchesCertificate, .problem,
+                "an installation was interrupted: run it again, and it will be finished")
         } else {
             report(.keyMatchesCertificate, .problem, "the key belongs to another certificate")
         }
     }
 
-    private func checkExpiry(_ certificate: Certificate, _ now: Int64, _ report: Report) {
+    /// Asks for the server's own judgement, which is what a start and a reload go by.
+    /// - Parameter chain: The chain, when its first certificate is the one of the key.
+    private func checkServing(_ minimumVersion: TLSVersion, _ chain: [Certificate]?, _ report: Report) {
+        do throws(CertificateError) {
+            _ = try TLSServerContext(identity: identity(), minimumVersion: minimumVersion)
+            report(.serving, .fine, "a server can serve certificate and key")
+        } catch .wrongChainOrder(let position) {
+            report(.chainOrder, .problem, "\(CertificateError.wrongChainOrder(position: position))")
+            return
+        } catch .keyDoesNotMatchCertificate {
+            // Reported as such.
+            return
+        } catch {
+            report(.serving, .problem, "a server does not start with certificate and key: \(error)")
+        }
+        guard let chain,
+            let position = chain.indices.dropFirst().first(where: { !chain[$0].isIssuer(of: chain[$0 - 1]) })
+        else { return }
+        report(
+            .chainOrder, .warning,
+            "certificate \(position + 1) of the chain has not issued the one in front of it: clients with TLS 1.2 may refuse "
+                + "the chain")
+    }
+
+    /// Any other file of the directory may have a key in it, too: a copy, or what an interruption has left.
+    private func checkOtherFiles(_ report: Report) {
+        guard let folder = opendir(path) else { return }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder), names.count < 1_000 {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if !Name.all.contains(name) { names.append(name) }
+        }
+        for name in names.sorted() where hasExposedKey("\(path)/\(name)") {
+            report(
+                .otherFiles, .problem,
+                "\(path)/\(name) has a private key in it, and others can read it: remove the file")
+        }
+    }
+
+    private func hasExposedKey(_ file: String) -> Bool {
+        (try? ProtectedFile.read(file, access: .owner)) == nil && hasKey(file)
+    }
+
+    private func hasKey(_ file: String) -> Bool {
+        guard let contents = try? ProtectedFile.read(file, access: .everyone) else { return false }
+        return String(decoding: contents.withUnsafeBytes { Array($0) }, as: UTF8.self).contains("PRIVATE KEY-----")
+    }
+
+    private func checkExpiry(_ certificate: Certificate, _ warningDays: Int, _ now: Int64, _ report: Report) {
         let days = (certificate.notAfter - now) / Self.secondsPerDay
         if certificate.notBefore > now {
             report(.expiry, .problem, "the certificate is not valid yet")
         } else if certificate.notAfter <= now {
             report(.expiry, .problem, "the certificate has expired")
-        } else if days < Self.warningDays {
+        } else if days < Int64(warningDays) {
             report(.expiry, .warning, "the certificate expires in \(days) days")
         } else {
             report(.expiry, .fine, "the certificate expires in \(days) days")

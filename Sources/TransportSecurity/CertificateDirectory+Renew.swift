@@ -8,6 +8,7 @@ extension CertificateDirectory {
 
     static func renew(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
         try folder.lock()
+        try finishInstallation(in: folder)
         let current = try certificate(in: folder)
         guard current.isSelfIssued else { throw .issuedByAuthority }
         let backup = try backupKey(in: folder)

@@ -17,6 +17,7 @@ extension CertificateDirectory {
     static func rotate(in folder: ProtectedFolder) throws(CertificateError) -> Pins {
         // Two changes at once would each go on from what the other has replaced.
         try folder.lock()
+        try finishInstallation(in: folder)
         for name in Name.all { try folder.requireReplaceable(name) }
         let current = try certificate(in: folder)
         let active = try PrivateKey(pem: folder.read(Name.key, access: .owner))

@@ -10,6 +10,8 @@ public struct CertificateDirectory: Sendable {
     public var certificateFile: String { "\(path)/\(Name.certificate)" }
     /// The key of the certificate, in PEM, readable by its owner only.
     public var keyFile: String { "\(path)/\(Name.key)" }
+    /// The key that an interrupted installation has left (``install(chain:key:minimumVersion:)``).
+    var nextKeyFile: String { "\(path)/\(Name.nextKey)" }
     /// The key that the next rotation activates.
     public var backupKeyFile: String { "\(path)/\(Name.backupKey)" }
 
@@ -19,6 +21,8 @@ public struct CertificateDirectory: Sendable {
         static let key = "key.pem"
         static let backupKey = "backup-key.pem"
         static let all = [certificate, key, backupKey]
+        /// The key of a certificate that is being installed, until it is ``key``.
+        static let nextKey = "next-key.pem"
     }
 
     /// Names a directory; nothing is read yet.
@@ -53,10 +57,25 @@ public struct CertificateDirectory: Sendable {
 
     /// The chain and the key that belongs to it.
     ///
-    /// When a rotation was interrupted the certificate's key may still be in the backup file; it is found there.
+    /// When a rotation or an installation was interrupted, the certificate's key is in another file of the directory, and is
+    /// found there.
     public func identity() throws(CertificateError) -> TLSIdentity {
+        do throws(CertificateError) {
+            return try readIdentity()
+        } catch {
+            // Files that are replaced meanwhile do not match. What replaces them ends within milliseconds.
+            guard case .keyDoesNotMatchCertificate = error else { throw error }
+            return try readIdentity()
+        }
+    }
+
+    private func readIdentity() throws(CertificateError) -> TLSIdentity {
         let chain = try Certificate.chain(contentsOf: certificateFile)
         let key = try PrivateKey(contentsOf: keyFile)
+        if let certificate = chain.first, !certificate.matches(key), ProtectedFile.exists(nextKeyFile) {
+            let next = try PrivateKey(contentsOf: nextKeyFile)
+            if certificate.matches(next) { return try TLSIdentity(chain: chain, key: next) }
+        }
         return try TLSIdentity(chain: chain, key: Self.key(of: chain.first, key, or: backupKey()))
     }
 

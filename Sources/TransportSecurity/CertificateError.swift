@@ -20,6 +20,10 @@ public enum CertificateError: Error, Hashable, Sendable {
     case noCertificate
     /// The private key belongs to another certificate.
     case keyDoesNotMatchCertificate(OpenSSLError)
+    /// The private key belongs to a later certificate of the chain; `position` counts from 1.
+    case wrongChainOrder(position: Int)
+    /// The certificate has ended, or has not begun; `expired` says which.
+    case notValidNow(expired: Bool)
     /// A certificate needs a host name or address, and each must be one that clients can match.
     case invalidHost(String)
     /// Rotation makes a self-signed certificate; this one was issued by an authority, which has to issue the next.
@@ -41,6 +45,8 @@ extension CertificateError {
         case .invalidKey: "invalid_key"
         case .noCertificate: "no_certificate"
         case .keyDoesNotMatchCertificate: "key_does_not_match_certificate"
+        case .wrongChainOrder: "wrong_chain_order"
+        case .notValidNow: "not_valid_now"
         case .invalidHost: "invalid_host"
         case .issuedByAuthority: "issued_by_authority"
         case .openSSL: "openssl"
@@ -70,6 +76,11 @@ extension CertificateError: CustomStringConvertible {
             "there is no certificate in the chain"
         case .keyDoesNotMatchCertificate(let error):
             "the key does not match the certificate: \(error)"
+        case .wrongChainOrder(let position):
+            "the chain is in the wrong order: the key belongs to its certificate \(position), which has to come first, "
+                + "and each other one behind the one that it has issued"
+        case .notValidNow(let expired):
+            expired ? "the certificate has expired" : "the certificate is not valid yet"
         case .invalidHost(let host):
             "not a host name or an IP address: \(host.isEmpty ? "(empty)" : host)"
         case .issuedByAuthority:

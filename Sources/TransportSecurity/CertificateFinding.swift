@@ -16,6 +16,9 @@ public struct CertificateFinding: Hashable, Sendable {
         case keyFile = "key_file"
         case backupKeyFile = "backup_key_file"
         case keyMatchesCertificate = "key_matches_certificate"
+        case chainOrder = "chain_order"
+        case serving
+        case otherFiles = "other_files"
         case expiry
         case hosts
         case verification

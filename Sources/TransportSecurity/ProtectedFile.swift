@@ -9,11 +9,14 @@ public enum ProtectedFile {
     /// Who may read a file.
     public enum Access: Sendable {
         case owner
+        /// Its owner, and a group that may read it: a key that was made for another program, which is copied from there.
+        case ownerAndGroup
         case everyone
 
         var mode: mode_t {
             switch self {
             case .owner: 0o600
+            case .ownerAndGroup: 0o640
             case .everyone: 0o644
             }
         }
@@ -42,9 +45,13 @@ public enum ProtectedFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .cannotRead(path: path, reason: SystemError.text(errno)) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw .cannotRead(path: path, reason: "not a file") }
-        if access == .owner, !isPrivate(status) {
-            throw .keyFileNotPrivate(path: path, mode: UInt32(status.st_mode & 0o777))
-        }
+        let isAllowed =
+            switch access {
+            case .owner: isPrivate(status)
+            case .ownerAndGroup: status.st_mode & 0o037 == 0
+            case .everyone: true
+            }
+        guard isAllowed else { throw .keyFileNotPrivate(path: path, mode: UInt32(status.st_mode & 0o777)) }
         guard status.st_size <= maximumByteCount else { throw .fileTooLarge(path: path) }
         return try SecureBytes(count: Int(status.st_size)) { buffer throws(CertificateError) in
             var filled = 0

@@ -41,13 +41,21 @@ public final class ProtectedFolder: Sendable {
     }
 
     /// Makes a folder that only its owner can enter, unless there is something of that name.
-    static func make(_ path: String) throws(CertificateError) {
+    /// - Parameter isOwnedLikeParent: Whether a folder that root makes gets the owner of the folder around it.
+    static func make(_ path: String, isOwnedLikeParent: Bool = false) throws(CertificateError) {
         let end = path.utf8.lastIndex { $0 != UInt8(ascii: "/") }
         guard let end else { return }
         let (parent, name) = try ofFile(String(path[...end]))
-        guard mkdirat(parent.folder.number, name, 0o700) == 0 || errno == EEXIST else {
+        guard mkdirat(parent.folder.number, name, 0o700) == 0 else {
+            if errno == EEXIST { return }
             throw parent.cannotWrite(name)
         }
+        guard isOwnedLikeParent, geteuid() == 0 else { return }
+        let made = HeldDescriptor(openat(parent.folder.number, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC))
+        var around = stat()
+        guard made.isOpen, fstat(parent.folder.number, &around) == 0,
+            fchown(made.number, around.st_uid, around.st_gid) == 0
+        else { throw parent.cannotWrite(name) }
     }
 
     /// The contents of a file, and not of one that a link leads to; `.owner` refuses one that is not private
@@ -62,15 +70,17 @@ public final class ProtectedFolder: Sendable {
     }
 
     /// Writes a file so that, whenever the machine stops, either the old contents are there or all of the new. Whose file is
-    /// replaced, his is the new one, when root does it: the server has to be able to read what an admin has changed.
+    /// replaced, his is the new one, when root does it: the server has to be able to read what an admin has changed. Where
+    /// nothing is replaced, the file gets the folder's owner.
+    /// - Parameter other: The file whose owner the new one gets; nil for that of the replaced file.
     public func write(
         _ contents: some ByteSource, to name: String, access: ProtectedFile.Access,
-        existing: ProtectedFile.ExistingFile
+        existing: ProtectedFile.ExistingFile, ownedLike other: String? = nil
     ) throws(CertificateError) {
         if existing == .replace { try requireReplaceable(name) }
         let temporary = "\(name).\(Hex.encode(SecureRandom.bytes(8))).tmp"
         do throws(CertificateError) {
-            try writeNew(contents, to: temporary, access: access, ownedLike: existing == .replace ? name : nil)
+            try writeNew(contents, to: temporary, access: access, ownedLike: existing == .replace ? other ?? name : nil)
             switch existing {
             case .replace:
                 guard renameat(folder.number, temporary, folder.number, name) == 0 else { throw cannotWrite(name) }
@@ -103,6 +113,17 @@ public final class ProtectedFolder: Sendable {
         return false
     }
 
+    /// Gives a file the name of another, in its place.
+    func rename(_ name: String, to other: String) throws(CertificateError) {
+        guard renameat(folder.number, name, folder.number, other) == 0 else { throw cannotWrite(other) }
+        guard fsync(folder.number) == 0 else { throw .cannotWrite(path: path, reason: SystemError.text(errno)) }
+    }
+
+    /// Removes a file; one that is not there is no error.
+    func remove(_ name: String) throws(CertificateError) {
+        guard unlinkat(folder.number, name, 0) == 0 || errno == ENOENT else { throw cannotWrite(name) }
+    }
+
     private func file(_ name: String) -> String { path == "/" ? "/\(name)" : "\(path)/\(name)" }
 
     private func cannotWrite(_ name: String) -> CertificateError {
@@ -132,10 +153,10 @@ public final class ProtectedFolder: Sendable {
             }
         }
         var mode = access.mode
-        if let other, geteuid() == 0, let replaced = status(other) {
+        if let other, geteuid() == 0, let replaced = status(other) ?? status(".") {
             guard fchown(descriptor.number, replaced.st_uid, replaced.st_gid) == 0 else { throw cannotWrite(name) }
             // A key of root's that its group reads is the server's.
-            if replaced.st_uid == 0 { mode |= replaced.st_mode & 0o040 }
+            if replaced.st_uid == 0, replaced.st_mode & S_IFMT == S_IFREG { mode |= replaced.st_mode & 0o040 }
         }
         // The process's umask must not decide who can read a key.
         guard fchmod(descriptor.number, mode) == 0, fsync(descriptor.number) == 0 else {

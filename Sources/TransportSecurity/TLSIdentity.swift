@@ -16,7 +16,9 @@ public struct TLSIdentity: Sendable {
         guard let certificate = chain.first else { throw .noCertificate }
         OpenSSLError.clearQueue()
         guard X509_check_private_key(certificate.owner.pointer, key.owner.pointer) == 1 else {
-            throw .keyDoesNotMatchCertificate(OpenSSLError(draining: "compare key and certificate"))
+            let error = OpenSSLError(draining: "compare key and certificate")
+            if let index = chain.firstIndex(where: { $0.matches(key) }) { throw .wrongChainOrder(position: index + 1) }
+            throw .keyDoesNotMatchCertificate(error)
         }
         self.certificate = certificate
         self.chain = chain

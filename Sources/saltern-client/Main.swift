@@ -6,7 +6,7 @@ import Foundation
 struct Main {
     /// Not `async`: the main thread has nothing to do but to be there.
     static func main() {
-        let words = Array(CommandLine.arguments.dropFirst())
+        let words = ProcessArguments.words
         // Passwords and keys are in this memory: no copy of it on a disk. With a limit of 0 Linux would still hand it to a
         // program that takes dumps (core(5), `core_pattern`); with 1, too little for any file, it does neither.
         var none = rlimit(rlim_cur: 1, rlim_max: 1)

@@ -8,7 +8,7 @@ struct Main {
     /// whoever fetches them.
     static func main() {
         StandardDescriptors.occupy()
-        let words = Array(CommandLine.arguments.dropFirst())
+        let words = ProcessArguments.words
         // Before there is any other thread: they all inherit it.
         if words.first == Serve.words.first { ServerSignals.block() }
         ProcessLimits.forbidDumps()

@@ -102,6 +102,21 @@ import Testing
         #expect(problem?.limit == 9)
     }
 
+    @Test(arguments: [BodyRule.json(limit: 9), .bytes(limit: 9), .jsonOrBytes(json: 9, bytes: 9)])
+    func `a chunked body that cannot be taken is refused for its content, if it has some`(rule: BodyRule) throws {
+        let gzip = (name: "Content-Encoding", value: "gzip")
+        let type = rule == .bytes(limit: 9) ? "application/octet-stream" : "application/json"
+        for (head, code) in [
+            (head(.chunked), "unsupported_media_type"),
+            (head(.chunked, ("Content-Type", "text/plain")), "unsupported_media_type"),
+            (head(.chunked, ("Content-Type", type), gzip), "unsupported_content_encoding"),
+        ] {
+            #expect(try rule.admit(head) == AdmittedBody(type: .none, limit: 0))
+            #expect(rule.refusalOfContent(head).code == code)
+        }
+        #expect(BodyRule.none.refusalOfContent(head(.chunked)).code == "unexpected_body")
+    }
+
     @Test func `a body that is needed must come`() {
         #expect(code(.json(limit: 9), head(.none, ("Content-Type", "application/json"))) == "missing_body")
     }

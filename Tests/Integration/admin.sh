@@ -113,12 +113,12 @@ says 'exists already'
 
 scenario "check notices what would hurt"
 chmod 0640 "$work/tls/key.pem"
-run_command 1 certificate check --directory "$work/tls"
+run_command 2 certificate check --directory "$work/tls"
 says 'chmod 600'
 chmod 0600 "$work/tls/key.pem"
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$work/tls/key.pem" 2>/dev/null
 chmod 0600 "$work/tls/key.pem"
-run_command 1 certificate check --directory "$work/tls"
+run_command 2 certificate check --directory "$work/tls"
 says 'another certificate'
 
 scenario "every statement the server executes can be read"
@@ -138,13 +138,37 @@ done
 
 scenario "a secret may come as a file, and is never printed; a database that is not there yet is waited for"
 printf 'postgresql://someone:hunter2-canary@127.0.0.1:1/nothing?connect_timeout=1\n' >"$work/url"
+waiting_port=$(free_port)
 bare SALTERN_DATABASE_URL_FILE="$work/url" SALTERN_SALT_PREFIX=x: SALTERN_TLS_DIRECTORY="$SALTERN_TEST_HOME/tls" \
     SALTERN_MASTER_KEY_FILE="$SALTERN_TEST_HOME/master.key" \
-    SALTERN_LISTEN="127.0.0.1:$(free_port)" "$executable" serve >"$work/problems" 2>&1 </dev/null &
+    SALTERN_LISTEN="127.0.0.1:$waiting_port" "$executable" serve >"$work/problems" 2>&1 </dev/null &
 waiting=$!
 wait_until 180 grep --quiet '"event":"waiting_for_database"' "$work/problems" || fail "the log to say so: $(cat "$work/problems")"
 grep --quiet 'Connection refused' "$work/problems" || fail "the reason: $(cat "$work/problems")"
 [[ /proc/$waiting/exe -ef $executable ]] || fail "the server to wait, not a shell"
+
+scenario "… and meanwhile the server is alive, not ready, and refuses everything else"
+# ask PATH [CURL-ARGUMENT…]: fills status, headers and body.
+ask() {
+    status=$(curl --silent --show-error --noproxy '*' --max-time 60 --cacert "$certificate" --dump-header "$work/headers" \
+        --output "$work/body" --write-out '%{http_code}' "${@:2}" "https://localhost:$waiting_port$1")
+    headers=$(tr -d '\r' <"$work/headers") body=$(<"$work/body")
+}
+ask /v1/health/live
+expect_status 200
+expect_json .status live
+for path in /v1/health/ready /v1/service /v1/items /nowhere; do
+    ask "$path"
+    expect_problem 503 database_unavailable
+    expect_header retry-after 5
+done
+ask /v1/sessions --header 'Content-Type: application/json' --data '{}'
+expect_problem 503 database_unavailable
+with_settings SALTERN_LISTEN="127.0.0.1:$waiting_port" "$executable" health >/dev/null || fail "health to say that it is alive"
+if with_settings SALTERN_LISTEN="127.0.0.1:$waiting_port" "$executable" health --ready 2>/dev/null; then
+    fail "health --ready to say that it is not ready"
+fi
+is_running "$waiting" || fail "the server to wait"
 end_process "$waiting" TERM 30
 if grep --quiet hunter2-canary "$work/problems"; then fail "no password in: $(cat "$work/problems")"; fi
 
@@ -192,11 +216,53 @@ request GET /v1/account
 expect_status 200
 
 scenario "… gets another plan"
-run_command 0 plan set large --items 100000
+run_command 0 plan set large --create --items 100000
 run_command 0 account set-plan "$userid" large
 request GET /v1/account
 expect_json .plan large
 expect_json .limits.items 100000
+run_command 1 plan set lrage --items 5
+says 'there is no plan lrage'
+run_command 1 plan set large --items 0
+says 'Lower the limits of all accounts with the plan large: items from 100000 to 0?'
+run_command 1 plan remove large
+says 'accounts have this plan'
+run_command 0 account set-plan "$userid" default --reason 'ticket 12'
+run_command 0 plan remove large
+run_command 0 audit list --limit 2
+says 'plan default, was large; reason: ticket 12'
+says plan_removed
+
+scenario "… is found by a part of its userid, and its sessions are listed"
+run_command 0 account list --userid-part "${userid:1:12}"
+says "$account_id"
+run_command 0 account list --userid-prefix "${userid^^}"
+says "try --userid-prefix '$userid'"
+run_command 0 account sessions "$userid" --json
+[[ $(jq '.sessions | length' <<<"$said") == 1 ]] || fail "one session: $said"
+run_command 0 account sessions --id "$account_id"
+says "$(query "SELECT session_id FROM saltern.sessions WHERE account_id = '$account_id'")"
+run_command 1 account remove-second-factor --id "$account_id"
+says 'has no second factor'
+
+scenario "a command works without /proc, as in a chroot"
+if is_root; then
+    said=$(unshare --mount --propagation private bash -c 'umount --lazy /proc && exec "$@"' _ "$executable" plan list --help 2>&1) ||
+        fail "the command to succeed: $said"
+    says 'list the plans'
+fi
+
+scenario "a job's mail is empty when nothing is wrong"
+said=$(saltern backup "$work/quiet.backup" 2>&1 >/dev/null) || fail "a backup: $said"
+[[ -z $said ]] || fail "nothing on standard error: $said"
+
+scenario "a URL whose password has characters of URLs says so, and no password"
+for url in 'postgresql://app:p@canary@localhost/saltern' 'postgresql://app:p/canary@localhost/saltern' \
+    'postgresql://app:p%zzcanary@localhost/saltern' 'postgresql://app:p?canary@localhost/saltern'; do
+    if said=$(with_settings SALTERN_OWNER_DATABASE_URL="$url" "$executable" plan list 2>&1); then fail "$url to be refused"; fi
+    says 'percent-encoded (@ is %40'
+    [[ $said != *canary* ]] || fail "no part of the password: $said"
+done
 
 scenario "… loses its sessions on every node at once"
 run_command 0 account end-sessions "$userid"

@@ -136,6 +136,14 @@ chunked GET /v1/service
 expect_status 200
 chunked POST /v1/kdf --header 'Content-Type: application/json'
 expect_problem 400 missing_body
+for type in '' ' text/plain'; do
+    chunked POST /v1/kdf --header "Content-Type:$type"
+    expect_problem 400 missing_body
+    request POST /v1/kdf '' --header "Content-Type:$type" --header 'Content-Length: 0'
+    expect_problem 400 missing_body
+    request POST /v1/kdf '' --header "Content-Type:$type" --header 'Transfer-Encoding: chunked' --data-binary '{"userid":"ada"}'
+    expect_problem 415 unsupported_media_type
+done
 request GET /v1/service '' --header 'Content-Length: 0' --header 'Content-Type: application/json'
 expect_status 200
 

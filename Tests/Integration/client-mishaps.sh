@@ -444,7 +444,7 @@ done
 
 scenario "a folder is not in sync as long as something of it is not sent: each round says so"
 plan=tiny-$(openssl rand -hex 6)
-saltern plan set "$plan" --items 1 >/dev/null
+saltern plan set "$plan" --create --items 1 >/dev/null
 saltern account set-plan "$userid" "$plan" >/dev/null
 echo 'no room' >"$work/phone/files/c"
 phone sync "$work/phone/files" --json

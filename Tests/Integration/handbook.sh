@@ -41,6 +41,8 @@ trap end EXIT
 # Blocks that are typed, or tried, by another script.
 declare -A elsewhere=(
     ['The Debian package 1']=scripts/package.d/life.sh
+    ['Certificates 1']=Tests/Integration/certificates.sh
+    ['Certificates 2']=Tests/Integration/certificates.sh
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Behind a proxy haproxy 1']=Tests/Integration/proxies.sh
     ['Behind a proxy haproxy 2']=Tests/Integration/proxies.sh
@@ -134,6 +136,13 @@ declare -A spoken=(
     ['CREATE DATABASE saltern']="scripts/lib/cluster.sh CREATE DATABASE \$1"
     ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
+    ['saltern certificate install --chain FILE --key FILE']='Tests/Integration/certificates.sh certificate_status 0 install --chain'
+    ['saltern certificate install']='Tests/Integration/certificates.sh certificate_status 0 install --chain'
+    ['certificate install']='Tests/Integration/certificates.sh certificate_status 0 install --chain'
+    ['saltern reload PID']='Tests/Integration/certificates.sh saltern reload'
+    ['saltern reload']='Tests/Integration/certificates.sh saltern reload'
+    ['saltern plan remove NAME']='Tests/Integration/admin.sh run_command 0 plan remove large'
+    ['--yes']='' ['--create']=''
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
     ['--']='' ['SALTERN_PORT_8443_TCP']='' ['SALTERN_SERVICE_HOST']='' ['SALTERN_SERVICE_PORT']=''
     ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']='' ['AmbientCapabilities']=''

@@ -35,7 +35,8 @@ import Testing
         #expect(overview.status == 0)
         let commands = [
             "serve", "migrate up", "migrate status", "migrate verify", "certificate create", "certificate pins",
-            "certificate export", "certificate rotate", "certificate renew", "certificate check", "health", "doctor",
+            "certificate export", "certificate rotate", "certificate renew", "certificate check", "certificate install",
+            "reload", "health", "doctor",
             "statements", "version",
             "master-key create",
             "master-key list", "master-key rotate", "master-key reseal", "master-key prune",

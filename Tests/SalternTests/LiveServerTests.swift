@@ -242,6 +242,11 @@ import TransportSecurity
             try await cluster.start()
             let server = try await starting.value
             #expect(captured.lines.count { $0.contains("waiting_for_database") } == 1)
+            // The listener of the waiting start serves now.
+            let context = try TLSClientContext(trust: .pins([certificates.pins().active]))
+            let connection = try await RawConnection.open(port: server.address.port, context: context)
+            try await connection.send(json("GET", "/v1/health/ready", nil))
+            #expect(try await connection.reply().status == 200)
             await server.stop(timeout: .seconds(10))
         }
     }

@@ -42,7 +42,8 @@ settle_listen() {
         die "SALTERN_LISTEN must be HOST:PORT, for example 127.0.0.1:8443; it is '$SALTERN_LISTEN'"
     case $listen_host in
         127.* | 0.0.0.0 | '[::1]' | '[::]' | '' | '*' | localhost) url_host=localhost ;;
-        *) url_host=$listen_host ;;
+        # The zone of an address of a link (RFC 6874).
+        *) url_host=${listen_host/\%/%25} ;;
     esac
     base_url=https://$url_host:$listen_port
 }
@@ -66,7 +67,7 @@ settle_certificate() {
     certificate=$SALTERN_TLS_DIRECTORY/certificate.pem
     if [[ ! -e $certificate ]]; then
         local names=(--host localhost)
-        [[ $url_host == localhost ]] || names+=(--host "${url_host//[\[\]]/}")
+        [[ $url_host == localhost ]] || names+=(--host "$(sed 's/[][]//g; s/%.*//' <<<"$url_host")")
         say "making a certificate in $SALTERN_TLS_DIRECTORY"
         "$executable" certificate create "${names[@]}" >/dev/null
     fi

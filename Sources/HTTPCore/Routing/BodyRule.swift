@@ -11,24 +11,41 @@ public enum BodyRule: Sendable, Hashable {
 
     /// Checks a head against the rule, before any byte of the body is read.
     ///
-    /// A chunked body can turn out to be empty (RFC 9112 §6.3), so it is admitted by every rule: without content it is the
-    /// same as no body. See ``AdmittedBody``.
+    /// A chunked body can turn out to be empty (RFC 9112 §6.3), so it is admitted by every rule, whatever its type: without
+    /// content it is the same as no body. See ``AdmittedBody`` and ``refusalOfContent(_:)``.
     ///
     /// - Returns: What body to read.
     /// - Throws: 400 `unexpected_body` or `missing_body`, 413 `body_too_large`, 415 `unsupported_media_type` or
     ///   `unsupported_content_encoding`.
     public func admit(_ head: RequestHead) throws(Problem) -> AdmittedBody {
-        let limits: Limits
-        switch self {
-        case .none:
+        if self == .none {
             if case .length = head.framing { throw Refusal.unexpectedBody.problem }
             return AdmittedBody(type: .none, limit: 0)
+        }
+        guard head.framing != .none else { throw missingBody }
+        do throws(Problem) {
+            return try admitContent(head)
+        } catch {
+            guard head.framing == .chunked else { throw error }
+            return AdmittedBody(type: .none, limit: 0)
+        }
+    }
+
+    /// The refusal of a body that was admitted without content (``BodyType/none``) and has some.
+    public func refusalOfContent(_ head: RequestHead) -> Problem {
+        if self != .none {
+            do throws(Problem) { _ = try admitContent(head) } catch { return error }
+        }
+        return Refusal.unexpectedBody.problem
+    }
+
+    private func admitContent(_ head: RequestHead) throws(Problem) -> AdmittedBody {
+        let limits: Limits
+        switch self {
+        case .none: limits = Limits()
         case .json(let limit, let values): limits = Limits(json: limit, values: values)
         case .bytes(let limit): limits = Limits(bytes: limit)
         case .jsonOrBytes(let json, let bytes): limits = Limits(json: json, bytes: bytes)
-        }
-        guard head.framing != .none else {
-            throw missingBody
         }
         let body = try Self.type(of: head, limits)
         guard head.fields.withValue(named: "content-encoding", Self.isIdentity) ?? true else {

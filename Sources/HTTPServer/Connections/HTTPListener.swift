@@ -52,8 +52,13 @@ final class HTTPListener {
 
     deinit { readBuffer.deallocate() }
 
+    /// Listens at every address that `address` stands for and this machine has. Returns their port.
+    func listen(at address: SocketAddress, joining: Bool) throws(ListenError) -> UInt16 {
+        try address.listen(joining: joining) { _ = take($0) }.port
+    }
+
     /// Takes a socket, from which nothing is accepted before ``startAccepting()``. Returns its port.
-    func take(_ socket: consuming ListeningSocket) -> UInt16 {
+    private func take(_ socket: consuming ListeningSocket) -> UInt16 {
         let port = socket.port
         acceptors.append(Acceptor(socket, loop: loop) { [unowned self] in acceptWaiting($0) })
         return port

@@ -12,7 +12,21 @@ public enum ListenError: Error, CustomStringConvertible {
     public var isForGood: Bool {
         switch self {
         case .unresolvable: true
-        case .system(_, _, let code): code == EACCES || code == EADDRNOTAVAIL
+        case .system(_, _, let code): code == EACCES || isMissingAddress
+        }
+    }
+
+    /// Whether the machine does not have the address, or not its kind (IPv6 that is switched off).
+    var isMissingAddress: Bool {
+        guard case .system(_, _, let code) = self else { return false }
+        return code == EADDRNOTAVAIL || code == EAFNOSUPPORT
+    }
+
+    /// What failed, in the system's words.
+    public var reason: String {
+        switch self {
+        case .unresolvable(_, let reason): reason
+        case .system(_, _, let code): String(cString: strerror(code))
         }
     }
 

@@ -18,11 +18,12 @@ struct ListeningSocket: ~Copyable {
     }
 
     /// Binds and listens.
-    /// - Parameter joining: Whether another socket of this process listens there already. The first one takes the address
-    ///   for itself, so that a second server is refused by the kernel, and opens it to its siblings only when it is
-    ///   listening.
-    init(binding address: SocketAddress, joining: Bool = false) throws(ListenError) {
-        let resolved = try ResolvedAddress(resolving: address)
+    /// - Parameters:
+    ///   - address: What `resolved` was found for, for errors.
+    ///   - joining: Whether another socket of this process listens there already. The first one takes the address
+    ///     for itself, so that a second server is refused by the kernel, and opens it to its siblings only when it is
+    ///     listening.
+    init(binding resolved: ResolvedAddress, of address: SocketAddress, joining: Bool = false) throws(ListenError) {
         func failure(_ operation: String) -> ListenError { .system(address, operation: operation, errno) }
 
         let type = CInt(SOCK_STREAM.rawValue) | CInt(SOCK_NONBLOCK.rawValue) | CInt(SOCK_CLOEXEC.rawValue)

@@ -12,17 +12,27 @@ public final class ListeningSockets: Sendable {
 
     deinit { for descriptor in rawValues { close(descriptor) } }
 
-    /// These, if there is at least one and all of them listen at `address`; port 0 stands for any.
+    /// These, if there is at least one and all of them listen at addresses that `address` stands for; port 0 stands for any.
     public func ifListening(at address: SocketAddress) -> ListeningSockets? {
-        guard let resolved = try? ResolvedAddress(resolving: address), !rawValues.isEmpty else { return nil }
-        let wanted = resolved.storage.clientAddress
+        guard let resolved = try? ResolvedAddress.all(resolving: address), !rawValues.isEmpty else { return nil }
+        let wanted = resolved.map(\.storage.clientAddress.address)
         let fits = rawValues.allSatisfy { descriptor in
             guard Self.isListening(descriptor), let bound = sockaddr_storage(boundTo: descriptor)?.clientAddress else {
                 return false
             }
-            return bound.address == wanted.address && (wanted.port == 0 || bound.port == wanted.port)
+            return wanted.contains(bound.address) && (address.port == 0 || bound.port == address.port)
         }
         return fits ? self : nil
+    }
+
+    /// The addresses in numbers at which they listen, each once.
+    var addresses: [SocketAddress] {
+        var found: [SocketAddress] = []
+        for descriptor in rawValues {
+            guard let bound = sockaddr_storage(boundTo: descriptor)?.numericAddress else { continue }
+            if !found.contains(bound) { found.append(bound) }
+        }
+        return found
     }
 
     private static func isListening(_ descriptor: CInt) -> Bool {

@@ -2,7 +2,8 @@ internal import EventLoop
 internal import Glibc
 internal import HTTPCore
 
-/// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443` or `localhost:8443`.
+/// An address to listen on: host and port, as in `127.0.0.1:8443`, `[::]:8443`, `localhost:8443`, `[fe80::1%eth0]:8443`, or
+/// `*:8443` for all addresses of the machine. ``ResolvedAddress`` finds what it stands for.
 public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
     /// The host without brackets: a numeric address or a name.
     public let host: String
@@ -30,25 +31,6 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(host: String(host), port: port)
     }
 
-    /// Makes sure that a server on this machine could listen here: that the host is known, and one of this machine's. Whether
-    /// the port is free is not looked at: the server that runs has it.
-    public func requireOwnHost() throws(ListenError) {
-        do throws(ListenError) {
-            _ = try ListeningSocket(binding: SocketAddress(host: host, port: 0))
-        } catch {
-            throw error.at(self)
-        }
-    }
-
-    /// Whether this process may listen on the port, be it free or not: the lower ones are for those who have a right to
-    /// them. True where the address cannot be bound for another reason.
-    public var isPermitted: Bool {
-        guard let resolved = try? ResolvedAddress(resolving: self) else { return true }
-        let raw = socket(resolved.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
-        guard raw >= 0, let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { return true }
-        return resolved.withPointer { bind(descriptor.rawValue, $0, $1) } == 0 || errno != EACCES
-    }
-
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// Whether only this machine can reach the address.
@@ -56,39 +38,6 @@ public struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
-    }
-}
-
-/// A resolved address in the form that system calls take.
-struct ResolvedAddress: Sendable {
-    let family: CInt
-    let storage: sockaddr_storage
-    let length: socklen_t
-
-    /// Looks `address` up; numeric addresses need no name service.
-    init(resolving address: SocketAddress) throws(ListenError) {
-        var hints = addrinfo()
-        hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
-        var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(address.host, String(address.port), &hints, &list)
-        defer { if let list { freeaddrinfo(list) } }
-        guard code == 0, let first = list?.pointee, let bytes = first.ai_addr else {
-            throw .unresolvable(address, reason: String(cString: gai_strerror(code)))
-        }
-        var storage = sockaddr_storage()
-        withUnsafeMutableBytes(of: &storage) {
-            $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: Int(first.ai_addrlen)))
-        }
-        family = first.ai_family
-        length = first.ai_addrlen
-        self.storage = storage
-    }
-
-    func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
-        withUnsafePointer(to: storage) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
-        }
     }
 }
 

@@ -65,7 +65,8 @@ public struct PostgresConfiguration: Sendable {
         guard let parsed = PQconninfoParse(connectionString, &message) else {
             // libpq's message quotes the string, and with it perhaps a password.
             PQfreemem(message)
-            throw .configuration("the database URL is neither a PostgreSQL URL nor a keyword string")
+            let hint = Self.isURL(connectionString) ? "; \(Self.escapes)" : ""
+            throw .configuration("the database URL is neither a PostgreSQL URL nor a keyword string\(hint)")
         }
         defer { PQconninfoFree(parsed) }
         var options: [(keyword: String, value: String)] = []
@@ -76,6 +77,9 @@ public struct PostgresConfiguration: Sendable {
             }
             option += 1
         }
+        if Self.hasTwoSigns(connectionString) {
+            throw .configuration("the database URL has more than one @ in front of its path; \(Self.escapes)")
+        }
         options = try PasswordFile.settle(options)
         self.options = options
         if let value = options.first(where: { $0.keyword == "connect_timeout" })?.value {
@@ -84,7 +88,31 @@ public struct PostgresConfiguration: Sendable {
             }
             if seconds > 0 { connectTimeout = .seconds(seconds) }
         }
-        try Self.check(options)
+        do throws(PostgresError) {
+            try Self.check(options)
+        } catch {
+            // What follows a colon in a password counts as a port.
+            guard Self.isURL(connectionString),
+                case .configuration(ConnectionFailure.option("port").description) = error
+            else { throw error }
+            throw .configuration("\(error); \(Self.escapes)")
+        }
+    }
+
+    /// What to do about a password that a URL has as it is.
+    private static let escapes =
+        "in a URL, the characters : / ? # [ ] @ and % of a user or a password are written percent-encoded (@ is %40, / "
+        + "is %2F)"
+
+    private static func isURL(_ text: String) -> Bool {
+        text.hasPrefix("postgresql://") || text.hasPrefix("postgres://")
+    }
+
+    /// Returns whether what a URL has in front of its path has two @: libpq would take what is behind the first one for a
+    /// host.
+    private static func hasTwoSigns(_ text: String) -> Bool {
+        guard isURL(text), let start = text.firstRange(of: "://")?.upperBound else { return false }
+        return text[start...].prefix { $0 != "/" && $0 != "?" }.count { $0 == "@" } > 1
     }
 }
 

@@ -113,7 +113,7 @@ extension ConnectionFailure: CustomStringConvertible {
                 + "the database URL sets"
         case .server(let state) where state.isOfSettings:
             "the server refused: SQLSTATE \(state), it does not take what `options` of the database URL (or PGOPTIONS) sets"
-        case .server(let state): "the server refused: SQLSTATE \(state)"
+        case .server(let state): "the server refused: SQLSTATE \(state.named)"
         case .resolver(let code): "its name was not found: \(String(cString: gai_strerror(code)))"
         case .system(let code): "\(String(cString: strerror(code))) (errno \(code))"
         case .tls(.untrustedCertificate): "TLS: the server's certificate is not trusted"

@@ -35,7 +35,7 @@ public struct ServerError: Error, Sendable {
 
 extension ServerError: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String {
-        var text = "SQLSTATE \(state)"
+        var text = "SQLSTATE \(state.named)"
         if !statement.isEmpty { text += " in \(statement)" }
         for (label, name) in [("table", table), ("column", column), ("constraint", constraint)] {
             if let name { text += ", \(label) \(name)" }

@@ -67,7 +67,8 @@ extension Application {
             statement(CountSealedSecrets.self), statement(FindOutdatedSecrets.self),
             statement(ReplaceSealedSecret.self),
             // Plans
-            statement(FindPlans.self), statement(SetPlan.self), statement(FindAccountOfUserid.self),
+            statement(FindPlans.self), statement(SetPlan.self), statement(FindPlanUse.self), statement(RemovePlan.self),
+            statement(FindAccountOfUserid.self),
             statement(AssignPlan.self),
             // Purge
             statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(HoldPurgeLock.self),

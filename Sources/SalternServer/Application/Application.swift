@@ -83,8 +83,10 @@ public struct Application: Responder {
         guard case .found(let route, _) = router.match(request.head.method, request.head.pathBytes) else {
             return self.refusal(refusal, requestID: requestID, head: request.head)
         }
+        let error: any Error =
+            if case .unexpectedBody = refusal { route.body.refusalOfContent(request.head) } else { refusal }
         return self.refusal(
-            refusal, requestID: requestID, head: request.head, route: route.metadata.name,
+            error, requestID: requestID, head: request.head, route: route.metadata.name,
             accountID: route.metadata.account(of: request))
     }
 
@@ -96,7 +98,7 @@ public struct Application: Responder {
             client: request.client, identify: identification(route, request), body: request.body
         ) { [self] in
             // A chunked body that was empty is no body (RFC 9112 §6.3).
-            if let body = request.body, body.isEmpty {
+            if request.body?.isEmpty ?? (route.body != .none) {
                 return refusal(
                     route.body.missingBody, requestID: request.id, head: request.head, route: route.metadata.name)
             }

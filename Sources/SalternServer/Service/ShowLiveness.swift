@@ -2,9 +2,9 @@ internal import HTTPCore
 
 /// `GET /v1/health/live`: the process runs and its loop turns. Touches nothing.
 struct ShowLiveness: OpenEndpoint {
-    private let response: Response = .json { writer in
+    static let response: Response = .json { writer in
         writer.object { writer in writer.member("status", "live") }
     }
 
-    func respond(to request: Request) async -> Response { response }
+    func respond(to request: Request) async -> Response { Self.response }
 }

@@ -70,12 +70,19 @@ struct AskEveryNode: Statement {
 enum NotReady: ProblemConvertible {
     case databaseIsSlow
     case schemaDiffers
+    /// The start of the server waits for the database.
+    case isStarting
 
     var problem: Problem {
         switch self {
         case .databaseIsSlow:
             Problem(
                 .serviceUnavailable, "database_unavailable", detail: "The database did not answer in time.",
+                responseFields: ["Retry-After": "5"])
+        case .isStarting:
+            Problem(
+                .serviceUnavailable, "database_unavailable",
+                detail: "The server is starting, and waits for its database. The same request can be sent again.",
                 responseFields: ["Retry-After": "5"])
         case .schemaDiffers:
             Problem(

@@ -53,7 +53,9 @@ struct BackUpDatabase: Command {
         }
         let file = try path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }
-        try write(to: file, from: database.programConnection, Int(tables), console)
+        try await onOwnThread { [console] in
+            try write(to: file, from: database.programConnection, Int(tables), console)
+        }
         let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
         console.print("\(file): \(tables) tables, \(size) bytes, read back")
     }

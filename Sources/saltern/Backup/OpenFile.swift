@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 
 /// A file that programs are given by its descriptor.
-final class OpenFile {
+final class OpenFile: Sendable {
     /// The size of a file, and when it was written to last.
     struct Version: Equatable {
         let size: Int

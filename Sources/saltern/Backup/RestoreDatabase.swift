@@ -48,20 +48,23 @@ struct RestoreDatabase: Command {
         let server = settings.text("SALTERN_DATABASE_URL") == nil ? nil : settings.serverDatabase()
         try settings.finish()
         guard let owner else { throw CommandFailure("no database is configured") }
-        let backup = BackupFile(content: try OpenFile(reading: file), console: console)
-        let version = try backup.content.version()
-        let tables = try backup.requireWhole(file)
-        try backup.requireKnownSchema()
-        if let superuser {
-            try DatabaseRoles(owner: owner, server: server).make(as: superuser.programConnection, console)
+        let (backup, version, tables) = try await onOwnThread { [console] in
+            let backup = BackupFile(content: try OpenFile(reading: file), console: console)
+            let version = try backup.content.version()
+            let tables = try backup.requireWhole(file)
+            try backup.requireKnownSchema()
+            if let superuser {
+                try DatabaseRoles(owner: owner, server: server).make(as: superuser.programConnection, console)
+            }
+            return (backup, version, tables)
         }
         try await RestoreLock.holding(console) {
             try await RestoreMark.make(console)
             do {
                 try await ServerSessions.waitUntilGone(console)
-                try RestoreTransaction(
-                    backup: backup, version: version, tables: tables, connection: owner.programConnection
-                ).commit()
+                let transaction = RestoreTransaction(
+                    backup: backup, version: version, tables: tables, connection: owner.programConnection)
+                try await onOwnThread { try transaction.commit() }
             } catch {
                 guard await !RestoreMark.removeIfUnused(console) else { throw error }
                 throw Self.failure(
@@ -91,7 +94,7 @@ struct RestoreDatabase: Command {
         if wish.isThere { throw wish.fulfilled("ended by a signal") }
         try outcome.get()
         var words = try Arguments(
-            ["--actor", actor.actor(console).name] + (endsSessions ? ["--end-sessions"] : []),
+            actor.words(console) + (endsSessions ? ["--end-sessions"] : []),
             OptionNames(of: TellRestored.self))
         try await TellRestored(&words).tell(console, mayBeUnused: true)
     }

@@ -17,6 +17,8 @@ final class UnfinishedFile {
     init(_ file: String, hasName: Bool = false) throws(CommandFailure) {
         self.file = file
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
+        // A file without a name gets one through /proc, which a chroot need not have.
+        let hasName = hasName || access("/proc/self/fd", X_OK) != 0
         var descriptor = hasName ? -1 : open(folder, O_RDWR | O_CLOEXEC | __O_TMPFILE, mode_t(0o600))
         if descriptor < 0 {
             let name = file + "." + UUID().uuidString.prefix(8).lowercased() + ".unfinished"

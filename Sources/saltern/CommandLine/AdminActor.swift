@@ -1,25 +1,61 @@
 import CommandLineKit
 import Glibc
+import Postgres
 import SalternServer
 
-/// Whose name the audit log gets for what a command does.
+/// The name and the reason that the audit log gets for what a command does.
 struct AdminActor {
     /// What the help of commands that leave a row in the audit log says.
-    static let help = "  --actor NAME     who does it, for the audit log (the user of the operating system)"
+    static let help = """
+          --actor NAME     the admin, for the audit log (SALTERN_ACTOR, or the user of the operating system)
+          --reason TEXT    why it is done, for the audit log
+        """
+
+    private static let variable = "SALTERN_ACTOR"
 
     private let named: AuditActor?
+    private let reason: AuditReason?
 
-    /// Takes `--actor`.
+    /// Takes `--actor` and `--reason`.
     init(_ arguments: inout Arguments) throws(UsageError) {
-        let name = try arguments.option("--actor")
+        let (name, reason) = (try arguments.option("--actor"), try arguments.option("--reason"))
         named = name.flatMap { AuditActor($0) }
+        self.reason = reason.flatMap { AuditReason($0) }
         if name != nil, named == nil {
             throw UsageError(message: "--actor must be 1 to 128 characters without control characters")
         }
+        if reason != nil, self.reason == nil {
+            throw UsageError(
+                message: "--reason must be 1 to \(AuditReason.limit) characters without control characters")
+        }
     }
 
-    /// Who was named. Else: who called `sudo`, or the user that the process runs as.
-    func actor(_ console: Console) -> AuditActor { named ?? Self.current(console.environment) }
+    /// Signs what the command does now, by the database's clock.
+    func signature(_ console: Console) async throws -> AuditSignature {
+        // What is wrong with the name is found before anything is done.
+        let actor = try actor(console)
+        return signature(actor, now: try await DatabaseCommand.now(console))
+    }
+
+    /// Signs what `actor` does.
+    func signature(_ actor: AuditActor, now: Timestamp) -> AuditSignature {
+        AuditSignature(actor: actor, now: now, reason: reason)
+    }
+
+    /// The name of `--actor`. Else: that of `SALTERN_ACTOR`, the caller of `sudo`, or the user that the process runs as.
+    func actor(_ console: Console) throws(CommandFailure) -> AuditActor {
+        if let named { return named }
+        guard let name = console.environment[Self.variable] else { return Self.current(console.environment) }
+        guard let actor = AuditActor(name) else {
+            throw CommandFailure("\(Self.variable) must be 1 to 128 characters without control characters")
+        }
+        return actor
+    }
+
+    /// The options with which another command does something in the same name.
+    func words(_ console: Console) throws(CommandFailure) -> [String] {
+        ["--actor", try actor(console).name] + (reason.map { ["--reason", $0.text] } ?? [])
+    }
 
     private static func current(_ environment: [String: String]) -> AuditActor {
         // Only root can have been somebody else before; what others write into the variable is their own business.

@@ -17,6 +17,12 @@ struct TLSDirectoryOption {
         try settings.finish()
         return directory
     }
+
+    /// The oldest version of TLS that is served. A value that cannot be used is reported where all settings are read.
+    func minimumVersion(_ console: Console) -> TLSVersion {
+        var settings = Settings(console.environment)
+        return settings.minimumTLSVersion()
+    }
 }
 
 /// Runs `body` and turns what TransportSecurity throws into a message for the operator.
@@ -155,25 +161,86 @@ struct ExportCertificate: Command {
     }
 }
 
+struct InstallCertificate: Command {
+    static let words = ["certificate", "install"]
+    static let summary = "put the certificate and the key of an authority in place of those that are served"
+    static let help = """
+          --chain FILE     the chain in PEM, the server's certificate first (certbot: fullchain.pem)
+          --key FILE       its key in PEM, without a passphrase, which only its owner and its group can read (certbot: privkey.pem)
+        \(TLSDirectoryOption.help)
+
+        Changes nothing unless a server can serve the pair. Writes certificate.pem (mode 0644) and key.pem (0600), each as a
+        whole; the owner is that of the files before, or of the folder. Copies nothing but the certificates and the key. A
+        backup key that is installed is followed by a new one. Send SIGHUP to the server afterwards (saltern-admin does).
+        """
+
+    let chain: String
+    let key: String
+    let option: TLSDirectoryOption
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        let (chain, key) = (try arguments.option("--chain"), try arguments.option("--key"))
+        option = try TLSDirectoryOption(&arguments)
+        guard let chain, let key else { throw UsageError(message: "--chain FILE and --key FILE are needed") }
+        self.chain = chain
+        self.key = key
+    }
+
+    func run(_ console: Console) async throws {
+        let directory = try option.directory(console)
+        let version = option.minimumVersion(console)
+        let pins = try reporting { () throws(CertificateError) in
+            try directory.install(
+                chain: ProtectedFile.read(chain, access: .everyone),
+                key: ProtectedFile.read(key, access: .ownerAndGroup), minimumVersion: version)
+        }
+        console.printPins(pins)
+        // What keeps clients away, though a server serves it.
+        for finding in directory.check(minimumVersion: version) where finding.severity != .fine {
+            console.printError("\(finding.severity.rawValue): \(finding.text)")
+        }
+    }
+}
+
 struct CheckCertificate: Command {
     static let words = ["certificate", "check"]
     static let summary = "look at everything about certificate and keys that has to be right"
     static let help = """
+          --days N         how many days before its end a certificate is soon to expire, 1 to 3650 (\(CertificateDirectory.warningDays))
         \(TLSDirectoryOption.help)
           --json           one object, for scripts
 
-        Prints a line for each point; exit status 1 when one is a problem.
+        Prints a line for each point. Exit status 0: nothing is wrong. 1: the certificate expires within the days. 2: something
+        has to be mended, as when the server would not start with certificate and key, or clients refuse them. Other warnings do
+        not change the status.
         """
 
+    /// The certificate expires soon.
+    static let expiresSoon: Int32 = 1
+    /// Something has to be mended.
+    static let hasProblems: Int32 = 2
+
     let option: TLSDirectoryOption
+    private let days: Int
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         option = try TLSDirectoryOption(&arguments)
+        days = try arguments.integer("--days", in: 1...3_650) ?? CertificateDirectory.warningDays
     }
 
     func run(_ console: Console) async throws {
-        try console.report(option.directory(console).check().map(Finding.init), asJSON: asJSON)
+        let findings: [CertificateFinding]
+        do throws(CommandFailure) {
+            findings = try option.directory(console).check(
+                warningDays: days, minimumVersion: option.minimumVersion(console))
+            try console.report(findings.map(Finding.init), asJSON: asJSON)
+        } catch {
+            throw CommandFailure(error.messages, status: Self.hasProblems, code: "certificate_bad")
+        }
+        if let expiry = findings.first(where: { $0.subject == .expiry && $0.severity == .warning }) {
+            throw CommandFailure(expiry.text, status: Self.expiresSoon, code: "certificate_expires")
+        }
     }
 }

@@ -27,7 +27,7 @@ struct AccountAct {
             @escaping @Sendable (AccountAdministration, AccountReference, AuditSignature) async throws ->
             AccountAdministration.Outcome
     ) async throws -> AccountAdministration.Outcome {
-        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
+        let signature = try await actor.signature(console)
         return try await DatabaseCommand.asOwner(console) { [account] database in
             try await body(AccountAdministration(database: database), account, signature)
         }

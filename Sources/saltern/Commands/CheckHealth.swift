@@ -29,7 +29,7 @@ struct CheckHealth: Command {
         let status: Int
         do {
             let pin = try directory.pins().active
-            status = try HealthProbe(address: address, pin: pin).status(of: path)
+            status = try await onOwnThread { try HealthProbe(address: address, pin: pin).status(of: path) }
         } catch {
             throw CommandFailure("\(error)")
         }

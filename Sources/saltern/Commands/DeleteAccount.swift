@@ -67,7 +67,7 @@ struct DeleteAccount: Command {
             try console.confirm(
                 "Delete account \(found.id) with \(found.items) items and \(found.bytes) bytes for good?")
         }
-        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
+        let signature = try await actor.signature(console)
         let outcome = try await DatabaseCommand.asOwner(console) {
             try await AccountAdministration(database: $0).delete(account, by: signature)
         }
@@ -97,7 +97,7 @@ struct DeleteAccount: Command {
             if found == 0 { return }
             try console.confirm("Delete these \(found) accounts for good?")
         }
-        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
+        let signature = try await actor.signature(console)
         let interruption = Interruption()
         let progress = try await DatabaseCommand.asOwner(console) { [wish = interruption.wish] database in
             var bar = ProgressBar(console, "accounts looked at")

@@ -41,7 +41,7 @@ struct CreateInvites: Command {
     }
 
     func run(_ console: Console) async throws {
-        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
+        let signature = try await actor.signature(console)
         let terms = InviteAdministration.Terms(expiresAt: signature.now + lifetime, plan: plan, note: note)
         _ = try await DatabaseCommand.asOwner(console) { [count] in
             try await InviteAdministration(database: $0).create(count, terms, by: signature) { invites in
@@ -159,7 +159,7 @@ struct RevokeInvite: Command {
     }
 
     func run(_ console: Console) async throws {
-        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
+        let signature = try await actor.signature(console)
         try await DatabaseCommand.asOwner(console) { [id] in
             try await InviteAdministration(database: $0).revoke(id, by: signature)
         }

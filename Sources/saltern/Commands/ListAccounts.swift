@@ -7,6 +7,7 @@ struct ListAccounts: Command {
     static let summary = "list accounts in the order of their userids"
     static let help = """
           --userid-prefix TEXT  only userids that begin so
+          --userid-part TEXT    only userids that have it somewhere
           --plan NAME           only accounts with this plan
           --locked              only locked accounts
           --limit N             how many, 1 to 100000 (50)
@@ -14,7 +15,8 @@ struct ListAccounts: Command {
           --after USERID        only userids behind this one: the next page
           --json                one object, for scripts; its member `next` is what --after takes
 
-        A prefix and --locked are found by an index. Looking for a plan that few have walks through all accounts.
+        A prefix and --locked are found by an index. Looking for a part of a userid, or for a plan that few have, walks through
+        all accounts. Userids are stored in their canonical form, which is in lower case.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -29,6 +31,7 @@ struct ListAccounts: Command {
         var filter = AccountFilter()
         filter.isLocked = arguments.flag("--locked")
         filter.useridPrefix = try arguments.option("--userid-prefix") ?? ""
+        filter.useridPart = try arguments.option("--userid-part")
         filter.plan = try arguments.option("--plan")
         self.filter = filter
         after = try arguments.option("--after") ?? ""
@@ -43,12 +46,14 @@ struct ListAccounts: Command {
     }
 
     private func printTable(_ console: Console) async throws {
-        let next = try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
+        let (next, isEmpty) = try await DatabaseCommand.asOwner(console) { [filter, after, limit] database in
+            var isEmpty = true
             var table = Table([
                 .text("userid"), .text("account"), .text("plan"), .number("items"), .number("bytes"),
                 .text("created"), .text("last use"), .text("locked"),
             ])
             let next = try await AccountListing(database: database).list(filter, after: after, limit: limit) { slice in
+                isEmpty = false
                 for account in slice {
                     table.append([
                         account.userid, account.id.description, account.plan, "\(account.items)", "\(account.bytes)",
@@ -58,11 +63,25 @@ struct ListAccounts: Command {
                 console.write(table.takeText())
             }
             console.write(table.takeText())
-            return next
+            return (next, isEmpty)
         }
+        if isEmpty { hint(console) }
         guard let next else { return }
         let option = ShellWord.quoted(next).map { "--after \($0)" } ?? "see the member next of --json"
         console.printError("there may be more: \(option)")
+    }
+
+    /// Says why a search has found nothing, where that can be said.
+    private func hint(_ console: Console) {
+        for (option, text) in [("--userid-prefix", filter.useridPrefix), ("--userid-part", filter.useridPart ?? "")] {
+            guard let form = AccountFilter.canonicalForm(of: text) else { continue }
+            let word = ShellWord.quoted(form) ?? "its canonical form"
+            console.printError("no userid has it as it is written: userids are in lower case; try \(option) \(word)")
+            return
+        }
+        if !filter.useridPrefix.isEmpty {
+            console.printError("no such userid begins so; --userid-part finds userids that have it somewhere")
+        }
     }
 
     private func printJSON(_ console: Console) async throws {

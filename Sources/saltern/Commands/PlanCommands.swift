@@ -1,5 +1,6 @@
 import CommandLineKit
 import HTTPCore
+import Postgres
 import SalternServer
 
 struct ListPlans: Command {
@@ -36,16 +37,19 @@ struct SetPlanLimits: Command {
     static let help = """
         usage: saltern plan set NAME [OPTIONS]
 
+          --create          makes a new plan
           --items N         items that are not deleted
           --item-bytes N    sealed bytes of one item, title and body together
           --bytes N         sealed bytes of all items
           --sessions N      sessions that are live
           --shares N        share links that have not ended
           --deleted-days N  how long a deleted item can be restored; 0 for not at all
+          --yes             does not ask before limits are lowered that accounts have, for scripts
           --json            prints the plan as an object, for scripts
         \(AdminActor.help)
 
-        What is not named stays as it is; a new plan starts as a copy of 'default'. Accounts are held to it from their
+        What is not named stays as it is; a new plan starts as a copy of 'default'. A name that no plan has is refused
+        without --create, and one that a plan has with it. Accounts are held to it from their
         next request on, and lose nothing: who has more than the plan allows can still read, shrink and delete.
 
         \(DatabaseCommand.ownerHelp)
@@ -55,9 +59,13 @@ struct SetPlanLimits: Command {
     private let changes: AccountPlan.Changes
     private let actor: AdminActor
     private let asJSON: Bool
+    private let isNew: Bool
+    private let isConfirmed: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        isNew = arguments.flag("--create")
+        isConfirmed = arguments.flag("--yes")
         actor = try AdminActor(&arguments)
         var changes = AccountPlan.Changes()
         changes.items = try Self.number("--items", from: 0, &arguments)
@@ -80,7 +88,8 @@ struct SetPlanLimits: Command {
     }
 
     func run(_ console: Console) async throws {
-        let signature = AuditSignature(actor: actor.actor(console), now: try await DatabaseCommand.now(console))
+        let signature = try await actor.signature(console)
+        try await check(console, now: signature.now)
         let plan = try await DatabaseCommand.asOwner(console) { [name, changes] in
             try await PlanAdministration(database: $0).set(name, changes, by: signature)
         }
@@ -91,6 +100,63 @@ struct SetPlanLimits: Command {
             var table = Table([plan])
             console.write(table.takeText())
         }
+    }
+}
+
+extension SetPlanLimits {
+    /// Makes sure that the plan is there or is to be made, and asks before limits are lowered that accounts have.
+    private func check(_ console: Console, now: Timestamp) async throws {
+        let (known, hasAccounts) = try await DatabaseCommand.asOwner(console, statementTimeout: Self.patience) {
+            [name, changes] in
+            let administration = PlanAdministration(database: $0)
+            let known = try await administration.plans()
+            guard let plan = known.first(where: { $0.name == name }), !changes.reductions(of: plan.limits).isEmpty
+            else {
+                return (known, false)
+            }
+            return (known, try await administration.hasAccounts(name, now: now))
+        }
+        guard let plan = known.first(where: { $0.name == name }) else {
+            if isNew { return }
+            let names = known.map(\.name).joined(separator: ", ")
+            throw CommandFailure(
+                "there is no plan \(name), only \(names): --create makes it", status: 1, code: "no_such_plan")
+        }
+        if isNew { throw CommandFailure("there is a plan \(name) already", status: 1, code: "plan_exists") }
+        guard hasAccounts, !isConfirmed else { return }
+        let reductions = changes.reductions(of: plan.limits).joined(separator: ", ")
+        try console.confirm("Lower the limits of all accounts with the plan \(name): \(reductions)?")
+    }
+
+    /// Looking for an account with a plan that few have reads all accounts.
+    static let patience = Duration.seconds(600)
+}
+
+struct RemovePlanCommand: Command {
+    static let words = ["plan", "remove"]
+    static let summary = "remove a plan that no account has and no invite gives"
+    static let help = """
+        usage: saltern plan remove NAME
+
+        \(AdminActor.help)
+
+        The plan 'default' stays. \(DatabaseCommand.ownerHelp)
+        """
+
+    private let name: String
+    private let actor: AdminActor
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        actor = try AdminActor(&arguments)
+        name = try arguments.word("the plan's name")
+    }
+
+    func run(_ console: Console) async throws {
+        let signature = try await actor.signature(console)
+        try await DatabaseCommand.asOwner(console, statementTimeout: SetPlanLimits.patience) { [name] in
+            try await PlanAdministration(database: $0).remove(name, by: signature)
+        }
+        console.print("plan \(name) is removed")
     }
 }
 

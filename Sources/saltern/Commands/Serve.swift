@@ -1,6 +1,7 @@
 import CommandLineKit
 import Foundation
 import HTTPCore
+import HTTPServer
 import Postgres
 import SalternServer
 import TransportSecurity
@@ -102,14 +103,17 @@ struct Serve: Command {
         signals.started()
         manager.ready()
         if configuration.service.rateLimits == .off { log.write(.warning, "rate_limits_off") }
-        log.write(.info, "server_started", ["address": OperatorText("\(server.address)")])
+        let addresses = await server.listeningAddresses.map(\.description).joined(separator: ", ")
+        log.write(
+            .info, "server_started",
+            ["address": OperatorText("\(server.address)"), "listening": OperatorText(addresses)])
         let work = Task { [configuration] in await server.work(configuration) }
         defer { work.cancel() }
         for await signal in signals.arriving {
             switch signal {
             case .reload:
-                configuration.reload(log)
-                server.use(configuration.tls, configuration.service)
+                let failures = configuration.reload(log)
+                server.use(configuration.tls, configuration.service, failures)
             case .stop:
                 log.write(.info, "server_stopping")
                 manager.stopping()

@@ -37,9 +37,9 @@ struct TellRestored: Command {
     /// Does it, for who has the lock.
     /// - Parameter mayBeUnused: Whether it is right that no server has ever used the database: a backup may be of such a one.
     func tell(_ console: Console, mayBeUnused: Bool) async throws {
-        let actor = actor.actor(console)
-        let base = try await DatabaseCommand.asOwner(console) { database -> Int64? in
-            let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
+        let name = try actor.actor(console)
+        let base = try await DatabaseCommand.asOwner(console) { [actor] database -> Int64? in
+            let signature = actor.signature(name, now: try await DatabaseClock.now(of: database))
             do {
                 return try await RestoredDatabase(database: database).moveBase(by: signature)
             } catch InstallationError.missing where mayBeUnused {
@@ -48,18 +48,18 @@ struct TellRestored: Command {
         }
         if let base {
             console.print("revisions go on above \(base)")
-            if endsSessions { try await endSessions(by: actor, console) }
+            if endsSessions { try await endSessions(by: name, console) }
         } else {
             console.print("no server has used this database yet: there is no revision to go on above, and no session")
         }
         try await RestoreMark.remove(console)
     }
 
-    private func endSessions(by actor: AuditActor, _ console: Console) async throws {
+    private func endSessions(by name: AuditActor, _ console: Console) async throws {
         let interruption = Interruption()
         let wishes = [console.wish, interruption.wish].compactMap(\.self)
-        let ended = try await DatabaseCommand.asOwner(console) { database in
-            let signature = AuditSignature(actor: actor, now: try await DatabaseClock.now(of: database))
+        let ended = try await DatabaseCommand.asOwner(console) { [actor] database in
+            let signature = actor.signature(name, now: try await DatabaseClock.now(of: database))
             var bar = ProgressBar(console, "sessions ended")
             let ended = try await RestoredDatabase(database: database).endSessions(by: signature) { ended in
                 bar.show(ended)

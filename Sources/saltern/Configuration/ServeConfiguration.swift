@@ -70,7 +70,7 @@ struct ServeConfiguration {
         "SALTERN_DATABASE_URL", "SALTERN_OWNER_DATABASE_URL", "SALTERN_SUPERUSER_DATABASE_URL", "SALTERN_FAILOVER",
         "SALTERN_DATABASE_POOLING", "SALTERN_SALT_PREFIX", "SALTERN_MASTER_KEY_FILE", "SALTERN_LISTEN",
         "SALTERN_TLS_DIRECTORY", "SALTERN_TLS_MINIMUM_VERSION", "SALTERN_SERVICE_NAME", "SALTERN_SHOW_VERSION",
-        "SALTERN_REGISTRATION",
+        "SALTERN_REGISTRATION", "SALTERN_ACTOR",
         "SALTERN_KDF_DEFAULT_ITERATIONS", "SALTERN_KDF_MINIMUM_ITERATIONS", "SALTERN_SESSION_IDLE_TIMEOUT",
         "SALTERN_SESSION_LIFETIME", "SALTERN_TOMBSTONE_RETENTION", "SALTERN_OPAQUE_FORMAT", "SALTERN_LOOPS",
         "SALTERN_APPLE_APP_IDS", "SALTERN_ANDROID_APPS", "SALTERN_APP_STORE_ID",
@@ -163,11 +163,14 @@ struct ServeConfiguration {
 
     /// Reads certificate, key and master key again. Each by itself: what cannot be used is not taken, is logged, and
     /// keeps nothing else from being taken.
-    mutating func reload(_ log: Log) {
+    /// - Returns: What could not be read.
+    mutating func reload(_ log: Log) -> ReloadFailures {
+        var failures = ReloadFailures()
         do throws(CertificateError) {
             tls = try tls.reloaded()
             log.write(.info, "certificate_reloaded")
         } catch {
+            failures.certificate = true
             log.write(.error, "certificate_not_reloaded", ["error": OperatorText("\(error)")])
         }
         do throws(CommandFailure) {
@@ -175,9 +178,17 @@ struct ServeConfiguration {
             log.write(.info, "master_key_reloaded", ["active": service.masterKey.ids[0]])
         } catch {
             let messages = error.messages.joined(separator: "; ")
+            failures.masterKey = true
             log.write(.error, "master_key_not_reloaded", ["error": OperatorText(messages)])
         }
+        return failures
     }
+}
+
+/// What a server could not read again when it was last asked to.
+struct ReloadFailures: Equatable, Sendable {
+    var certificate = false
+    var masterKey = false
 }
 
 /// The certificate that is served, and where it came from.
@@ -254,9 +265,13 @@ extension Settings {
         CertificateDirectory(path: text("SALTERN_TLS_DIRECTORY") ?? "tls")
     }
 
-    fileprivate mutating func tlsFiles() -> TLSFiles? {
-        let version = choice(
-            "SALTERN_TLS_MINIMUM_VERSION", ["1.3": TLSVersion.version13, "1.2": .version12], default: .version13)
+    /// The oldest version of TLS that is served: `SALTERN_TLS_MINIMUM_VERSION`.
+    mutating func minimumTLSVersion() -> TLSVersion {
+        choice("SALTERN_TLS_MINIMUM_VERSION", ["1.3": TLSVersion.version13, "1.2": .version12], default: .version13)
+    }
+
+    mutating func tlsFiles() -> TLSFiles? {
+        let version = minimumTLSVersion()
         let directory = certificateDirectory()
         do throws(CertificateError) {
             return try TLSFiles(directory: directory, minimumVersion: version)

@@ -111,7 +111,7 @@ struct DatabaseExamination {
         }
         guard let directory = facts.dataDirectory else {
             return Finding(
-                "database_disk", .warning,
+                "database_disk", .fine,
                 unseen + "the server's role may not know where it is. GRANT pg_read_all_settings to it, or watch the "
                     + "disk in another way")
         }
@@ -159,11 +159,18 @@ struct DatabaseExamination {
         let clock = DatabaseClock()
         try await clock.compare(with: client)
         guard let difference = clock.difference else { return [] }
-        let seconds = (difference / .seconds(1)).formatted(.number.precision(.fractionLength(1)))
-        let text = "this machine's clock is \(seconds) s ahead of the database's"
+        let text = Self.sentence(difference)
         if !clock.isTrusted { return [Finding("clock", .problem, text + ": nothing is purged")] }
         let isClose = abs(difference / .seconds(1)) <= 1
         return [Finding("clock", isClose ? .fine : .warning, text)]
+    }
+
+    /// - Parameter difference: How far this machine's clock is ahead of the database's.
+    static func sentence(_ difference: Duration) -> String {
+        let tenths = Int((abs(difference / .seconds(1)) * 10).rounded())
+        if tenths == 0 { return "this machine's clock agrees with the database's" }
+        let place = difference < .zero ? "behind" : "ahead of"
+        return "this machine's clock is \(tenths / 10).\(tenths % 10) s \(place) the database's"
     }
 
     private func examineInstallation(_ client: PostgresClient) async -> [Finding] {

@@ -17,13 +17,19 @@ struct PlaceExamination {
 
     private func examine(_ subject: String, _ setting: String, _ address: SocketAddress) -> Finding {
         do throws(ListenError) {
-            try address.requireOwnHost()
+            let missing = try address.requireOwnHost()
             // Whether the service's unit gives it what this process does not have, nobody can see from here.
             guard address.isPermitted else {
                 return Finding(
                     subject, .warning,
                     "\(setting): this process may not listen on port \(address.port): take one from 1024 on, or give the unit "
                         + "AmbientCapabilities= and CapabilityBoundingSet=CAP_NET_BIND_SERVICE")
+            }
+            guard missing.isEmpty || address.host == "*" || address.host == "::" else {
+                return Finding(
+                    subject, .warning,
+                    "\(setting): this machine does not have all addresses of \(address): nothing is served at "
+                        + missing.map(\.description).joined(separator: ", "))
             }
             return Finding(subject, .fine, "\(setting): this machine has the address of \(address)")
         } catch {

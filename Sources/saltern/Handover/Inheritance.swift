@@ -1,4 +1,5 @@
 import CUnixSocket
+import CommandLineKit
 import EventLoop
 import Foundation
 import HTTPServer
@@ -28,16 +29,19 @@ final class Inheritance: Sendable {
     /// - Returns: Nil when nobody serves.
     static func claim(from path: String) async throws -> Inheritance? {
         for _ in 0..<attempts {
-            guard let channel = try reach(path) else { return nil }
+            guard let channel = try await onOwnThread({ try reach(path) }) else { return nil }
             guard UnixSocket.isTrusted(channel.rawValue) else {
                 throw HandoverFailure("\(path) belongs to a process of another user")
             }
-            if let inheritance = try await onThread({ try receive(channel, path) }) { return inheritance }
+            if let inheritance = try await onOwnThread({ try receive(channel, path) }) { return inheritance }
             // It has just been taken over from by somebody else.
             try await Task.sleep(for: pause)
         }
         throw HandoverFailure("the server at \(path) hands nothing over")
     }
+
+    /// Returns whether a server listens at `path`.
+    static func isOffered(at path: String) async throws -> Bool { try await onOwnThread { try reach(path) != nil } }
 
     /// How often it is looked whether one that has not answered still listens, within a second.
     private static let looks = 10
@@ -72,19 +76,9 @@ final class Inheritance: Sendable {
         return Inheritance(api: api, metrics: metrics, path: path, channel: channel)
     }
 
-    /// Runs what blocks on a thread of its own: those of the cooperative pool are as many as there are cores, and all tasks
-    /// of the process need them.
-    private static func onThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws
-        -> Result
-    {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
-        }
-    }
-
     /// Tells the other server that this one is ready, and waits until it gives way, on a thread of its own.
     /// - Throws: ``HandoverFailure`` when the other one goes on: this one shall not serve.
-    func takePlace() async throws { try await Self.onThread { try self.waitForPlace() } }
+    func takePlace() async throws { try await onOwnThread { try self.waitForPlace() } }
 
     private func waitForPlace() throws {
         _ = UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue)

@@ -17,6 +17,7 @@ final class MetricsFacts: Sendable {
         var hasBackupKey: Bool
         var purge = PurgeFacts()
         var backlog: PurgeBacklog?
+        var reload = ReloadFailures()
     }
 
     private let state: Mutex<State>
@@ -28,6 +29,8 @@ final class MetricsFacts: Sendable {
     /// Seconds since the epoch.
     var certificateExpiry: Int64 { state.withLock { $0.certificateExpiry } }
     var hasBackupKey: Bool { state.withLock { $0.hasBackupKey } }
+    /// What the last reload could not read.
+    var reload: ReloadFailures { state.withLock { $0.reload } }
     var purge: PurgeFacts { state.withLock { $0.purge } }
     /// What is to be purged; nil when the database did not say so when it was asked last.
     var backlog: PurgeBacklog? { state.withLock { $0.backlog } }
@@ -38,6 +41,8 @@ final class MetricsFacts: Sendable {
             state.hasBackupKey = !tls.pins.backup.isEmpty
         }
     }
+
+    func reloaded(_ failures: ReloadFailures) { state.withLock { $0.reload = failures } }
 
     func purged(_ report: Purge.Report, at seconds: Int64) {
         state.withLock { state in

@@ -118,6 +118,12 @@ struct MetricsResponder: Responder {
         text.single(
             "saltern_certificate_backup_key", .gauge, "Whether there is a key to change to.",
             facts.hasBackupKey ? 1 : 0)
+        let reload = facts.reload
+        text.metric(
+            "saltern_reload_failed", .gauge,
+            "Whether the last reload (SIGHUP) could not use the file, and kept the old one.")
+        text.sample("saltern_reload_failed", labels: ["file": "certificate"], reload.certificate ? 1 : 0)
+        text.sample("saltern_reload_failed", labels: ["file": "master_key"], reload.masterKey ? 1 : 0)
         let purge = facts.purge
         text.single(
             "saltern_purge_last_success_timestamp_seconds", .gauge, "When this node last purged; 0 until it has.",

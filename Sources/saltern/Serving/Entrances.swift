@@ -5,28 +5,56 @@ import SalternServer
 
 /// By what others reach a server: the listener of the API, that of metrics, and the offer to take over from it.
 ///
-/// First everything is prepared that can fail, and then, in one step, it is opened: a server that cannot serve has accepted
-/// nobody.
+/// First everything is prepared that can fail, and then, in one step, it is opened. A start that waits for the database listens
+/// before (``listenWhileStarting(_:_:log:)``), unless it is to take over from another server.
 struct Entrances: Sendable {
     let api: HTTPServer
     let metrics: (server: HTTPServer, responder: MetricsResponder)?
     private let offer: LoopBound<HandoverOffer>?
 
-    /// Binds, or takes over what `inheritance` has. What was bound is let go of when something fails.
-    /// - Parameter onTakeover: Called when another server serves in this one's place.
-    static func prepare(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ applications: [any Responder],
-        _ facts: MetricsFacts, _ inheritance: Inheritance?, onTakeover: @escaping @Sendable () -> Void
-    ) async throws -> Entrances {
-        let api = try await HTTPServer(
+    /// Begins to accept, and answers that the server is alive and not ready, until ``prepare(_:_:_:_:_:_:onTakeover:)`` takes
+    /// the listener over.
+    static func listenWhileStarting(
+        _ configuration: ServeConfiguration, _ backbone: Backbone, log: Log
+    ) async throws -> HTTPServer {
+        let api = try await listen(
+            configuration, backbone,
+            backbone.shares.map {
+                StartingApplication(configuration: configuration.service, log: log, metrics: $0.metrics)
+            }, nil)
+        await api.startAccepting()
+        return api
+    }
+
+    private static func listen(
+        _ configuration: ServeConfiguration, _ backbone: Backbone, _ responders: [any Responder],
+        _ inheritance: Inheritance?
+    ) async throws -> HTTPServer {
+        try await HTTPServer(
             address: configuration.listen, context: configuration.tls.context, configuration: configuration.http,
             inherited: inheritance?.api.ifListening(at: configuration.listen),
-            loops: zip(backbone.shares.map(\.loop), applications).map { ($0, $1) })
+            loops: zip(backbone.shares.map(\.loop), responders).map { ($0, $1) })
+    }
+
+    /// Binds, or takes over what `inheritance` has. What was bound is let go of when something fails.
+    /// - Parameters:
+    ///   - listener: What ``listenWhileStarting(_:_:log:)`` returned, if it was called.
+    ///   - onTakeover: Called when another server serves in this one's place.
+    static func prepare(
+        _ configuration: ServeConfiguration, _ backbone: Backbone, _ applications: [any Responder],
+        _ facts: MetricsFacts, _ inheritance: Inheritance?, _ listener: HTTPServer?,
+        onTakeover: @escaping @Sendable () -> Void
+    ) async throws -> Entrances {
+        let api =
+            if let listener { listener } else {
+                try await listen(configuration, backbone, applications, inheritance)
+            }
         var metrics: (server: HTTPServer, responder: MetricsResponder)?
         do {
             metrics = try await prepareMetrics(configuration, backbone, api, facts, inheritance)
             let offer = try await prepareOffer(
                 configuration, backbone.metricsLoop, api, metrics?.server, onTakeover)
+            if listener != nil { api.replace(configuration.tls.context, responders: applications) }
             return Entrances(api: api, metrics: metrics, offer: offer)
         } catch {
             await metrics?.server.drain(deadline: .zero)

@@ -1,4 +1,4 @@
-import Glibc
+import EventLoop
 import HTTPServer
 import TransportSecurity
 
@@ -9,27 +9,29 @@ struct HealthProbe {
 
     /// Why there was no answer.
     enum Failure: Error, CustomStringConvertible {
-        case cannotConnect(SocketAddress, reason: String)
+        case cannotConnect(ListenError, SocketAddress)
         case timedOut
         case noAnswer
 
         var description: String {
             switch self {
-            case .cannotConnect(let address, let reason): "cannot connect to \(address): \(reason)"
+            case .cannotConnect(let error, let address): "cannot connect to \(address): \(error.reason)"
             case .timedOut: "no answer in time"
             case .noAnswer: "the answer is not HTTP"
             }
         }
     }
 
-    private static let timeout = timeval(tv_sec: 5, tv_usec: 0)
+    /// In seconds.
+    private static let timeout = 5
 
     /// The status of `GET path`.
     func status(of path: String) throws -> Int {
         let descriptor = try connect()
-        defer { close(descriptor) }
+        // The connection knows its number alone.
+        defer { withExtendedLifetime(descriptor) {} }
         let context = try TLSClientContext(trust: .pins([pin]))
-        let connection = try TLSConnection(context: context, descriptor: descriptor, hostName: nil)
+        let connection = try TLSConnection(context: context, descriptor: descriptor.rawValue, hostName: nil)
         guard case .finished = try connection.handshake() else { throw Failure.timedOut }
         // Not the address: that of a link has a zone, which no `Host` has (RFC 6874).
         let request = Array("GET \(path) HTTP/1.1\r\nHost: localhost:\(address.port)\r\nConnection: close\r\n\r\n".utf8)
@@ -45,47 +47,11 @@ struct HealthProbe {
         return status
     }
 
-    /// A connected blocking socket whose reads and writes end in time: to the first address of the server's that accepts.
-    private func connect() throws(Failure) -> CInt {
-        var reason = "it has no address"
-        for host in hosts {
-            var hints = addrinfo()
-            hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-            var list: UnsafeMutablePointer<addrinfo>?
-            let code = getaddrinfo(host, String(address.port), &hints, &list)
-            defer { if let list { freeaddrinfo(list) } }
-            if code != 0 { reason = String(cString: gai_strerror(code)) }
-            var next = list
-            while let target = next?.pointee {
-                if let descriptor = connect(to: target) { return descriptor }
-                reason = String(cString: strerror(errno))
-                next = target.ai_next
-            }
+    private func connect() throws(Failure) -> OwnedDescriptor {
+        do throws(ListenError) {
+            return try address.connectLocally(timeout: Self.timeout)
+        } catch {
+            throw .cannotConnect(error, address)
         }
-        throw .cannotConnect(address, reason: reason)
-    }
-
-    /// A server that listens on every address is asked on a loopback one, of which the machine may have one only.
-    private var hosts: [String] {
-        switch address.host {
-        case "0.0.0.0": ["127.0.0.1"]
-        case "::", "*": ["127.0.0.1", "::1"]
-        default: [address.host]
-        }
-    }
-
-    /// - Returns: nil when it does not accept; then `errno` says why.
-    private func connect(to target: addrinfo) -> CInt? {
-        let descriptor = socket(target.ai_family, target.ai_socktype, 0)
-        guard descriptor >= 0 else { return nil }
-        var timeout = Self.timeout
-        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
-            setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
-        }
-        guard Glibc.connect(descriptor, target.ai_addr, target.ai_addrlen) != 0 else { return descriptor }
-        let number = errno
-        close(descriptor)
-        errno = number
-        return nil
     }
 }

@@ -16,6 +16,9 @@ final class RunningServer: Sendable {
     /// Where clients connect.
     var address: SocketAddress { entrances.api.address }
 
+    /// The addresses in numbers at which clients connect.
+    var listeningAddresses: [SocketAddress] { get async { await entrances.api.listeningAddresses } }
+
     /// Where metrics are read, when they are served at all.
     var metricsAddress: SocketAddress? { entrances.metrics?.server.address }
 
@@ -47,18 +50,35 @@ final class RunningServer: Sendable {
         let facts = MetricsFacts(configuration.tls)
         self.facts = facts
         let first = backbone.shares[0]
-        let installation = try await DatabasePatience(log: log, onWaiting: onWaiting).perform {
-            try await Self.prepareDatabase(configuration, first, backbone.clock, log)
+        // A server that takes over leaves the addresses to the other one until it can serve.
+        var listener: HTTPServer?
+        if configuration.handoverSocket == nil {
+            listener = try await Entrances.listenWhileStarting(configuration, backbone, log: log)
         }
-        self.installation = installation
-        await Self.reportMissingKeys(configuration.service.masterKey, first, log)
-        var inheritance: Inheritance?
-        if let path = configuration.handoverSocket { inheritance = try await Inheritance.claim(from: path) }
-        let entrances = try await Entrances.prepare(
-            configuration, backbone, backbone.applications(configuration.service, installation, log), facts,
-            inheritance, onTakeover: onTakeover)
-        self.entrances = entrances
-        try await entrances.open(inPlaceOf: inheritance, log: log)
+        do {
+            var isFirst = true
+            installation = try await DatabasePatience(log: log, onWaiting: onWaiting).perform {
+                if !isFirst, listener == nil, let path = configuration.handoverSocket,
+                    try await !Inheritance.isOffered(at: path)
+                {
+                    listener = try await Entrances.listenWhileStarting(configuration, backbone, log: log)
+                }
+                isFirst = false
+                return try await Self.prepareDatabase(configuration, first, backbone.clock, log)
+            }
+            await Self.reportMissingKeys(configuration.service.masterKey, first, log)
+            var inheritance: Inheritance?
+            if listener == nil, let path = configuration.handoverSocket {
+                inheritance = try await Inheritance.claim(from: path)
+            }
+            let applications = backbone.applications(configuration.service, installation, log)
+            entrances = try await Entrances.prepare(
+                configuration, backbone, applications, facts, inheritance, listener, onTakeover: onTakeover)
+            try await entrances.open(inPlaceOf: inheritance, log: log)
+        } catch {
+            await listener?.drain(deadline: .zero)
+            throw error
+        }
     }
 
     /// Checks that the database is one to be used, and reads what belongs to it.
@@ -139,7 +159,8 @@ final class RunningServer: Sendable {
     }
 
     /// Serves new connections with another certificate, tells clients its pins, and seals with another master key.
-    func use(_ tls: TLSFiles, _ service: ServiceConfiguration) {
+    /// - Parameter failures: What could not be read again, for metrics.
+    func use(_ tls: TLSFiles, _ service: ServiceConfiguration, _ failures: ReloadFailures = ReloadFailures()) {
         var service = service
         service.pins = tls.pins
         entrances.api.replace(tls.context, responders: backbone.applications(service, installation, log))
@@ -147,6 +168,7 @@ final class RunningServer: Sendable {
             metrics.server.replace(tls.context, responders: [metrics.responder])
         }
         facts.use(tls)
+        facts.reloaded(failures)
     }
 
     /// Does all that a server does beside its requests, until it is cancelled; returns when all of it has ended.

@@ -16,15 +16,17 @@ saltern migrate finish --help
 saltern purge
 saltern purge --json
 saltern plan list --json
-saltern plan set pro --items 200000 --item-bytes 1048576 --bytes 268435456 --sessions 100 --shares 50 --deleted-days 30
+saltern plan set pro --items 200000 --item-bytes 1048576 --bytes 268435456 --sessions 100 --shares 50 --deleted-days 30 --yes
 saltern master-key list
 openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out backup-key.pem
 saltern certificate export --der
 saltern certificate renew
 systemctl reload saltern
 saltern certificate check
+saltern certificate check --days 30
 saltern account list --locked --plan pro --all
 saltern account list --after ada
+saltern account list --userid-part example --plan pro
 saltern account show --id "$account_id"
 saltern account lock ada@example.org --actor bob
 saltern account unlock ada@example.org

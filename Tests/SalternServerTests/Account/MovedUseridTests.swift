@@ -19,7 +19,7 @@ enum ActOnUserid: String, CaseIterable, Sendable {
         case .delete: _ = try await accounts.delete(.userid(userid), by: signature)
         case .removeSecondFactor:
             _ = try await SecondFactorAdministration(database: database).remove(
-                ofUserid: userid, actor: signature.actor, now: signature.now)
+                of: .userid(userid), by: signature)
         }
     }
 }

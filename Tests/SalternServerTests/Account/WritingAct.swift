@@ -201,7 +201,7 @@ struct WritingAct: Sendable, CustomStringConvertible {
                 do {
                     try await owner.run {
                         _ = try await SecondFactorAdministration(database: $0).remove(
-                            ofUserid: written.account.userid, actor: signature.actor, now: signature.now)
+                            of: .userid(written.account.userid), by: signature)
                     }
                 } catch is SecondFactorAdministration.Refusal {
                     return 404

@@ -110,6 +110,13 @@ import Testing
                     method, path, fields: chunked.merging(["If-Match": "*", "Content-Type": type]) { $1 })
                 #expect(reply.status == 400, "\(method) \(path)")
                 #expect(reply.code == "missing_body", "\(method) \(path)")
+                // Without content there is nothing that has a type.
+                let gzip = ["Content-Type": type, "Content-Encoding": "gzip"]
+                for others in [[:], ["Content-Type": "text/plain"], gzip] {
+                    let untyped = try await ada.client.send(
+                        method, path, fields: chunked.merging(["If-Match": "*"]) { $1 }.merging(others) { $1 })
+                    #expect(untyped.code == "missing_body", "\(method) \(path) \(others)")
+                }
             }
             #expect(try await ada.client.delete("/v1/sessions/current", chunked).status == 204)
         }

@@ -6,11 +6,15 @@ internal import Postgres
 /// One transaction, in statements that each remove so much that none takes long.
 struct AccountDeletion: Sendable {
     let accountID: AccountID
-    /// Who deletes it.
-    let actor: AuditActor
-    let now: Timestamp
-    /// Why, for the audit log. Nothing that ought to go with the account.
-    var reason: String?
+    private let signature: AuditSignature
+    /// More words for the audit log. Nothing that ought to go with the account.
+    private let detail: String?
+
+    init(accountID: AccountID, by signature: AuditSignature, detail: String? = nil) {
+        self.accountID = accountID
+        self.signature = signature
+        self.detail = detail
+    }
 
     /// Deletes the account. After an error the transaction has to be rolled back.
     /// - Returns: Whether there was such an account.
@@ -43,9 +47,7 @@ struct AccountDeletion: Sendable {
 
     /// Notes the deletion in the audit log: a transaction's last step.
     func record(_ transaction: Transaction) async throws {
-        try await transaction.record(
-            AppendAudit(
-                actor: actor, action: .accountDeleted, targetAccount: accountID, detail: reason))
+        try await transaction.record(AppendAudit(signature, .accountDeleted, accountID, detail: detail))
     }
 
     private func removeItems(_ transaction: Transaction) async throws(PostgresError) {

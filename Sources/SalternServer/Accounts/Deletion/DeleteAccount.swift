@@ -7,7 +7,8 @@ struct DeleteAccount: AccountEndpoint {
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let proven = try await authorization.prove(request)
-        let deletion = AccountDeletion(accountID: proven.accountID, actor: .account, now: proven.now)
+        let deletion = AccountDeletion(
+            accountID: proven.accountID, by: AuditSignature(actor: .account, now: proven.now))
         try await authorization.change(as: proven, use: authorization.longUse) { transaction in
             guard try await deletion.run(transaction) else { throw Unauthenticated() }
         }

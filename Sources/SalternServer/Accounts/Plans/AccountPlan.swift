@@ -31,6 +31,9 @@ public struct AccountPlan: Sendable, Equatable {
         public init() {}
     }
 
+    /// The plan of new accounts, and what a new plan starts as.
+    public static let defaultName = "default"
+
     /// Whether a plan may have the name.
     public static func isName(_ name: String) -> Bool { CollectionName(name) != nil }
 
@@ -38,6 +41,30 @@ public struct AccountPlan: Sendable, Equatable {
     public func write(to writer: inout JSONWriter) {
         writer.member("plan", name)
         writer.object("limits") { writer in limits.write(to: &writer) }
+    }
+}
+
+extension AccountPlan.Changes {
+    /// The changes that make a limit lower than it is, in words; accounts may have more already.
+    public func reductions(of limits: AccountPlan.Limits) -> [String] {
+        let named: [(String, Int64, Int64?)] = [
+            ("items", limits.items, items), ("item bytes", limits.itemBytes, itemBytes), ("bytes", limits.bytes, bytes),
+            ("sessions", limits.sessions, sessions), ("shares", limits.shares, shares),
+            ("deleted days", Int64(limits.deletedDays), deletedDays.map(Int64.init)),
+        ]
+        return named.compactMap { name, before, after in
+            after.flatMap { $0 < before ? "\(name) from \(before) to \($0)" : nil }
+        }
+    }
+
+    /// All limits of a plan.
+    init(_ limits: AccountPlan.Limits) {
+        items = limits.items
+        itemBytes = limits.itemBytes
+        bytes = limits.bytes
+        sessions = limits.sessions
+        shares = limits.shares
+        deletedDays = limits.deletedDays
     }
 }
 

@@ -66,6 +66,38 @@ struct SetPlan: Statement {
         """
 }
 
+/// Returns whether an account has a plan, and whether an invite that can still be used gives it.
+struct FindPlanUse: Statement {
+    let name: String
+    let now: Timestamp
+
+    struct Row: Sendable {
+        let hasAccounts: Bool
+        let hasInvites: Bool
+    }
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT EXISTS (SELECT FROM saltern.accounts a WHERE a.plan = \(\.name)),
+            EXISTS (
+                SELECT FROM saltern.invites i
+                WHERE i.plan = \(\.name) AND i.used_at IS NULL AND i.revoked_at IS NULL AND i.expires_at > \(\.now))
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
+}
+
+/// Removes a plan. Needs the rights of the schema's owner.
+struct RemovePlan: Statement {
+    typealias Row = AccountPlan
+
+    let name: String
+
+    static let sql: SQL<Self> = """
+        DELETE FROM saltern.plans WHERE plan = \(\.name) RETURNING \(AccountPlan.columns)
+        """
+}
+
 /// Gives an account a plan; no row when there is no such account or plan.
 struct AssignPlan: Statement {
     typealias Row = AccountID

@@ -86,7 +86,7 @@ public struct AccountAdministration: Sendable {
     /// Deletes an account with everything it has. The row in the audit log is all that remains.
     public func delete(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference, use: .long(by: nil)) { transaction, account in
-            let deletion = AccountDeletion(accountID: account, actor: signature.actor, now: signature.now)
+            let deletion = AccountDeletion(accountID: account, by: signature)
             guard try await deletion.run(transaction) else { throw reference.unknown }
             return Outcome(accountID: account, isChanged: true)
         }

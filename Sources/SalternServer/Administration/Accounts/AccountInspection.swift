@@ -1,3 +1,4 @@
+internal import Cryptography
 public import Postgres
 
 /// What an operator can see of an account: nothing that its owner has sealed.
@@ -49,6 +50,15 @@ public struct AccountEvent: Sendable {
     }
 }
 
+/// A live session of an account.
+public struct AccountSession: Sendable {
+    public let id: UUID
+    public let deviceName: String?
+    public let createdAt: Timestamp
+    public let lastUsedAt: Timestamp
+    public let expiresAt: Timestamp
+}
+
 /// Answers what an operator asks about one account.
 public struct AccountInspection {
     private let database: PostgresClient
@@ -72,6 +82,24 @@ public struct AccountInspection {
         guard let account = try await database.execute(describe).first else { throw reference.unknown }
         let login = try await database.execute(FindIterationsOfUserid(userid: account.userid)).first
         return (account, login)
+    }
+
+    /// The account's live sessions, the oldest first.
+    /// - Throws: ``AccountRefusal`` or a `PostgresError`.
+    public func sessions(_ reference: AccountReference, now: Timestamp) async throws -> [AccountSession] {
+        let id = try await reference.accountID(in: database)
+        // No session is the operator's own.
+        let find = FindSessions(
+            tokenHash: TokenHash(SHA256.hash(SecureRandom.bytes(SHA256Digest.byteCount))), now: now,
+            idleSince: now - sessions.idleTimeout)
+        let (accounts, rows) = try await database.execute(
+            Owned(accountID: id, read: FindUserid()), Owned(accountID: id, read: find))
+        guard !accounts.isEmpty else { throw reference.unknown }
+        return rows.map {
+            AccountSession(
+                id: $0.id.uuid, deviceName: $0.deviceName, createdAt: $0.createdAt, lastUsedAt: $0.lastUsedAt,
+                expiresAt: $0.expiresAt)
+        }
     }
 
     /// What happened to the account, latest first: what its owner sees of it too.

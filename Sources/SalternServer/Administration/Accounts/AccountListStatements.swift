@@ -39,18 +39,19 @@ struct FindLogins: Statement {
     }
 }
 
-/// Accounts by their identifiers, those of one plan or all, in the order of their userids.
+/// Accounts by their identifiers, as far as the filter's plan and part of a userid admit them, in the order of their userids.
 struct SummarizeAccounts: Statement {
     typealias Row = AccountSummary
 
     let accountIDs: [AccountID]
-    let plan: String?
+    let filter: AccountFilter
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT \(AccountSummary.columns)
         FROM saltern.accounts a
-        WHERE a.account_id = ANY(\(\.accountIDs)) AND (\(\.plan)::text IS NULL OR a.plan = \(\.plan))
+        WHERE a.account_id = ANY(\(\.accountIDs)) AND (\(\.filter.plan)::text IS NULL OR a.plan = \(\.filter.plan))
+            AND (\(\.filter.useridPart)::text IS NULL OR strpos(a.userid, \(\.filter.useridPart)) > 0)
         ORDER BY a.userid
         """
 }
@@ -70,6 +71,7 @@ struct FindLockedAccounts: Statement {
         WHERE a.locked_at IS NOT NULL AND a.userid > \(\.after) AND a.userid >= \(\.filter.useridPrefix)
             AND a.userid < \(\.filter.end)
             AND (\(\.filter.plan)::text IS NULL OR a.plan = \(\.filter.plan))
+            AND (\(\.filter.useridPart)::text IS NULL OR strpos(a.userid, \(\.filter.useridPart)) > 0)
         ORDER BY a.userid LIMIT \(\.limit)
         """
 }

@@ -16,10 +16,21 @@ public struct AccountSummary: Sendable {
 /// Which accounts are listed.
 public struct AccountFilter: Sendable {
     public var useridPrefix = ""
+    /// What every userid has somewhere; nil for any.
+    public var useridPart: String?
     public var plan: String?
     public var isLocked = false
 
     public init() {}
+
+    /// Returns the canonical form of a part of a userid when it is another one: no userid has the part as it is.
+    public static func canonicalForm(of part: String) -> String? {
+        let form = Userid.canonicalForm(of: part)
+        return form.utf8.elementsEqual(part.utf8) ? nil : form
+    }
+
+    /// Whether accounts are looked at that may not be listed.
+    var isSearch: Bool { plan != nil || useridPart != nil }
 
     /// Behind every userid that begins with the prefix: no userid has this character.
     var end: String { useridPrefix + "\u{10FFFF}" }
@@ -71,11 +82,11 @@ public struct AccountListing {
                 FindLockedAccounts(filter: filter, after: after, limit: Int64(min(sliceSize, remaining))))
             return (accounts, accounts.last?.userid)
         }
-        let limit = filter.plan == nil ? min(sliceSize, remaining) : sliceSize
+        let limit = filter.isSearch ? sliceSize : min(sliceSize, remaining)
         let logins = try await database.execute(FindLogins(filter: filter, after: after, limit: Int64(limit)))
         if logins.isEmpty { return ([], nil) }
         let accounts = try await database.execute(
-            SummarizeAccounts(accountIDs: logins.map(\.accountID), plan: filter.plan))
+            SummarizeAccounts(accountIDs: logins.map(\.accountID), filter: filter))
         return (accounts, logins.last?.userid)
     }
 }

@@ -97,7 +97,7 @@ public struct NeverUsedAccounts {
                 unused.append(account)
             }
             let deletions = unused.map {
-                AccountDeletion(accountID: $0, actor: signature.actor, now: signature.now, reason: "never used")
+                AccountDeletion(accountID: $0, by: signature, detail: "never used")
             }
             for deletion in deletions { _ = try await deletion.remove(transaction) }
             for deletion in deletions { try await deletion.record(transaction) }

@@ -21,7 +21,7 @@ public struct AuditActor: Sendable, Hashable {
         self.name = name
     }
 
-    private static func isRefused(_ scalar: Unicode.Scalar) -> Bool {
+    static func isRefused(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned: true
         default: false

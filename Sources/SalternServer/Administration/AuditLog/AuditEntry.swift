@@ -11,6 +11,7 @@ public enum AuditAction: String, Sendable, CaseIterable {
     case secondFactorRemoved = "second_factor_removed"
     case planAssigned = "plan_assigned"
     case planChanged = "plan_changed"
+    case planRemoved = "plan_removed"
     case inviteCreated = "invite_created"
     case inviteRevoked = "invite_revoked"
 }

@@ -20,19 +20,18 @@ public struct SecondFactorAdministration {
         }
     }
 
-    /// Removes the second factor of a userid, with its recovery codes, for a person who has lost both: from then on the
+    /// Removes the second factor of an account, with its recovery codes, for a person who has lost both: from then on the
     /// password is enough. Leaves a row in the audit log, and an event that the person sees.
     /// - Returns: The account.
     /// - Throws: ``AccountRefusal``, ``Refusal``, or a `PostgresError`.
-    public func remove(ofUserid userid: String, actor: AuditActor, now: Timestamp) async throws -> AccountID {
-        try await AccountReference.userid(userid).act(in: database) { transaction, account in
+    public func remove(of reference: AccountReference, by signature: AuditSignature) async throws -> AccountID {
+        try await reference.act(in: database) { transaction, account in
             guard try await transaction.execute(RemoveSecondFactor(accountID: account)).first != nil else {
                 throw Refusal.noSecondFactor
             }
             try await transaction.note(
-                RecordSecurityEvent(accountID: account, kind: .totpDisabled, now: now))
-            try await transaction.record(
-                AppendAudit(actor: actor, action: .secondFactorRemoved, targetAccount: account))
+                RecordSecurityEvent(accountID: account, kind: .totpDisabled, now: signature.now))
+            try await transaction.record(AppendAudit(signature, .secondFactorRemoved, account))
             return account
         }
     }

@@ -149,7 +149,9 @@ import Testing
                 #expect(try await transaction.execute(removal) == [1])
             case .deleteAccount:
                 #expect(
-                    try await AccountDeletion(accountID: caller.accountID, actor: .account, now: now).run(transaction))
+                    try await AccountDeletion(
+                        accountID: caller.accountID, by: AuditSignature(actor: .account, now: now)
+                    ).run(transaction))
             case .lockOnly: break
             }
         }

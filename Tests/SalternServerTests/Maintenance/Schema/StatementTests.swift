@@ -63,6 +63,7 @@ import Testing
         "SampleIterations",
         // An operator's questions, asked by hand.
         "FindInvites", "FindInvite", "FindLogins", "SummarizeAccounts", "FindLockedAccounts",
+        "FindPlanUse",
         "FindNeverUsedAccounts", "ConfirmNeverUsed", "SumUpAccounts", "CountLiveSessions", "CountTheRest",
     ]
 

@@ -1,0 +1,85 @@
+public import EventLoop
+internal import Glibc
+
+/// What a server of this machine and the commands beside it do with its address: both read it in one way.
+extension SocketAddress {
+    /// Makes sure that a server on this machine could listen here: that the host is known, and has an address of this machine's.
+    /// Whether the port is free is not checked: the server that runs has it.
+    /// - Returns: The addresses of the host that this machine does not have, and at which nothing would be served.
+    public func requireOwnHost() throws(ListenError) -> [SocketAddress] {
+        do throws(ListenError) {
+            return try SocketAddress(host: host, port: 0).listen { _ in }.missing
+                .map { SocketAddress(host: $0.host, port: port) }
+        } catch {
+            throw error.at(self)
+        }
+    }
+
+    /// Whether this process may listen on the port, be it free or not: the lower ones are for those who have a right to
+    /// them. True where the address cannot be bound for another reason.
+    public var isPermitted: Bool {
+        guard let all = try? ResolvedAddress.all(resolving: self) else { return true }
+        return all.allSatisfy { resolved in
+            let raw = socket(resolved.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+            guard raw >= 0, let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else { return true }
+            return resolved.withPointer { bind(descriptor.rawValue, $0, $1) } == 0 || errno != EACCES
+        }
+    }
+
+    /// Listens at every address that this one stands for and this machine has, on one port.
+    /// - Parameters:
+    ///   - joining: Whether other sockets of this process listen there already.
+    ///   - take: Takes each socket.
+    /// - Returns: The port, and the addresses that this machine does not have.
+    /// - Throws: ``ListenError`` when it has none of them, or when one cannot be used for another reason.
+    @discardableResult
+    func listen(
+        joining: Bool = false, take: (consuming ListeningSocket) -> Void
+    ) throws(ListenError) -> (port: UInt16, missing: [SocketAddress]) {
+        var bound: [ResolvedAddress] = []
+        var missing: [SocketAddress] = []
+        var failure: ListenError?
+        var port = port
+        for resolved in try ResolvedAddress.all(resolving: self) {
+            // The one for IPv6 has it.
+            if resolved.isWildcard, resolved.family == AF_INET, bound.contains(where: \.isWildcard) { continue }
+            let target = resolved.with(port: port)
+            do throws(ListenError) {
+                let socket = try ListeningSocket(binding: target, of: self, joining: joining)
+                port = socket.port
+                take(socket)
+                bound.append(resolved)
+            } catch {
+                guard error.isMissingAddress else { throw error }
+                missing.append(target.storage.numericAddress)
+                failure = failure ?? error
+            }
+        }
+        if bound.isEmpty, let failure { throw failure }
+        return (port, missing)
+    }
+
+    /// Connects to a server of this machine that listens at this address: at the first address it stands for that accepts.
+    /// - Parameter timeout: How long connecting, and each later read and write, may take, in seconds.
+    /// - Returns: A blocking socket.
+    /// - Throws: ``ListenError`` with the last reason.
+    public func connectLocally(timeout: Int) throws(ListenError) -> OwnedDescriptor {
+        var failure = ListenError.unresolvable(self, reason: "it has no address")
+        for resolved in try ResolvedAddress.all(resolving: self) {
+            for target in try resolved.targets() {
+                let raw = socket(target.family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+                guard raw >= 0, let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw) else {
+                    failure = .system(self, operation: "socket", errno)
+                    continue
+                }
+                var limit = timeval(tv_sec: timeout, tv_usec: 0)
+                for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+                    setsockopt(raw, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+                }
+                if target.withPointer({ connect(raw, $0, $1) }) == 0 { return descriptor }
+                failure = .system(self, operation: "connect", errno)
+            }
+        }
+        throw failure
+    }
+}

@@ -1,0 +1,42 @@
+public import HTTPCore
+
+/// The service while its start waits for the database: it is alive, not ready, and refuses everything else.
+public struct StartingApplication: Responder {
+    private let finisher: ResponseFinisher
+    private let requestIDs = RequestIDSource()
+
+    private static let livePath = "/v1/health/live"
+    private static let readyPath = "/v1/health/ready"
+
+    /// - Parameters:
+    ///   - configuration: What the service is going to have.
+    ///   - log: Where every request leaves a line.
+    ///   - metrics: Where every request is counted.
+    public init(configuration: ServiceConfiguration, log: Log, metrics: RequestMetrics) {
+        finisher = ResponseFinisher(
+            log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
+    }
+
+    public func admit(_ head: RequestHead, from client: ClientAddress) -> Admission {
+        let isReading = head.method == .get || head.method == .head
+        guard head.path == Self.livePath, isReading else {
+            let route = head.path == Self.readyPath && isReading ? "GET \(Self.readyPath)" : "unmatched"
+            return .refuse(refusal(NotReady.isStarting, head, route: route))
+        }
+        var response = ShowLiveness.response
+        finisher.finish(
+            &response, head: head, requestID: requestIDs.next(), trace: TraceParent(head.fields),
+            route: "GET \(Self.livePath)", start: .now)
+        return .refuse(response)
+    }
+
+    public func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
+        self.refusal(refusal, request?.head, route: "unmatched")
+    }
+
+    private func refusal(_ error: any Error, _ head: RequestHead?, route: String) -> Response {
+        finisher.response(
+            to: error, head: head, requestID: requestIDs.next(), trace: head.flatMap { TraceParent($0.fields) },
+            route: route, start: .now)
+    }
+}

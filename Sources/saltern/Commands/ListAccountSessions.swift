@@ -1,0 +1,61 @@
+import CommandLineKit
+import HTTPCore
+import Postgres
+import SalternServer
+
+struct ListAccountSessions: Command {
+    static let words = ["account", "sessions"]
+    static let summary = "list the live sessions of an account, the oldest first"
+    static let help = """
+        usage: saltern account sessions USERID
+               saltern account sessions --id ACCOUNT
+
+          --json           one object, for scripts
+
+        Which sessions are live depends on SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own. The last use is noted
+        once a minute. saltern account end-sessions ends all of them.
+
+        \(DatabaseCommand.ownerHelp)
+        """
+
+    private let account: AccountReference
+    private let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        account = try arguments.account()
+    }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        let policy = settings.sessionPolicy()
+        try settings.finish()
+        let sessions = try await DatabaseCommand.asOwner(console) { [account] in
+            try await AccountInspection(database: $0, sessions: policy)
+                .sessions(account, now: try await DatabaseClock.now(of: $0))
+        }
+        guard !asJSON else { return console.printJSON { write(sessions, to: &$0) } }
+        var table = Table([.text("session"), .text("device"), .text("created"), .text("last use"), .text("expires")])
+        for session in sessions {
+            table.append([
+                "\(session.id)", session.deviceName, session.createdAt.shown, session.lastUsedAt.shown,
+                session.expiresAt.shown,
+            ])
+        }
+        console.write(table.takeText())
+    }
+
+    private func write(_ sessions: [AccountSession], to writer: inout JSONWriter) {
+        writer.array("sessions") { writer in
+            for session in sessions {
+                writer.object { writer in
+                    writer.member("sessionId", "\(session.id)")
+                    writer.member("deviceName", session.deviceName)
+                    writer.member("createdAt", session.createdAt.utc)
+                    writer.member("lastUsedAt", session.lastUsedAt.utc)
+                    writer.member("expiresAt", session.expiresAt.utc)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import CommandLineKit
+import Foundation
+
+struct ReloadServer: Command {
+    static let words = ["reload"]
+    static let summary = "have a server read certificate, key and master key again, and fail when they cannot be used"
+    static let help = """
+        usage: saltern reload PID
+
+        Sends SIGHUP to the process PID, which has to be a server with the settings of this command. Exit status 1 says that a
+        file cannot be used: the server goes on with the one before it, and would not start with the new one. The units of
+        systemd use it, so that `systemctl reload saltern` fails.
+        """
+
+    private let process: pid_t
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        guard let number = OperatorNumber.integer(try arguments.word("the number of the process")),
+            (1...Int(pid_t.max)).contains(number)
+        else { throw UsageError(message: "PID must be the number of a process") }
+        process = pid_t(number)
+    }
+
+    func run(_ console: Console) async throws {
+        var settings = Settings(console.environment)
+        _ = settings.tlsFiles()
+        if let file = settings.masterKeyFile() { _ = settings.masterKey(file) }
+        // Also when a file cannot be used: the server takes the other one, logs which it does not take, and its metrics tell.
+        guard kill(process, SIGHUP) == 0 else {
+            throw CommandFailure("no signal can be sent to \(process): \(String(cString: strerror(errno)))")
+        }
+        try settings.finish()
+    }
+}
