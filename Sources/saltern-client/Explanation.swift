@@ -99,6 +99,7 @@ enum Explanation {
             CommandFailure(
                 "\(VisibleText.visible(name)) cannot be a collection's name: 1 to 32 of a-z, 0-9 and -", status: 1,
                 code: "invalid_collection")
+        case .invalidDocuments(let fault): unreadable("line \(fault.line): \(fault.text)", "unreadable")
         case .unreadable: unreadable("it cannot be read", "unreadable")
         case .store(let error): failure(for: error)
         }
@@ -185,6 +186,20 @@ extension PlanShortage {
         case .items: "the plan has no room: \(needed) more items are needed, \(free) are free"
         case .itemBytes: "it is too long: sealed it has \(needed) bytes, and the plan allows \(free) in an item"
         case .bytes: "the plan has no room: \(needed) more bytes are needed, \(free) are free"
+        }
+    }
+}
+
+extension DocumentFault {
+    /// What is wrong with the line.
+    fileprivate var text: String {
+        switch reason {
+        case .notUTF8: "it is not UTF-8; nothing was imported"
+        case .noBeginning: "the file does not begin as a file of documents that this version reads; nothing was imported"
+        case .noDocument: "it is no document; nothing was imported"
+        case .wrongCount: "it names another number of documents than there are; nothing was imported"
+        case .afterEnd: "it is behind the last line; nothing was imported"
+        case .noEnd: "the file ends here without its last line; nothing was imported"
         }
     }
 }

@@ -27,6 +27,9 @@ public struct Attachment: Sendable, Equatable {
 
     private static let mark = Array("saltern-attachment-1\n".utf8)
 
+    /// How many bytes tell whether a body begins as manifests do.
+    static let markByteCount = mark.count
+
     private struct Head: Codable {
         var id: ItemID
         var byteCount: Int64

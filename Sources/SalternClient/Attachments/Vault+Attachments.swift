@@ -130,15 +130,7 @@ extension Vault {
             count += Int64(piece.count)
             progress(AttachmentProgress(byteCount: count, total: attachment.byteCount))
         }
-        return SecureBytes(count: Int(count)) { buffer in
-            var offset = 0
-            for piece in pieces {
-                piece.withUnsafeBytes {
-                    UnsafeMutableRawBufferPointer(rebasing: buffer[offset...].prefix($0.count)).copyMemory(from: $0)
-                }
-                offset += piece.count
-            }
-        }
+        return SecureBytes(joining: pieces)
     }
 
     // MARK: Pieces

@@ -27,6 +27,24 @@ extension Vault {
         try await body(holding: content, insteadOf: SecureBytes(copying: [UInt8]()))
     }
 
+    /// Returns the body of an item that is to have the content of a source. What is too long is refused before it is read.
+    /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item.
+    ///   ``VaultError/unreadable`` when the source cannot be read.
+    public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
+        do throws(AttachmentError) {
+            let count = min(source.byteCount, Int64(Attachment.markByteCount))
+            if Attachment.isMarked(try Self.read(source, 0, Int(count))) { return try await attach(source).body() }
+        } catch {
+            throw error.vaultError
+        }
+        try await refuseTooLong(bodyOf: source.byteCount)
+        do throws(AttachmentError) {
+            return try Self.read(source, 0, Int(source.byteCount))
+        } catch {
+            throw error.vaultError
+        }
+    }
+
     /// A body with other content: a manifest again when it was one, with the same properties.
     public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
     {

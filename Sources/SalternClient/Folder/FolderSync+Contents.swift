@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Foundation
 
 /// What is in the files goes to and fro.
 extension FolderSync {
@@ -33,18 +34,8 @@ extension FolderSync {
         _ id: ItemID, _ path: FolderPath, _ over: FileContent?, _ view: FolderView, _ round: Round
     ) async throws -> Bool {
         guard let remote = view.remote[id], let file = try await vault.file(id, remote.stamp) else { return false }
-        let part = try round.tree.newPart()
-        for index in 0..<file.attachment.pieceCount {
-            do throws(AttachmentError) {
-                let piece = try await vault.piece(index, of: file.attachment)
-                let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
-                guard isWritten else { throw AttachmentError.sourceFailed }
-            } catch {
-                round.tree.removePart(part.name)
-                try Self.tolerate(error)
-                return false
-            }
-        }
+        let part = try round.tree.fetchPart(id)
+        guard try await fetch(file.attachment, to: part, round) else { return false }
         let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
         if view.known[id] == nil {
             // Who is killed with the file in its place knows it again, also when it is renamed there meanwhile.
@@ -67,6 +58,38 @@ extension FolderSync {
         try await vault.setKnownFile(
             id, KnownFile(path: path, content: remote.content, stamp: stamp), in: round.folder)
         return true
+    }
+
+    /// Fetches content to a file that may have the beginning of it.
+    /// - Returns: false when it was not fetched as a whole.
+    private func fetch(
+        _ attachment: Attachment, to part: (name: String, file: Descriptor), _ round: Round
+    ) async throws -> Bool {
+        let byteCount = system.status(part.file).map { Int64($0.st_size) } ?? 0
+        let arrived = AttachmentSource(byteCount: byteCount) { [system] offset, count in
+            try SecureBytes(count: count) { buffer throws(FolderError) in
+                guard system.read(part.file, at: offset, into: buffer) == count else { throw .unusable }
+            }
+        }
+        let first = try await vault.fetchedPieces(of: attachment, in: arrived)
+        do throws(AttachmentError) {
+            let kept = min(Int64(first) * Int64(attachment.chunkByteCount), attachment.byteCount)
+            guard byteCount == kept || system.truncate(part.file, to: kept) else { throw .sourceFailed }
+            for index in first..<attachment.pieceCount {
+                let piece = try await vault.piece(index, of: attachment)
+                let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
+                guard isWritten else { throw .sourceFailed }
+            }
+            return true
+        } catch {
+            if error.keepsArrived {
+                round.tree.unfinishedFetches.insert(part.name)
+            } else {
+                round.tree.removePart(part.name)
+            }
+            try Self.tolerate(error)
+            return false
+        }
     }
 
     /// What has to do with one file leaves the others alone.

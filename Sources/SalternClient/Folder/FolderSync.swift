@@ -79,7 +79,10 @@ public actor FolderSync {
             if !hasDone && !hasNews && !hasReturned { break }
         }
         try await abandonUploads(round)
-        if !report.isOffline { try await emptyTrash(round, &report) }
+        if !report.isOffline {
+            round.tree.removeFetches()
+            try await emptyTrash(round, &report)
+        }
     }
 
     /// What one call of ``run()`` goes on with.

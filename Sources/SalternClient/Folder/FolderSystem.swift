@@ -36,6 +36,10 @@ protocol FolderSystem: Sendable {
     func openFile(_ name: String, in folder: Descriptor) -> Descriptor?
     /// Makes a file that was not there.
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor?
+    /// Opens a file for reading and for writing at its end.
+    func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor?
+    /// Removes what a file has behind `count` bytes.
+    func truncate(_ file: Descriptor, to count: Int64) -> Bool
     /// - Returns: Whether something of this name is there now.
     func makeFolder(_ name: String, in folder: Descriptor) -> Bool
     /// Removes a folder that is empty.
@@ -73,6 +77,11 @@ public struct SystemFailure: Hashable, Sendable {
 extension FolderSystem {
     func takeFailure() -> SystemFailure? { nil }
 
+    /// A system that opens no file a second time begins each download again.
+    func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? { nil }
+
+    func truncate(_ file: Descriptor, to count: Int64) -> Bool { false }
+
     /// For who does the same where nothing is and where nobody can tell.
     func status(_ name: String, in folder: Descriptor) -> stat? {
         if case .something(let status) = entry(name, in: folder) { status } else { nil }
@@ -109,6 +118,12 @@ struct DiskFolders: FolderSystem {
         _ = noting(file != nil)
         return file
     }
+
+    func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? {
+        Descriptor(openat(folder.number, name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK))
+    }
+
+    func truncate(_ file: Descriptor, to count: Int64) -> Bool { noting(ftruncate(file.number, off_t(count)) == 0) }
 
     func makeFolder(_ name: String, in folder: Descriptor) -> Bool {
         noting(mkdirat(folder.number, name, 0o700) == 0 || errno == EEXIST)

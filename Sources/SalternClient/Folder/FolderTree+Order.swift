@@ -35,7 +35,7 @@ extension FolderTree {
                 let isThere =
                     Self.isTrashName(trashed) && system.rename(name, in: parts, to: trashed, in: trash)
                 if !isThere { _ = system.rename(name, in: parts, to: Self.trashName(path), in: trash) }
-            } else {
+            } else if !name.hasPrefix(Self.fetchPrefix) {
                 system.removeFile(name, in: parts)
             }
         }

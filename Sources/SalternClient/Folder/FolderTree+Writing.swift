@@ -8,6 +8,30 @@ extension FolderTree {
         return (name, file)
     }
 
+    /// The name of a download in `parts` begins with this. A later round goes on with one that was cut off.
+    static let fetchPrefix = "fetch-"
+
+    /// Opens the file that an earlier download of an item has left, or creates it.
+    func fetchPart(_ item: ItemID) throws(FolderError) -> (name: String, file: Descriptor) {
+        let name = Self.fetchPrefix + item.description
+        if let file = system.openForAppending(name, in: parts), let status = system.status(file), status.isFile,
+            status.st_nlink <= 1
+        {
+            return (name, file)
+        }
+        system.removeFile(name, in: parts)
+        guard let file = system.createFile(name, in: parts) else { throw .unusable }
+        return (name, file)
+    }
+
+    /// Removes what downloads have left that no later round goes on with.
+    func removeFetches() {
+        for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
+        where name.hasPrefix(Self.fetchPrefix) && !unfinishedFetches.contains(name) {
+            system.removeFile(name, in: parts)
+        }
+    }
+
     func removePart(_ name: String) { system.removeFile(name, in: parts) }
 
     /// Puts a whole file in its place. What it displaces goes to the trash: nobody knows whether the server has that still.

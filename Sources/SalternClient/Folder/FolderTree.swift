@@ -22,6 +22,8 @@ final class FolderTree {
     /// Is told how many bytes walks have read, after each piece.
     var onRead: (Int) -> Void = { _ in }
     private var readCount = 0
+    /// The names in `parts` of downloads that were cut off since this tree was opened.
+    var unfinishedFetches: Set<String> = []
 
     struct KnownHash: Hashable {
         var signature: FileSignature

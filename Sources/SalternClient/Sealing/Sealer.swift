@@ -11,6 +11,16 @@ public struct PlainItem: Sendable, Equatable {
     }
 }
 
+extension PlainItem {
+    /// Compares titles byte by byte. `String` takes canonically equivalent texts for equal.
+    public static func == (left: PlainItem, right: PlainItem) -> Bool {
+        left.hasTitle(right.title) && left.body == right.body
+    }
+
+    /// Returns whether the title is this one, byte by byte.
+    func hasTitle(_ title: String?) -> Bool { self.title.map { Array($0.utf8) } == title.map { Array($0.utf8) } }
+}
+
 /// Seals and opens an account's items with the keys of its keyring.
 struct Sealer: Sendable {
     let account: AccountID

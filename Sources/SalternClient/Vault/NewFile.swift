@@ -17,6 +17,16 @@ struct NewFile {
         do { try handle.write(contentsOf: Data(bytes)) } catch { throw .store(.diskFull) }
     }
 
+    /// How many bytes were written.
+    func byteCount() throws(VaultError) -> UInt64 {
+        do { return try handle.offset() } catch { throw .store(.unusable) }
+    }
+
+    /// Removes what was written behind an offset.
+    func truncate(to offset: UInt64) throws(VaultError) {
+        do { try handle.truncate(atOffset: offset) } catch { throw .store(.unusable) }
+    }
+
     /// What was written is on the disk.
     func finish() throws(VaultError) {
         do {

@@ -52,6 +52,9 @@ extension Vault {
         tell([id])
     }
 
+    /// No plan and no batch allows more sealed bytes in an item.
+    package static let longestItemByteCount = Int(PlanRoom.itemByteLimit)
+
     /// What is longer than the plan allows would stay unsent for ever.
     /// - Throws: ``VaultError/noRoom(_:)``
     func refuseTooLong(_ item: PlainItem) throws(VaultError) {
@@ -68,9 +71,15 @@ extension Vault {
     /// The same, before it is known what else the item has. What the server said before is asked for again, where it can
     /// be, before anything is refused.
     func refuseTooLong(_ body: SecureBytes) async throws(VaultError) {
+        try await refuseTooLong(bodyOf: Int64(body.count))
+    }
+
+    /// The same for a body that was not read.
+    func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
         // So little fits in every plan's item.
-        if body.count <= 4 << 10 { return }
-        let needed = Int64(SealedBox.sealedCount(body.count))
+        if byteCount <= 4 << 10 { return }
+        // What is longer than any item is that much too long, however it is sealed.
+        let needed = Int64(SealedBox.sealedCount(Int(min(byteCount, 1 << 40))))
         let known = try await itemByteLimit()
         if PlanShortage(itemOf: needed, allowed: known) == nil { return }
         let allowed = (try? await room())?.itemBytes ?? known

@@ -41,6 +41,8 @@ public enum VaultError: Error, Sendable {
     /// A name that no collection can have: it is not 1 to 32 of `a-z`, `0-9` and `-`, or it is that of attachments' chunks.
     /// Nothing was written.
     case invalidCollection(String)
+    /// A file is no whole file of documents. Nothing was imported.
+    case invalidDocuments(DocumentFault)
     /// The content cannot be encoded, decoded or sealed.
     case unreadable
     /// The local store.

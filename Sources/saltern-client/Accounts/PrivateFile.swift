@@ -21,7 +21,7 @@ enum PrivateFile {
         do {
             return Begun(path: path, handle: try make(path))
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
-            throw CommandFailure("\(path) is there already", status: ExitStatus.exists, code: "file_exists")
+            throw existing(path)
         } catch {
             throw unusable(path)
         }
@@ -36,9 +36,7 @@ enum PrivateFile {
             do {
                 try PrivateFile.fill(handle, path, data)
             } catch {
-                guard (error as? CocoaError)?.code == .fileWriteOutOfSpace else { throw unusable(path) }
-                throw CommandFailure(
-                    "cannot write \(path): the disk is full", status: ExitStatus.store, code: "disk_full")
+                throw failure(error, path)
             }
         }
 
@@ -46,7 +44,23 @@ enum PrivateFile {
         func remove() { unlink(path) }
     }
 
-    private static func unusable(_ path: String) -> CommandFailure {
+    /// - Throws: ``CommandFailure`` when something is at a path.
+    static func refuseExisting(_ path: String) throws(CommandFailure) {
+        var status = stat()
+        if lstat(path, &status) == 0 { throw existing(path) }
+    }
+
+    static func existing(_ path: String) -> CommandFailure {
+        CommandFailure("\(path) is there already", status: ExitStatus.exists, code: "file_exists")
+    }
+
+    /// Returns the failure of a file that an error has left incomplete.
+    static func failure(_ error: any Error, _ path: String) -> CommandFailure {
+        guard (error as? CocoaError)?.code == .fileWriteOutOfSpace else { return unusable(path) }
+        return CommandFailure("cannot write \(path): the disk is full", status: ExitStatus.store, code: "disk_full")
+    }
+
+    static func unusable(_ path: String) -> CommandFailure {
         CommandFailure("cannot write \(path)", status: ExitStatus.store, code: "file_unusable")
     }
 

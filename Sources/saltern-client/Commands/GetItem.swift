@@ -14,6 +14,9 @@ struct GetItem: Command {
           --version N           a version that was replaced, as saltern-client versions ITEM lists it
           --json                one object with id, collection, title, and text or data (base64)
 
+        What is long is fetched and written piece by piece; after an error the output has the beginning of it. With --output
+        what has arrived stays in a file .saltern-ID.part beside FILE, and the same command goes on from there. FILE itself
+        appears when it is whole.
         \(ItemReference.help)
         """
 
@@ -33,31 +36,26 @@ struct GetItem: Command {
 
     func run(_ console: Console) async throws {
         let vault = try await account.open(console).vault
-        let (found, body) = try await content(in: vault)
-        try write(found, body, to: console)
-    }
-
-    /// Writes the body to the file or to standard output. Apart from `run`, which suspends: Swift 6.3.1 crashes when it optimises
-    /// one coroutine that has these throwing calls behind its last suspension and debug information.
-    private func write(_ found: ItemSummary, _ body: SecureBytes, to console: Console) throws {
+        let (found, body) = try await item(in: vault)
+        let content = ItemOutput(item: found, pieces: ContentPieces(of: body, in: vault))
         if let output {
-            try PrivateFile.create(output, with: body.withUnsafeBytes { Data($0) })
+            try await content.write(to: output)
             if asJSON { try console.printJSON(["id": found.id.description, "file": output]) }
         } else if asJSON {
-            try console.printJSON(ItemRecord(found, body))
+            try await content.printJSON(console)
         } else {
-            console.writeContent(body.withUnsafeBytes { [UInt8]($0) })
+            try await content.print(console)
         }
     }
 
-    private func content(in vault: Vault) async throws -> (ItemSummary, SecureBytes) {
+    private func item(in vault: Vault) async throws -> (ItemSummary, SecureBytes) {
         if let version {
             let found = try await ReplacedItems.find(item, in: vault)
             let replaced = try await vault.item(found.id, replaced: Int64(version))
-            return (found.replaced(by: replaced), try await vault.wholeContent(of: replaced.body))
+            return (found.replaced(by: replaced), replaced.body)
         }
         let found = try await item.find(in: vault)
-        guard let body = try await vault.wholeItem(found.id)?.body else { throw VaultError.notFound }
+        guard let body = try await vault.item(found.id)?.body else { throw VaultError.notFound }
         return (found, body)
     }
 }

@@ -42,31 +42,17 @@ struct PutItem: Command {
     }
 
     func run(_ console: Console) async throws {
-        let body = try content()
+        // Before the store is opened: standard input may take long.
+        let source = try file.map(InputContent.file) ?? InputContent.standardInput()
         let vault = try await account.open(console).vault
         let before = try await item?.find(in: vault)
-        if let before, body.isEmpty, before.byteCount != 0, !allowsEmpty {
+        if let before, source.byteCount == 0, before.byteCount != 0, !allowsEmpty {
             throw EmptyContent.refusal(file.map { VisibleText.visible($0) } ?? "standard input", over: before)
         }
         let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
         let id = try await vault.put(
-            PlainItem(title: title, body: try await vault.body(holding: body)), before?.id ?? .random(),
+            PlainItem(title: title, body: try await vault.body(holding: source)), before?.id ?? .random(),
             in: collection ?? before?.collection ?? "notes")
         try console.show(["id": id.description], asJSON: asJSON) { "\(id)\n" }
-    }
-
-    private func content() throws -> SecureBytes {
-        if let file {
-            guard var data = FileManager.default.contents(atPath: file) else {
-                throw CommandFailure("cannot read \(file)", status: ExitStatus.notFound, code: "file_not_found")
-            }
-            defer { data.resetBytes(in: data.indices) }
-            return data.withUnsafeBytes { SecureBytes(copying: $0) }
-        }
-        guard var data = try? FileHandle.standardInput.readToEnd() ?? Data() else {
-            throw SecretInput.unreadable("standard input cannot be read")
-        }
-        defer { data.resetBytes(in: data.indices) }
-        return data.withUnsafeBytes { SecureBytes(copying: $0) }
     }
 }

@@ -20,6 +20,15 @@ struct ItemRecord: Encodable {
         text = body.withUnsafeBytes { String(validating: $0, as: UTF8.self) }
         data = text == nil ? Base64.encodeToString(body) : nil
     }
+
+    /// The same with empty content.
+    init(_ summary: ItemSummary, empty form: JSONContent.Form) {
+        id = summary.id
+        collection = summary.collection
+        title = summary.title
+        text = form == .text ? "" : nil
+        data = form == .data ? "" : nil
+    }
 }
 
 /// A line of a list as scripts read it.

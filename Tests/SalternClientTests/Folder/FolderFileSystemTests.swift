@@ -82,6 +82,10 @@ import Testing
         func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? { inner.openFolder(name, in: folder) }
         func openFile(_ name: String, in folder: Descriptor) -> Descriptor? { inner.openFile(name, in: folder) }
         func createFile(_ name: String, in folder: Descriptor) -> Descriptor? { inner.createFile(name, in: folder) }
+        func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? {
+            inner.openForAppending(name, in: folder)
+        }
+        func truncate(_ file: Descriptor, to count: Int64) -> Bool { inner.truncate(file, to: count) }
         func makeFolder(_ name: String, in folder: Descriptor) -> Bool { inner.makeFolder(name, in: folder) }
         func removeFolder(_ name: String, in folder: Descriptor) -> Bool { inner.removeFolder(name, in: folder) }
         func removeFile(_ name: String, in folder: Descriptor) { inner.removeFile(name, in: folder) }

@@ -119,6 +119,10 @@ final class MemoryFolders: FolderSystem {
 
     func openFile(_ name: String, in folder: Descriptor) -> Descriptor? { openEntry(name, folder) { _ in true } }
 
+    func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? {
+        openEntry(name, folder) { $0.entries == nil }
+    }
+
     private func openEntry(_ name: String, _ folder: Descriptor, _ isWanted: (Node) -> Bool) -> Descriptor? {
         moments.look()
         return state.withLock { state in
@@ -274,6 +278,16 @@ final class MemoryFolders: FolderSystem {
             state.nodes[node]?.content += bytes.prefix(isWhole ? bytes.count : bytes.count / 2)
             state.touch(node)
             return isWhole
+        }
+    }
+
+    func truncate(_ file: Descriptor, to count: Int64) -> Bool {
+        guard moments.write() else { return false }
+        return state.withLock { state in
+            guard let node = state.open[file.number] else { return false }
+            state.nodes[node]?.content.removeLast(max((state.nodes[node]?.content.count ?? 0) - Int(count), 0))
+            state.touch(node)
+            return true
         }
     }
 

@@ -24,6 +24,12 @@ struct MortalFolders: FolderSystem {
         inner.read(file, at: offset, into: buffer)
     }
 
+    func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? {
+        inner.openForAppending(name, in: folder)
+    }
+
+    func truncate(_ file: Descriptor, to count: Int64) -> Bool { happens { _ in inner.truncate(file, to: count) } }
+
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor? {
         var file: Descriptor?
         _ = happens { _ in

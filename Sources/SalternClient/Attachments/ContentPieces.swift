@@ -1,0 +1,70 @@
+package import Cryptography
+
+/// The content that an item's body stands for, in pieces of at most ``Attachment/chunkByteCount`` bytes.
+package struct ContentPieces: Sendable {
+    /// The manifest; nil when the body itself is the content.
+    package let attachment: Attachment?
+    package let byteCount: Int64
+    private let body: SecureBytes
+    private let vault: Vault
+
+    package init(of body: SecureBytes, in vault: Vault) {
+        // A body that only begins like a manifest is content.
+        let attachment = Attachment(body)
+        self.attachment = attachment
+        self.body = attachment?.inline ?? body
+        self.vault = vault
+        byteCount = attachment?.byteCount ?? Int64(body.count)
+    }
+
+    /// Whether the pieces are fetched from the server.
+    package var isFetched: Bool { attachment.map { $0.inline == nil } ?? false }
+
+    package var count: Int {
+        if let attachment, isFetched { return attachment.pieceCount }
+        return max(Int(Attachment.chunkCount(of: Int64(body.count), each: Attachment.chunkByteCount)), 1)
+    }
+
+    /// Returns a piece. It is complete and verified.
+    /// - Throws: ``VaultError/unreadable`` when the server has not this piece.
+    package func piece(_ index: Int) async throws(VaultError) -> SecureBytes {
+        if let attachment, isFetched {
+            do throws(AttachmentError) {
+                return try await vault.piece(index, of: attachment)
+            } catch {
+                throw error.vaultError
+            }
+        }
+        if count == 1 { return body }
+        let start = index * Attachment.chunkByteCount
+        return body.withUnsafeBytes { bytes in
+            SecureBytes(
+                copying: UnsafeRawBufferPointer(rebasing: bytes[start...].prefix(Attachment.chunkByteCount)))
+        }
+    }
+
+    /// Returns the whole content: for what is in memory already.
+    package func whole() async throws(VaultError) -> SecureBytes {
+        isFetched ? try await vault.wholeContent(of: body) : body
+    }
+
+    /// Returns how many pieces at the start of the content `source` has already.
+    package func fetchedPieces(in source: AttachmentSource) async throws(VaultError) -> Int {
+        guard let attachment else { return 0 }
+        return try await vault.fetchedPieces(of: attachment, in: source)
+    }
+
+    /// Where a piece begins.
+    package func offset(of index: Int) -> Int64 {
+        min(Int64(index) * Int64(attachment?.chunkByteCount ?? Attachment.chunkByteCount), byteCount)
+    }
+
+    /// Returns whether the content is UTF-8. The content is read up to the first byte that is none.
+    package func isText() async throws(VaultError) -> Bool {
+        var text = UTF8Pieces()
+        for index in 0..<count {
+            guard text.append(try await piece(index)) != nil else { return false }
+        }
+        return text.isComplete
+    }
+}

@@ -1,0 +1,34 @@
+internal import Cryptography
+
+extension Vault {
+    /// Returns the number of pieces at the start of an attachment that `source` has already.
+    ///
+    /// A download that was cut off goes on with the piece of this number. Each piece in `source` is compared with its name in
+    /// the manifest, which is made of its content. A file with other content therefore has no such pieces.
+    /// - Parameter source: What an earlier download has written. It can be shorter or longer than the attachment.
+    /// - Throws: ``VaultError/locked``.
+    public func fetchedPieces(of attachment: Attachment, in source: AttachmentSource) async throws(VaultError) -> Int {
+        if attachment.inline != nil { return 0 }
+        for (index, id) in attachment.chunks.enumerated() {
+            let offset = Int64(index) * Int64(attachment.chunkByteCount)
+            let count = attachment.byteCount(ofPiece: index)
+            guard !Task.isCancelled, offset + Int64(count) <= source.byteCount,
+                let content = try? source.read(offset, count), content.count == count,
+                try open.engine.sealer.chunkID(attachment.id, index, content) == id
+            else { return index }
+            // Other calls have a turn between two pieces.
+            await Task.yield()
+        }
+        return attachment.chunks.count
+    }
+}
+
+extension AttachmentError {
+    /// Whether a later download can go on with what has arrived.
+    var keepsArrived: Bool {
+        switch self {
+        case .vault, .cancelled: true
+        case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: false
+        }
+    }
+}

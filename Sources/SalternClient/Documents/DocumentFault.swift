@@ -1,0 +1,26 @@
+/// Why a file of documents was not imported.
+public struct DocumentFault: Error, Hashable, Sendable {
+    public enum Reason: String, Sendable {
+        /// The line is not UTF-8.
+        case notUTF8 = "not_utf8"
+        /// The first line is not that of a file of documents, or it is that of a later version.
+        case noBeginning = "no_beginning"
+        /// The line is neither a document nor the end.
+        case noDocument = "no_document"
+        /// The last line names another number of documents than there are.
+        case wrongCount = "wrong_count"
+        /// There is something behind the last line.
+        case afterEnd = "after_end"
+        /// The file ends without its last line.
+        case noEnd = "no_end"
+    }
+
+    /// The number of the line in the file, from 1. Empty lines count.
+    public let line: Int
+    public let reason: Reason
+
+    public init(line: Int, reason: Reason) {
+        self.line = line
+        self.reason = reason
+    }
+}

@@ -1,0 +1,174 @@
+internal import Cryptography
+internal import Foundation
+
+/// A document that a line of a file holds.
+struct ImportedDocument {
+    let id: ItemID
+    let collection: String
+    let title: String?
+    let properties: [String: String]
+    let content: ImportedContent
+}
+
+/// The content of a document: in memory, or where it is in the file.
+enum ImportedContent {
+    case short(SecureBytes)
+    case long(LongContent)
+
+    var source: AttachmentSource {
+        switch self {
+        case .short(let content): AttachmentSource(content)
+        case .long(let content): content.source
+        }
+    }
+
+    /// SHA-256 of the content.
+    var digest: [UInt8] {
+        switch self {
+        case .short(let content): SHA256.hash(content).bytes
+        case .long(let content): content.digest
+        }
+    }
+
+    /// The content when it is in memory.
+    var whole: SecureBytes? { if case .short(let content) = self { content } else { nil } }
+}
+
+/// The lines of a file of documents, read within a few megabytes of memory. Empty lines are skipped.
+struct DocumentLines {
+    /// A line with its document, when it has one.
+    struct Line {
+        let head: DocumentLine
+        let document: ImportedDocument?
+    }
+
+    /// Longer lines are not read as a whole.
+    static let wholeLineLimit: Int64 = 2 << 20
+    private static let blockByteCount: Int64 = 256 << 10
+    private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
+
+    private let source: AttachmentSource
+    /// Where the next line begins.
+    private(set) var offset: Int64 = 0
+    /// The number of the line that was read last.
+    private(set) var number = 0
+    private var block = SecureBytes(copying: [UInt8]())
+    private var blockStart: Int64 = 0
+
+    init(_ source: AttachmentSource) { self.source = source }
+
+    /// - Returns: nil at the end.
+    /// - Throws: ``VaultError/invalidDocuments(_:)``.
+    mutating func next() throws(VaultError) -> Line? {
+        if offset == 0, try bytes(0, min(3, source.byteCount)) == Self.byteOrderMark { offset = 3 }
+        while offset < source.byteCount {
+            let start = offset
+            let end = try lineEnd(from: start)
+            offset = min(end + 1, source.byteCount)
+            number += 1
+            if end - start > Self.wholeLineLimit { return try longLine(start..<end) }
+            let line = try bytes(start, end - start)
+            if line.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0d }) { continue }
+            return try shortLine(line)
+        }
+        return nil
+    }
+
+    func fault(_ reason: DocumentFault.Reason) -> VaultError {
+        .invalidDocuments(DocumentFault(line: max(number, 1), reason: reason))
+    }
+
+    private func shortLine(_ bytes: [UInt8]) throws(VaultError) -> Line {
+        // JSONDecoder reads UTF-16 as well, of which a line is no part that can be read.
+        guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else { throw fault(.notUTF8) }
+        guard let head = try? JSONDecoder().decode(DocumentLine.self, from: Data(bytes)) else {
+            throw fault(.noDocument)
+        }
+        guard head.isDocument, let id = head.id, let collection = head.collection,
+            let body = head.text.map({ Array($0.utf8) }) ?? head.data?.bytes
+        else { return Line(head: head, document: nil) }
+        return Line(
+            head: head,
+            document: ImportedDocument(
+                id: id, collection: collection, title: head.title, properties: head.properties ?? [:],
+                content: .short(SecureBytes(copying: body))))
+    }
+
+    private func longLine(_ range: Range<Int64>) throws(VaultError) -> Line {
+        do throws(LongLine.Failure) {
+            let line = try LongLine(source, range)
+            guard line.head.isDocument, let id = line.head.id, let collection = line.head.collection else {
+                return Line(head: line.head, document: nil)
+            }
+            return Line(
+                head: line.head,
+                document: ImportedDocument(
+                    id: id, collection: collection, title: line.head.title, properties: line.head.properties ?? [:],
+                    content: try line.content()))
+        } catch {
+            switch error {
+            case .source: throw .unreadable
+            case .notUTF8: throw fault(.notUTF8)
+            case .malformed: throw fault(.noDocument)
+            }
+        }
+    }
+
+    /// Returns where the line feed is that ends a line; the file's end when there is none.
+    private mutating func lineEnd(from start: Int64) throws(VaultError) -> Int64 {
+        var position = start
+        while position < source.byteCount {
+            if position < blockStart || position >= blockStart + Int64(block.count) {
+                blockStart = position
+                block = try read(position, min(Self.blockByteCount, source.byteCount - position))
+            }
+            let first = Int(position - blockStart)
+            let found = block.withUnsafeBytes { bytes in
+                bytes.baseAddress.flatMap { memchr($0 + first, 0x0a, bytes.count - first) }
+                    .map { UnsafeRawPointer($0) - (bytes.baseAddress ?? UnsafeRawPointer($0)) }
+            }
+            if let found { return blockStart + Int64(found) }
+            position = blockStart + Int64(block.count)
+        }
+        return source.byteCount
+    }
+
+    private func bytes(_ start: Int64, _ count: Int64) throws(VaultError) -> [UInt8] {
+        let first = start - blockStart
+        if first >= 0, first + count <= Int64(block.count) {
+            return block.withUnsafeBytes { Array($0[Int(first)..<Int(first + count)]) }
+        }
+        return try read(start, count).withUnsafeBytes { Array($0) }
+    }
+
+    private func read(_ start: Int64, _ count: Int64) throws(VaultError) -> SecureBytes {
+        guard let bytes = try? source.read(start, Int(count)), bytes.count == count else { throw .unreadable }
+        return bytes
+    }
+}
+
+extension DocumentLines {
+    /// Reads the whole file.
+    /// - Throws: ``VaultError/invalidDocuments(_:)`` unless it is a whole file of documents.
+    static func check(_ source: AttachmentSource) throws(VaultError) {
+        var lines = DocumentLines(source)
+        guard let begin = try lines.next(), begin.head.type == "documents", begin.head.version == 1 else {
+            throw lines.fault(.noBeginning)
+        }
+        var count = 0
+        while let line = try lines.next() {
+            if line.head.type == "end" {
+                guard line.head.documents == count else { throw lines.fault(.wrongCount) }
+                do throws(VaultError) {
+                    if try lines.next() == nil { return }
+                } catch {
+                    guard case .invalidDocuments = error else { throw error }
+                }
+                throw lines.fault(.afterEnd)
+            }
+            guard line.document != nil else { throw lines.fault(.noDocument) }
+            count += 1
+        }
+        throw lines.fault(.noEnd)
+    }
+}

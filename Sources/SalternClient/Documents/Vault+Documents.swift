@@ -1,0 +1,101 @@
+public import Foundation
+
+/// What an export has written.
+public struct DocumentExport: Hashable, Sendable {
+    /// How many documents the file has.
+    public var documents: Int
+    /// Items that do not open: the file does not have them.
+    public var unreadable: [ItemID]
+
+    public init(documents: Int, unreadable: [ItemID] = []) {
+        self.documents = documents
+        self.unreadable = unreadable
+    }
+}
+
+extension Vault {
+    /// Writes every item that opens to a new file, as text that anybody can read: a JSON object a line, the last of which
+    /// says how many documents there are, and how many items are not in it. Long content is written piece by piece.
+    /// - Returns: What is in it, and what is not, for a person to hear of.
+    /// - Throws: ``StoreError/unusable`` when there is such a file.
+    @discardableResult
+    public func exportDocuments(to file: URL, collection: String? = nil) async throws(VaultError) -> DocumentExport {
+        _ = try open
+        let target = try NewFile(file)
+        do throws(VaultError) {
+            let done = try await write(collection, to: target)
+            try target.finish()
+            return done
+        } catch {
+            target.remove()
+            throw error
+        }
+    }
+
+    private func write(_ collection: String?, to file: NewFile) async throws(VaultError) -> DocumentExport {
+        try file.append(DocumentLine.begin.encoded())
+        var done = DocumentExport(documents: 0)
+        for summary in try items(in: collection) {
+            guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
+            guard summary.byteCount != nil else {
+                done.unreadable.append(summary.id)
+                continue
+            }
+            let start = try file.byteCount()
+            do throws(VaultError) {
+                if try await write(summary, to: file) { done.documents += 1 }
+            } catch {
+                // One that does not open, or of which a part is gone, keeps none of the others.
+                guard case .unreadable = error else { throw error }
+                try file.truncate(to: start)
+                done.unreadable.append(summary.id)
+                continue
+            }
+            if done.documents.isMultiple(of: 100) { progressObservers.tell(.exported(Int(try file.byteCount()))) }
+        }
+        var end = DocumentLine(type: "end", documents: done.documents)
+        if !done.unreadable.isEmpty { end.unreadable = done.unreadable.count }
+        try file.append(end.encoded())
+        return done
+    }
+
+    /// Writes one item.
+    /// - Returns: Whether there is such an item.
+    private func write(_ summary: ItemSummary, to file: NewFile) async throws(VaultError) -> Bool {
+        guard let item = try item(summary.id) else { return false }
+        let pieces = ContentPieces(of: item.body, in: self)
+        let properties = pieces.attachment?.properties ?? [:]
+        if pieces.count == 1 {
+            let whole = PlainItem(title: item.title, body: try await pieces.piece(0))
+            try file.append(DocumentLine(summary.id, summary.collection, whole, properties).encoded())
+            return true
+        }
+        let start = try file.byteCount()
+        // What is not UTF-8 turns out to be so at its first such byte, and is then written as base64.
+        for form in [JSONContent.Form.text, .data] {
+            let parts = try DocumentLine.parts(summary.id, summary.collection, item.title, properties, form)
+            try file.append(parts.head)
+            if try await write(pieces, as: form, to: file) {
+                try file.append(parts.tail)
+                break
+            }
+            try file.truncate(to: start)
+        }
+        return true
+    }
+
+    /// - Returns: false when the content does not have the form.
+    private func write(
+        _ pieces: ContentPieces, as form: JSONContent.Form, to file: NewFile
+    ) async throws(VaultError) -> Bool {
+        var content = JSONContent(form)
+        for index in 0..<pieces.count {
+            guard let characters = content.append(try await pieces.piece(index)) else { return false }
+            try file.append(characters)
+            progressObservers.tell(.exported(Int(try file.byteCount())))
+        }
+        guard let last = content.end() else { return false }
+        try file.append(last)
+        return true
+    }
+}

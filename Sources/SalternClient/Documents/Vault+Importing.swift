@@ -1,0 +1,121 @@
+internal import Cryptography
+public import Foundation
+
+/// What an import has done.
+public struct DocumentImport: Hashable, Sendable {
+    /// Documents that were not here.
+    public var created = 0
+    /// Documents that were here as they are.
+    public var unchanged = 0
+    /// Documents whose items have another content here: both are kept, these under other ids.
+    public var copies = 0
+
+    public init(created: Int = 0, unchanged: Int = 0, copies: Int = 0) {
+        self.created = created
+        self.unchanged = unchanged
+        self.copies = copies
+    }
+}
+
+extension Vault {
+    /// Puts the documents of a file into the vault: under their ids, and beside what is there when that is something else.
+    /// Importing a file twice is importing it once.
+    ///
+    /// Long content is read piece by piece, also in the two looks at the file before anything is changed.
+    /// - Throws: ``VaultError/invalidDocuments(_:)`` for what is no whole file of documents, with the line. Nothing was
+    ///   changed then. ``VaultError/unreadable`` when the file cannot be read.
+    @discardableResult
+    public func importDocuments(from file: URL) async throws(VaultError) -> DocumentImport {
+        let source: AttachmentSource
+        do { source = try AttachmentSource(file: file) } catch { throw .unreadable }
+        try DocumentLines.check(source)
+        var lines = DocumentLines(source)
+        var done = DocumentImport()
+        while let line = try lines.next() {
+            guard !Task.isCancelled else { throw .unavailable(.transport(.cancelled)) }
+            guard let document = line.document else { continue }
+            try await take(document, &done)
+            let count = done.created + done.unchanged + done.copies
+            if count.isMultiple(of: 100) {
+                progressObservers.tell(.imported(Int(lines.offset), of: Int(source.byteCount)))
+            }
+        }
+        progressObservers.tell(.imported(Int(source.byteCount), of: Int(source.byteCount)))
+        return done
+    }
+
+    private func take(_ document: ImportedDocument, _ done: inout DocumentImport) async throws(VaultError) {
+        let (id, collection, content) = (document.id, document.collection, document.content)
+        let known = try readable(id)
+        if let known, known.hasTitle(document.title) {
+            // What begins like a manifest may have been put as it is.
+            let digest =
+                Attachment(known.body)?.digest
+                ?? (Attachment.isMarked(known.body) ? SHA256.hash(known.body).bytes : nil)
+            if let digest, digest == content.digest { return done.unchanged += 1 }
+        }
+        let item = PlainItem(title: document.title, body: try await body(of: document, known))
+        guard let there = try stored({ try store.current(id) }) else {
+            try put(item, id, in: collection)
+            done.created += 1
+            return
+        }
+        if there.collection == collection, try readable(id) == item { return done.unchanged += 1 }
+        // The same document again is the same copy, unless that one does not open any more.
+        var copy = try copyID(item, id, collection)
+        while try readable(copy) == nil, try stored({ try store.current(copy) }) != nil {
+            copy = try copyID(item, copy, collection)
+        }
+        if try readable(copy) == item { return done.unchanged += 1 }
+        try put(item, copy, in: collection)
+        done.copies += 1
+    }
+
+    /// Returns the body of a document's item: its content, or the manifest of an attachment that is sent now.
+    private func body(
+        of document: ImportedDocument, _ known: PlainItem?
+    ) async throws(VaultError) -> SecureBytes {
+        if let content = document.content.whole, content.count <= Attachment.chunkByteCount,
+            document.properties.isEmpty, !Attachment.isMarked(content)
+        {
+            return content
+        }
+        // The same id each time: the same manifest. In another item than the one that is known.
+        let manifest = known.flatMap { Attachment($0.body) }
+        let before = AttachmentDraft.Before(
+            named: manifest?.id == document.id ? Set(manifest?.chunks ?? []) : [])
+        do throws(AttachmentError) {
+            return try await attach(
+                document.content.source, AttachmentDraft(document.id, before: before),
+                properties: document.properties
+            ).body()
+        } catch {
+            throw error.vaultError
+        }
+    }
+
+    /// What is here, when it opens: what does not is another thing than any document.
+    private func readable(_ id: ItemID) throws(VaultError) -> PlainItem? {
+        do throws(VaultError) {
+            return try item(id)
+        } catch {
+            guard case .unreadable = error else { throw error }
+            return nil
+        }
+    }
+
+    /// Made of the document, and of the vault key: who does not have that cannot try what the document may be.
+    private func copyID(_ item: PlainItem, _ id: ItemID, _ collection: String) throws(VaultError) -> ItemID {
+        var hash = SHA256.Incremental()
+        for part in [collection, item.title ?? ""] {
+            hash.update(UInt64(part.utf8.count).bigEndianBytes)
+            hash.update(part.utf8)
+        }
+        hash.update(id.bytes)
+        hash.update(item.body)
+        let vaultKey = try engine.sealer.keyring.vaultKey
+        let key = HKDF.deriveKey(from: vaultKey, info: SealingLabels.documentID.utf8)
+        let code = HMACSHA256.authenticationCode(for: hash.finalize().bytes, using: key)
+        return ItemID(bytes: code.bytes.prefix(16)) ?? .random()
+    }
+}

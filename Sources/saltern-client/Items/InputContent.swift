@@ -1,0 +1,40 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+
+/// Content that a command is given: a file, or standard input.
+enum InputContent {
+    /// Opens a file. A regular file is read when its content is wanted, anything else now.
+    static func file(_ path: String) throws -> AttachmentSource {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
+            if descriptor >= 0 { close(descriptor) }
+            throw CommandFailure("cannot read \(path)", status: ExitStatus.notFound, code: "file_not_found")
+        }
+        defer { close(descriptor) }
+        if status.st_mode & S_IFMT == S_IFREG { return try AttachmentSource(file: URL(filePath: path)) }
+        return try read(descriptor, path)
+    }
+
+    static func standardInput() throws -> AttachmentSource { try read(STDIN_FILENO, "standard input") }
+
+    /// Reads to the end, but not what is longer than any item.
+    private static func read(_ descriptor: Int32, _ name: String) throws -> AttachmentSource {
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
+        var pieces: [SecureBytes] = []
+        var count = 0
+        while count <= Vault.longestItemByteCount {
+            guard var data = try? handle.read(upToCount: 256 << 10) ?? Data() else {
+                throw SecretInput.unreadable("\(name) cannot be read")
+            }
+            if data.isEmpty { break }
+            pieces.append(data.withUnsafeBytes { SecureBytes(copying: $0) })
+            data.resetBytes(in: data.indices)
+            count += data.count
+        }
+        // A longer one is refused for its length, and never read.
+        return AttachmentSource(SecureBytes(joining: pieces))
+    }
+}

@@ -1,0 +1,79 @@
+import CommandLineKit
+import Cryptography
+import Foundation
+import SalternClient
+
+/// An item's content on its way out of the command, piece by piece.
+struct ItemOutput {
+    let item: ItemSummary
+    let pieces: ContentPieces
+
+    /// Prints the content as it is.
+    func print(_ console: Console) async throws {
+        var rest: [UInt8] = []
+        for index in 0..<pieces.count {
+            let piece = try await pieces.piece(index)
+            let bytes = rest + piece.withUnsafeBytes { [UInt8]($0) }
+            // A terminal is shown whole characters.
+            let end = console.isOutputTerminal && index + 1 < pieces.count ? Self.lastCharacterEnd(bytes) : bytes.count
+            console.writeContent(Array(bytes[..<end]))
+            rest = Array(bytes[end...])
+            if console.hasLostOutput { return }
+        }
+    }
+
+    /// Returns where the last character of UTF-8 ends that has all of its bytes.
+    private static func lastCharacterEnd(_ bytes: [UInt8]) -> Int {
+        for count in 1...3 where count <= bytes.count {
+            let byte = bytes[bytes.count - count]
+            if byte & 0b1100_0000 == 0b1100_0000 { return bytes.count - count }
+            if byte < 0b1000_0000 { break }
+        }
+        return bytes.count
+    }
+
+    /// Prints the item as one object. Long content is read twice: first for whether it is text.
+    func printJSON(_ console: Console) async throws {
+        guard pieces.count > 1 else { return try console.printJSON(ItemRecord(item, try await pieces.piece(0))) }
+        let form: JSONContent.Form = try await pieces.isText() ? .text : .data
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let json = Array(try encoder.encode(ItemRecord(item, empty: form)))
+        guard let parts = JSONContent.split(json, at: form) else { throw VaultError.unreadable }
+        var content = JSONContent(form)
+        console.writeJSON(parts.head)
+        for index in 0..<pieces.count {
+            // What is text above is text here: each piece was verified.
+            guard let characters = content.append(try await pieces.piece(index)) else { throw VaultError.unreadable }
+            console.writeJSON(characters)
+            if console.hasLostOutput { return }
+        }
+        guard let last = content.end() else { throw VaultError.unreadable }
+        console.writeJSON(last + parts.tail + [UInt8(ascii: "\n")])
+    }
+
+    /// Writes the content to a new file. When it is fetched, this goes on with what an earlier command has left.
+    func write(to path: String) async throws {
+        guard pieces.isFetched else {
+            let content = try await pieces.whole()
+            return try PrivateFile.create(path, with: content.withUnsafeBytes { Data($0) })
+        }
+        try PrivateFile.refuseExisting(path)
+        let part = try PartialFile(of: item.id, for: path)
+        let first = try await pieces.fetchedPieces(in: part.source)
+        try part.truncate(to: pieces.offset(of: first))
+        do {
+            for index in first..<pieces.count {
+                let piece = try await pieces.piece(index)
+                try piece.withUnsafeBytes { bytes throws(CommandFailure) in try part.append(bytes) }
+            }
+        } catch {
+            part.removeIfEmpty()
+            guard !part.isEmpty, let failure = error as? CommandFailure ?? Explanation.explain(error) else { throw error }
+            throw CommandFailure(
+                failure.messages + ["what has arrived is in \(part.path); the same command goes on from there"],
+                status: failure.status, code: failure.code)
+        }
+        try part.finish()
+    }
+}
