@@ -59,7 +59,7 @@ let package = Package(
         library("HTTPCore", []),
         library("CommandLineKit", []),
         library(
-            "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "CSQLite", "CPlatform"]),
+            "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "COpenSSL", "CSQLite", "CPlatform"]),
             exclude: isApple ? ["Transport/Curl", "Folder"] : ["Transport/Apple", "Store/Apple"]),
         .executableTarget(
             name: "saltern-client",

@@ -5,9 +5,34 @@
 #include <sys/select.h>
 
 #include <curl/curl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
 
 // curl_easy_setopt and its kin take their last argument as `...`, which Swift cannot call. Each function below fixes
 // its type, under the name of what it sets.
+
+// libcurl copies fields and short bodies into buffers of its own, and frees them as they are: tokens and keys would stay in
+// the heap. These free only zeroed memory.
+static inline void saltern_curl_free(void *memory) {
+    if (memory == NULL) return;
+    explicit_bzero(memory, malloc_usable_size(memory));
+    free(memory);
+}
+static inline void *saltern_curl_realloc(void *memory, size_t size) {
+    size_t present = memory == NULL ? 0 : malloc_usable_size(memory);
+    if (memory != NULL && size <= present && size >= present / 2) return memory;
+    void *moved = malloc(size == 0 ? 1 : size);
+    if (moved == NULL || memory == NULL) return moved;
+    memcpy(moved, memory, size < present ? size : present);
+    saltern_curl_free(memory);
+    return moved;
+}
+// Where another library of the process has set up libcurl before, its memory functions stay.
+static inline CURLcode saltern_curl_set_up(void) {
+    return curl_global_init_mem(
+        CURL_GLOBAL_DEFAULT, malloc, saltern_curl_free, saltern_curl_realloc, strdup, calloc);
+}
 
 static inline CURLcode saltern_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
@@ -38,6 +63,11 @@ static inline CURLcode saltern_curl_on_field(CURL *handle, saltern_curl_write ca
 
 static inline CURLcode saltern_curl_status(CURL *handle, long *status) {
     return curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, status);
+}
+typedef CURLcode (*saltern_curl_context)(CURL *handle, void *context, void *owner);
+// The callback gets OpenSSL's SSL_CTX. Another TLS library has no such option, and this fails then.
+static inline CURLcode saltern_curl_on_context(CURL *handle, saltern_curl_context callback) {
+    return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
 }
 // How many bytes of bodies have moved in both directions.
 static inline curl_off_t saltern_curl_moved(CURL *handle) {

@@ -29,6 +29,7 @@ public struct SecureBytes: Sendable {
     ) throws(Failure) {
         // The storage owns the memory before `initialize` can throw.
         let storage = Storage(count: count, release: release)
+        defer { extendLifetime(storage) }
         try initialize(storage.memory)
         self.storage = storage
     }
@@ -43,7 +44,9 @@ public struct SecureBytes: Sendable {
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try body(UnsafeRawBufferPointer(storage.memory))
+        // The buffer does not keep the storage alive, and the optimiser may release it after its last use.
+        defer { extendLifetime(storage) }
+        return try body(UnsafeRawBufferPointer(storage.memory))
     }
 }
 
@@ -90,4 +93,10 @@ extension SecureBytes {
             release(memory)
         }
     }
+}
+
+extension [UInt8] {
+    /// Zeroes the bytes of an array that has held a secret. The compiler does not remove this. Copies of the array that share
+    /// its memory keep their bytes, because this array is copied first.
+    public mutating func zero() { withUnsafeMutableBytes { wipe($0) } }
 }

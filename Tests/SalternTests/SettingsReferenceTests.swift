@@ -55,6 +55,12 @@ import TransportSecurity
         #expect(needed == 3 * (7 + 5 + more) + others)
     }
 
+    @Test func `a server's database sessions use no sequential scans`() throws {
+        let directory = try TemporaryDirectory()
+        let configuration = try ServeConfiguration(Self.required(directory), coreCount: 1)
+        #expect(!configuration.database.allowsSequentialScans)
+    }
+
     /// What a server needs, and nothing else.
     private static func required(_ directory: TemporaryDirectory) throws -> [String: String] {
         let tls = directory.path + "/tls"

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 import client
+import limits
 import loads
 import plain
 import processes
@@ -23,7 +24,7 @@ from database import Database
 from statements import ENDPOINTS, Statements
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync", "client"]
+ROWS = ["login", "read", "write", "share", "health", "handshake", "memory", "stream", "sync", "client", "limit"]
 ACCOUNTS = 1000
 IDLE_CONNECTIONS = 2000
 # Rows that are measured at a tenth of their rate too, and with one connection at a time.
@@ -239,6 +240,8 @@ class Bench:
                 results[row] = self.measure_sync()
             elif row == "client":
                 results[row] = client.Client(self).measure()
+            elif row == "limit":
+                results[row] = limits.measure(self)
             else:
                 results[row] = self.measure(row)
             if row == "handshake":
@@ -291,7 +294,7 @@ def print_table(results):
         f"{'compared with':24}{'ratio':>6}"
     )
     for row, r in results.items():
-        if row in ("memory", "stream", "sync", "client"):
+        if row in ("memory", "stream", "sync", "client", "limit"):
             continue
         lines = [(row, r)]
         if row == "handshake":
@@ -333,6 +336,8 @@ def print_table(results):
         print_sync(results["sync"])
     if "client" in results:
         print_client(results["client"])
+    if "limit" in results:
+        limits.print_table(results["limit"])
 
 
 def sync_cpu(r):

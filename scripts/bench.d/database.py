@@ -49,6 +49,22 @@ class Database:
         )
         self.run(plain.SETTLE)
 
+    def limit_sessions(self, count):
+        """How many sessions each account may have."""
+        self.run(f"UPDATE saltern.plans SET max_sessions = {int(count)}")
+
+    def fill_sessions(self, count, spread):
+        """Gives the accounts `count` more sessions, and one to `spread` of them beyond that."""
+        self.run(
+            f"""
+            INSERT INTO saltern.sessions (account_id, token_hash, session_id, created_at, last_used_at, expires_at)
+            SELECT a.account_id, sha256((a.account_id || ' ' || n)::bytea), gen_random_uuid(), now(), now(),
+                now() + interval '1 day'
+            FROM bench.accounts a, generate_series(1, {int(count)} + a.number % {int(spread)}) n;
+            VACUUM ANALYZE saltern.sessions;
+            """
+        )
+
     def effects(self, row):
         """A number that grows by one with each request of the row; None when the row changes nothing."""
         if row == "login":

@@ -40,7 +40,11 @@ public struct SecretBytes: Codable, Sendable, Equatable {
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        try container.encode(Base64.encodeToString(bytes))
+        guard let placeholders = encoder.userInfo[SecretJSON.Placeholders.key] as? SecretJSON.Placeholders else {
+            return try container.encode(Base64.encodeToString(bytes))
+        }
+        let text = SecureBytes(count: Base64.encodedCount(bytes.count)) { Base64.encode(bytes, into: $0) }
+        try container.encode(placeholders.add(text))
     }
 }
 
@@ -57,16 +61,27 @@ public struct Token: Codable, Sendable, Equatable {
 
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
+        let string = try container.decode(String.self)
+        let taken = decoder.userInfo[SecretJSON.Taken.key] as? SecretJSON.Taken
+        let text = taken?.secret(string) ?? SecureBytes(copying: string.utf8)
         // It goes into a field of a request: nothing in it may end the field.
-        guard !text.isEmpty, text.utf8.count <= 512, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+        let isToken = text.withUnsafeBytes { text in
+            (1...512).contains(text.count) && text.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+        }
+        guard isToken else {
             throw DecodingError.dataCorruptedError(in: container, debugDescription: "no token")
         }
-        self.text = SecureBytes(copying: text.utf8)
+        self.text = text
     }
 
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
+        let placeholders = encoder.userInfo[SecretJSON.Placeholders.key] as? SecretJSON.Placeholders
+        // A text with a character that JSON escapes is left to the encoder. No server gives out such a token.
+        let isPlain = text.withUnsafeBytes { text in
+            text.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }
+        }
+        if let placeholders, isPlain { return try container.encode(placeholders.add(text)) }
         try container.encode(text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
     }
 }

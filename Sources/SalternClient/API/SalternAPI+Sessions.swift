@@ -58,7 +58,7 @@ extension SalternAPI {
     /// `DELETE /v1/sessions`
     /// - Returns: How many sessions have ended, and where the server renews it, the device's token.
     public func endOtherSessions(_ token: Token) async throws(APIError) -> (ended: Int, deviceToken: Token?) {
-        struct Reply: Decodable {
+        struct Reply: HoldsTokens {
             let ended: Int
             let deviceToken: Token?
         }

@@ -21,7 +21,10 @@ public struct SalternAPI: Sendable {
     func call<Reply: Decodable>(_ request: HTTPRequest, as type: Reply.Type = Reply.self) async throws(APIError)
         -> Reply
     {
-        try Self.decode(type, try await send(request).body)
+        var reply = try await send(request)
+        guard type is any HoldsTokens.Type else { return try Self.decode(type, reply.body) }
+        let tokens = SecretJSON.take(from: &reply.body)
+        return try Self.decode(type, reply.body, tokens)
     }
 
     /// Sends a request whose reply has no body that matters.
@@ -77,8 +80,11 @@ public struct SalternAPI: Sendable {
 
     // MARK: JSON
 
-    static func decode<Value: Decodable>(_ type: Value.Type, _ body: [UInt8]) throws(APIError) -> Value {
+    static func decode<Value: Decodable>(
+        _ type: Value.Type, _ body: [UInt8], _ tokens: SecretJSON.Taken? = nil
+    ) throws(APIError) -> Value {
         let decoder = JSONDecoder()
+        if let tokens { decoder.userInfo[SecretJSON.Taken.key] = tokens }
         decoder.dateDecodingStrategy = .custom { decoder in
             let container = try decoder.singleValueContainer()
             let text = try container.decode(String.self)
@@ -100,14 +106,7 @@ public struct SalternAPI: Sendable {
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .iso8601
         encoder.outputFormatting = [.withoutEscapingSlashes]
-        do {
-            var text = try encoder.encode(value)
-            // Keys and codes are in there: no copy stays behind that this could wipe.
-            defer { text.resetBytes(in: text.indices) }
-            return text.withUnsafeBytes { SecureBytes(copying: $0) }
-        } catch {
-            throw .unexpectedReply
-        }
+        do { return try SecretJSON.encode(value, with: encoder) } catch { throw .unexpectedReply }
     }
 
     /// A request with a JSON body.

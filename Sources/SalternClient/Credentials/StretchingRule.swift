@@ -11,13 +11,21 @@ public struct StretchingRule: Sendable {
     public var host: String?
     /// The fewest iterations that this app has ever used.
     public var minimumIterations: Int
+    /// The most iterations that a new credential gets because the server wants them. Iterations never fall, so without this
+    /// bound one false reply could make every later log-in of the account slow. The caller of ``Vault/signUp`` may want more.
+    public var automaticIterationLimit: Int
+
+    /// The default of ``automaticIterationLimit``: four times what is recommended.
+    public static let defaultAutomaticIterationLimit = 4 * PBKDF2.recommendedIterations
 
     public init(
-        saltPrefix: String, host: String? = nil, minimumIterations: Int = PBKDF2.recommendedIterations
+        saltPrefix: String, host: String? = nil, minimumIterations: Int = PBKDF2.recommendedIterations,
+        automaticIterationLimit: Int = StretchingRule.defaultAutomaticIterationLimit
     ) {
         self.saltPrefix = saltPrefix
         self.host = host
         self.minimumIterations = minimumIterations
+        self.automaticIterationLimit = automaticIterationLimit
     }
 
     /// Why parameters are refused.

@@ -13,6 +13,9 @@ public struct FolderSettings: Sendable {
     }
     /// For the names of conflict copies.
     public var deviceName: String
+    /// Whether executable files beneath names with a leading dot come from other devices. Programs such as git run them
+    /// (`.git/hooks`) without being asked for them. Otherwise each is a ``FolderWarning/Kind/hiddenExecutable``.
+    public var allowsHiddenExecutables = false
 
     public init(collection: String = "files", allowsDeletions: Bool = false, deviceName: String = "device") {
         self.collection = collection
@@ -92,6 +95,9 @@ public struct FolderWarning: Hashable, Sendable {
         /// Not every folder can be watched: the kernel has no room (`fs.inotify.max_user_watches`,
         /// `fs.inotify.max_user_instances`), or one cannot be opened. All of them are looked through each minute. Said once.
         case unwatched
+        /// An executable file of another device beneath a name with a leading dot. What is here stays as it is
+        /// (``FolderSettings/allowsHiddenExecutables``).
+        case hiddenExecutable = "hidden_executable"
         /// A file that could not be written, moved or sent now.
         case failed
     }

@@ -200,6 +200,12 @@ public actor FolderSync {
         // Where something else is than a file, nobody has deleted what was there.
         for (id, known) in view.known where scan.hides(known.path) { view.ignored.insert(id) }
         for (id, file) in view.remote where scan.hides(file.path) { view.ignored.insert(id) }
+        if !settings.allowsHiddenExecutables, round.tree.keepsExecutableBit {
+            for (id, path) in view.arrivingHiddenExecutables() {
+                view.ignored.insert(id)
+                report.warn(.hiddenExecutable, path.text)
+            }
+        }
         return view
     }
 }

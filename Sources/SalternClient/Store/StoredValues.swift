@@ -89,9 +89,13 @@ public struct Notice: Hashable, Sendable {
         /// No printed recovery code opens the account any more: a keyring was put back after a restore of the server, or a
         /// new code was made and never shown, because the reply was lost. Make another.
         case recoveryRemoved
+        /// The data key was rotated, and the printed recovery code is the one from before. A person who has seen the earlier
+        /// keyring can, together with the server, give that code a keyring that it believes. The notice goes when there is
+        /// another code (``Vault/makeRecoveryCode(password:)``) or none.
+        case recoveryCodeOutdated
 
         /// Whether it is not said once, but is so until somebody mends it: then it goes by itself.
-        public var isLasting: Bool { self == .keyringRolledBack }
+        public var isLasting: Bool { self == .keyringRolledBack || self == .recoveryCodeOutdated }
     }
 
     /// For ``Vault/forget(_:)``.

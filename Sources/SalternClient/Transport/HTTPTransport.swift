@@ -103,7 +103,7 @@ public struct HTTPReplyHead: Sendable {
 /// A whole reply.
 public struct HTTPReply: Sendable {
     public let head: HTTPReplyHead
-    public let body: [UInt8]
+    public internal(set) var body: [UInt8]
 
     public init(head: HTTPReplyHead, body: [UInt8]) {
         self.head = head

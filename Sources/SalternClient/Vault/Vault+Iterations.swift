@@ -20,11 +20,19 @@ extension Vault {
         guard iterations >= known || wasRestored else { throw .untrustworthy(.iterations(minimum: known)) }
     }
 
-    /// As many iterations as this app, the server and the caller want at least.
+    /// A recovery sets at least as many iterations as the account has, and only the server says how many these are.
+    func refuseTooMany(_ iterations: Int, over known: Int) throws(VaultError) {
+        let limit = max(settings.stretching.automaticIterationLimit, known)
+        guard iterations <= limit else { throw .untrustworthy(.tooManyIterations(maximum: limit)) }
+    }
+
+    /// Returns as many iterations as this app, the server and the caller want at least. What the server wants counts up to
+    /// ``StretchingRule/automaticIterationLimit``.
     func newIterations(_ wanted: Int?) async throws(VaultError) -> Int {
         let service = try await call { api throws(APIError) in try await api.describeService() }
         guard service.saltPrefix == settings.stretching.saltPrefix else { throw .untrustworthy(.saltPrefix) }
-        return max(settings.stretching.minimumIterations, service.kdf.iterations, wanted ?? 0)
+        let asked = min(service.kdf.iterations, settings.stretching.automaticIterationLimit)
+        return max(settings.stretching.minimumIterations, asked, wanted ?? 0)
     }
 
     /// Stretches the same password with as many iterations as are wanted by now, and makes that the credential. All other

@@ -87,11 +87,24 @@ extension Vault {
             try store.set(.keyring, sealedKeyring)
             try store.set(.keyringCounter, counter: sealer.keyring.counter)
             try store.set(.keyringDigest, sealer.keyring.digest)
-            if let old { try store.retireKeys(of: old.keyring, for: sealer.keyring) }
+            if let old {
+                try store.retireKeys(of: old.keyring, for: sealer.keyring)
+                try noteRecoveryCode(of: old.keyring, after: sealer.keyring)
+            }
             try store.noteKeys(of: sealer.keyring)
             try store.forgetNotices(.keyringRolledBack)
             if let revision { try store.set(.keyringRevision, revision.number) }
             if let old { try store.reseal(from: old, to: sealer) }
+        }
+    }
+
+    /// Notes a printed code that was not replaced with the data key, or that it was replaced since.
+    private func noteRecoveryCode(of previous: Keyring, after keyring: Keyring) throws {
+        let code = keyring.recovery?.publicKey.bytes
+        if code == nil || code != previous.recovery?.publicKey.bytes {
+            try store.forgetNotices(.recoveryCodeOutdated)
+        } else if !previous.dataKeys.contains(keyring.currentKey) {
+            try store.note(.recoveryCodeOutdated)
         }
     }
 

@@ -4,6 +4,8 @@ extension Vault {
     /// Sets a new password with a printed code, and opens the vault. All sessions end.
     /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
     ///   ``VaultError/keyringUnusable`` when the code opens older keys than this device knows; nothing is set then.
+    ///   ``VaultError/untrustworthy(_:)`` when the server says that the account has more iterations than
+    ///   ``StretchingRule/automaticIterationLimit``; nothing is set then.
     public static func recover(
         _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password
     ) async throws(VaultError) -> Vault {
@@ -29,7 +31,9 @@ extension Vault {
                 let opened = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
             else { throw .keyringUnusable }
             let keyring = try notOlder(opened, of: reply.accountId)
-            let iterations = max(try await newIterations(nil), reply.kdf.iterations, try knownIterations())
+            let known = try knownIterations()
+            try refuseTooMany(reply.kdf.iterations, over: known)
+            let iterations = max(try await newIterations(nil), reply.kdf.iterations, known)
             let new = try await stretch(password, userid, iterations)
             let next = try numberedForSending(keyring.changed { _ in })
             var (credential, _) = try newCredential(

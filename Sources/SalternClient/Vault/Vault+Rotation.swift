@@ -5,6 +5,9 @@ extension Vault {
     /// and the printed recovery code stay as they are. All other sessions end; what their devices have not sent is sealed
     /// anew there when they log in again.
     ///
+    /// Where there is a printed code, ``Notice/Kind/recoveryCodeOutdated`` stays until there is another one: the old keyring
+    /// holds what makes that code believe a keyring. The key that names the chunks of attachments stays, too.
+    ///
     /// Each item stays the edit that it is. So what is only sealed anew can be told from what somebody has written, however
     /// often keys were changed.
     ///

@@ -60,9 +60,7 @@ struct LogIn: Command {
     }
 
     func run(_ console: Console) async throws {
-        let place = try await contact.place(console, allowsRename: true)
-        let password = try password.read("Password of \(place.profile.userid)")
-        let account = try await place.arrive { try await logIn($0, place, password, console) }
+        let account = try await arrive(console)
         // What the log-in itself has done is new.
         let known = try await account.vault.notices().filter { $0.kind != .recoveryRemoved }
         let findings = try await Findings.gather(in: account.vault, except: known) {
@@ -72,6 +70,13 @@ struct LogIn: Command {
             "\(account.name.shown) is logged in\n" + findings.lines
         }
         try findings.end()
+    }
+
+    /// Logs in. The password is zeroed when this returns: what follows, which may take long, does not need it.
+    private func arrive(_ console: Console) async throws -> OpenAccount {
+        let place = try await contact.place(console, allowsRename: true)
+        let password = try password.read("Password of \(place.profile.userid)")
+        return try await place.arrive { try await logIn($0, place, password, console) }
     }
 
     private func logIn(

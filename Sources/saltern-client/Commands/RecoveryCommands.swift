@@ -50,19 +50,7 @@ struct UseRecoveryCode: Command {
     }
 
     func run(_ console: Console) async throws {
-        let place = try await contact.place(console)
-        guard let code = RecoveryCode(try code.text("Printed code")) else { throw VaultError.malformedRecoveryCode }
-        let password = try password.readNew("New password for \(place.profile.userid)")
-        let account: OpenAccount
-        do {
-            account = try await place.arrive { settings in
-                try await Vault.recover(settings, userid: place.profile.userid, code: code, newPassword: password)
-            }
-        } catch VaultError.codeRequired {
-            throw CommandFailure(
-                "the new password is set; the account has a second factor: log in with its code",
-                status: ExitStatus.denied, code: "code_required")
-        }
+        let account = try await arrive(console)
         let known = try await account.vault.notices()
         let findings = try await Findings.gather(in: account.vault, except: known) {
             try await console.showingProgress(of: account.vault) { try await account.vault.sync() }
@@ -71,6 +59,22 @@ struct UseRecoveryCode: Command {
             "\(account.name.shown) has a new password, and is logged in\n" + findings.lines
         }
         try findings.end()
+    }
+
+    /// Sets the new password and logs in. Password and code are zeroed when this returns: what follows does not need them.
+    private func arrive(_ console: Console) async throws -> OpenAccount {
+        let place = try await contact.place(console)
+        guard let code = RecoveryCode(try code.text("Printed code")) else { throw VaultError.malformedRecoveryCode }
+        let password = try password.readNew("New password for \(place.profile.userid)")
+        do {
+            return try await place.arrive { settings in
+                try await Vault.recover(settings, userid: place.profile.userid, code: code, newPassword: password)
+            }
+        } catch VaultError.codeRequired {
+            throw CommandFailure(
+                "the new password is set; the account has a second factor: log in with its code",
+                status: ExitStatus.denied, code: "code_required")
+        }
     }
 }
 

@@ -11,6 +11,7 @@ struct RotateKeys: Command {
 
         Password and recovery code stay as they are; all other sessions end. Nothing is changed before everything is changed at
         once; Ctrl-C before that leaves it as it was. What deleted items held cannot be restored from the server afterwards.
+        A printed code trusts the old keys: this command and each later one say so until recovery create or recovery remove.
         After the loss of a device the password has to change, too: see saltern-client devices lost.
         """
 

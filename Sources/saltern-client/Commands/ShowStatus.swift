@@ -82,7 +82,7 @@ struct ShowStatus: Command {
         if forgets {
             for notice in notices { try await vault.forget(notice) }
         }
-        let isLeft = try await !vault.notices().isEmpty
+        let isLeft = try await vault.notices().wantAttention
         if record.deletionsHeld || isLeft {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }

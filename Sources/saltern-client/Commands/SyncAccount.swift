@@ -13,6 +13,9 @@ struct SyncAccount: Command {
                                 its collection, in both directions; with --watch those of its first round
           --allow-deletions-here, --allow-deletions-there
                                 with DIR in one direction: of files that were deleted elsewhere, or that are missing here
+          --allow-hidden-executables
+                                with DIR: also executable files of other devices beneath names with a leading dot, such as
+                                .git/hooks, which other programs run by themselves
           --json                one object, for scripts
 
         What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of
@@ -40,6 +43,7 @@ struct SyncAccount: Command {
     private let account: AccountOption
     private let allowed: Set<DeletionDirection>
     private let watches: Bool
+    private let allowsHiddenExecutables: Bool
     private let collection: String?
     private let folder: String?
     private let asJSON: Bool
@@ -56,13 +60,15 @@ struct SyncAccount: Command {
         }
         self.allowed = allowed
         watches = arguments.flag("--watch")
+        allowsHiddenExecutables = arguments.flag("--allow-hidden-executables")
         collection = try CollectionOption.name(&arguments)
         account = try AccountOption(&arguments)
         folder = try arguments.optionalWord()
-        if folder == nil, watches || hasDirection || collection != nil && allowed.isEmpty {
+        if folder == nil, watches || hasDirection || allowsHiddenExecutables || collection != nil && allowed.isEmpty {
             throw UsageError(
                 message:
-                    "--watch, --collection and the directions of deletions are about a folder: sync DIR")
+                    "--watch, --collection, --allow-hidden-executables and the directions of deletions are about a folder: "
+                    + "sync DIR")
         }
     }
 
@@ -74,6 +80,7 @@ struct SyncAccount: Command {
                 collection: collection ?? FolderSettings().collection,
                 deviceName: account.profile.deviceName)
             settings.allowedDeletions = allowed
+            settings.allowsHiddenExecutables = allowsHiddenExecutables
             return try await SyncFolder(
                 folder: folder, settings: settings, watches: watches, asJSON: asJSON
             )

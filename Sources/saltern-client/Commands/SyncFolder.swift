@@ -112,7 +112,7 @@ struct SyncFolder {
         // Not what was asked for: without it the next time will do.
         if !report.isOffline { try? await account.learnPins() }
         _ = try? await vault.sweepChunks()
-        if report.needsAttention || !notices.isEmpty {
+        if report.needsAttention || notices.wantAttention {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
@@ -170,6 +170,7 @@ extension FolderWarning {
                 + "cannot be opened"
         }
         return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"
+            + (kind == .hiddenExecutable ? ": see --allow-hidden-executables" : "")
             + (shortage.map { ": \($0.text)" } ?? "") + (failure.map { ": \($0.reason)" } ?? "")
     }
 }

@@ -38,7 +38,7 @@ struct Findings: Encodable {
 
     /// Ends the command with another status when a person should look.
     func end() throws {
-        if report.isHeld || unsent > 0 || !notices.isEmpty {
+        if report.isHeld || unsent > 0 || notices.wantAttention {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
@@ -54,6 +54,10 @@ struct Findings: Encodable {
 }
 
 extension [Notice] {
+    /// Whether a command ends with another status because of them. The advice to make another printed code is repeated until
+    /// that is done, and scripts go on.
+    var wantAttention: Bool { contains { $0.kind != .recoveryCodeOutdated } }
+
     /// Those that were not said before, and what is said until somebody has mended it.
     func toBeSaid(after known: some Sequence<Notice>) -> [Notice] {
         let numbers = Set(known.map(\.number))

@@ -104,6 +104,9 @@ extension Notice {
                 + "what this one writes: if its database was restored, saltern-client login --restore-keyring"
         case .recoveryRemoved:
             return "no printed recovery code opens the account any more: make another, saltern-client recovery create"
+        case .recoveryCodeOutdated:
+            return "the printed recovery code is from before the rotation, and trusts the old keys: make another, "
+                + "saltern-client recovery create, or end it, saltern-client recovery remove"
         }
     }
 }

@@ -47,6 +47,45 @@ import Testing
         }
     }
 
+    @Test func `what a server wants raises them to the app's limit at most`() async throws {
+        try await LiveServer.with { server in
+            let lie = Self.rewriting("/v1/service", #""iterations":10000"#, #""iterations":10000000"#)
+            let phone = try Self.limited("phone", server)
+            phone.link.setRewrite(lie)
+            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+            #expect(try await iterations(server) == 15_000)
+            var code: RecoveryCode?
+            code = try await vault.makeRecoveryCode(password: password)
+            try await vault.changePassword(from: password, to: Password("another"))
+            #expect(try await iterations(server) == 15_000)
+            // A log-in with a higher limit of the app goes as far as that.
+            var laptop = try Device("laptop", server)
+            laptop.settings.stretching.automaticIterationLimit = 16_000
+            let asks = Self.rewriting("/v1/sessions", #""kdfUpgradeRequired":false"#, #""kdfUpgradeRequired":true"#)
+            laptop.link.setRewrite { asks($0, lie($0, $1)) }
+            let other = try await Vault.logIn(laptop.settings, userid: userid, password: Password("another"))
+            #expect(try await iterations(server) == 16_000)
+            try await other.sync()
+            // Of a recovery the server says how many the account has.
+            let tablet = try Self.limited("tablet", server)
+            tablet.link.setRewrite(
+                Self.rewriting("/v1/recoveries", #""iterations":16000"#, #""iterations":10000000"#))
+            let printed = try #require(code)
+            await #expect {
+                try await Vault.recover(tablet.settings, userid: userid, code: printed, newPassword: password)
+            } throws: {
+                if case VaultError.untrustworthy(.tooManyIterations(maximum: 15_000)) = $0 { true } else { false }
+            }
+            #expect(try await iterations(server) == 16_000)
+        }
+    }
+
+    private static func limited(_ name: String, _ server: LiveServer) throws -> Device {
+        var device = try Device(name, server)
+        device.settings.stretching.automaticIterationLimit = 15_000
+        return device
+    }
+
     @Test func `a recovery sets no credential with fewer`() async throws {
         try await LiveServer.with { server in
             let phone = try Device("phone", server)

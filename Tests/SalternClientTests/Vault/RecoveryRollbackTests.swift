@@ -53,7 +53,7 @@ import Testing
             } throws: { isUnusable($0) }
             #expect(changes.withLock { $0 } == 0)
             vault = try await Vault.resume(phone.settings)
-            #expect(try await vault?.notices().map(\.kind) == [.keyringRolledBack])
+            #expect(try await vault?.notices().map(\.kind) == [.recoveryCodeOutdated, .keyringRolledBack])
             if !isLocked { #expect(try await vault?.secrets().keyring.currentKey == key) }
             vault = nil
             // The honest one is taken, and nothing is lost.

@@ -104,7 +104,8 @@ import Testing
             try await other.sync()
             #expect(try await fixture.notes(other).all() == all)
             // What is sealed with the older key opens: it is an edit of before, and no riddle.
-            let kinds: [Notice.Kind] = kind == .laterHere ? [.recoveryRemoved, .rolledBack] : [.rolledBack]
+            let before: [RestoredCode: Notice.Kind] = [.same: .recoveryCodeOutdated, .laterHere: .recoveryRemoved]
+            let kinds = [before[kind], .rolledBack].compactMap(\.self)
             #expect(try await vault.notices().map(\.kind) == kinds)
             #expect(try await vault.account().recovery.set == (kind == .same))
             // What needs the server's keyring goes on.

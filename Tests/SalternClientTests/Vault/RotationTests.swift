@@ -56,6 +56,38 @@ import Testing
         }
     }
 
+    @Test func `a rotation leaves a lasting notice of the printed code until there is another or none`()
+        async throws
+    {
+        try await LiveServer.with { server in
+            let (_, vault) = try await fixture.signUp(server)
+            try await vault.rotateKeys(password: fixture.password)
+            #expect(try await vault.notices().isEmpty)
+            _ = try await vault.makeRecoveryCode(password: fixture.password)
+            let (_, other) = try await fixture.logIn("laptop", server)
+            for changesCode in [true, false] {
+                try await vault.rotateKeys(password: fixture.password)
+                try await other.logInAgain(password: fixture.password)
+                for vault in [vault, other] {
+                    for notice in try await vault.notices() { try await vault.forget(notice) }
+                    #expect(try await vault.notices().map(\.kind) == [.recoveryCodeOutdated])
+                }
+                // Another password changes nothing about it.
+                try await vault.changePassword(from: fixture.password, to: Password("another"))
+                try await vault.changePassword(from: Password("another"), to: fixture.password)
+                #expect(try await vault.notices().map(\.kind) == [.recoveryCodeOutdated])
+                if changesCode {
+                    _ = try await vault.makeRecoveryCode(password: fixture.password)
+                } else {
+                    try await vault.removeRecoveryCode(password: fixture.password)
+                }
+                #expect(try await vault.notices().isEmpty)
+                try await other.logInAgain(password: fixture.password)
+                #expect(try await other.notices().isEmpty)
+            }
+        }
+    }
+
     @Test func `a vault that was locked while keys changed opens what it had not sent`() async throws {
         try await LiveServer.with { server in
             let (_, vault) = try await fixture.signUp(server)
@@ -136,7 +168,8 @@ import Testing
                 vault = try await Vault.resume(phone.settings)
                 try await vault?.sync()
                 #expect(try await vault?.collection("notes").all() == expected)
-                #expect(try await vault?.notices().isEmpty == true)
+                let kinds = try await vault?.notices().map(\.kind) ?? []
+                #expect(kinds.allSatisfy { $0 == .recoveryCodeOutdated }, "\(kinds)")
                 #expect(try await vault?.unsentCount() == 0)
                 keys.insert(try await fixture.check(server, has: expected))
                 if isDone, count.withLock({ $0 }) <= exchange { break }

@@ -187,6 +187,8 @@ struct HotStatements {
                 Probe(
                     CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
                 Probe(surplus, rows: 310),
+                // With statistics of a time when accounts had one session and two events, both walk the account's sessions
+                // and compare its events with the one that ended. The plan and ``SecurityEventLimit`` bound these.
                 Probe(NoteEnds(removal: trimming), rows: 310),
                 Probe(trimming, rows: 510),
                 read(

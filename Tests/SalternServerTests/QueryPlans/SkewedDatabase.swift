@@ -56,7 +56,8 @@ struct SkewedDatabase {
     }
 
     /// The accounts with one of everything. The planner shall hear nothing that the test does not tell it.
-    func fillSmall() async throws {
+    /// - Parameter count: How many.
+    func fillSmall(_ count: Int = 10_000) async throws {
         for table in Self.tables {
             try await app.administer("ALTER TABLE saltern.\(table) SET (autovacuum_enabled = false)")
         }
@@ -69,7 +70,7 @@ struct SkewedDatabase {
         try await app.administer(
             """
             INSERT INTO public.owners
-            SELECT ('00000000-0000-0000-0001-' || lpad(n::text, 12, '0'))::uuid, 1 FROM generate_series(1, 10000) n
+            SELECT ('00000000-0000-0000-0001-' || lpad(n::text, 12, '0'))::uuid, 1 FROM generate_series(1, \(count)) n
             """)
         try await fill()
     }

@@ -22,7 +22,7 @@ final class CurlLoop: @unchecked Sendable {
     private var running: [ObjectIdentifier: CurlTransfer] = [:]
 
     /// libcurl's process-wide state, set up once.
-    private static let isUsable = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    private static let isUsable = saltern_curl_set_up() == CURLE_OK
 
     /// - Returns: nil when libcurl cannot be set up.
     init?() {

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import COpenSSL
 internal import Cryptography
 internal import Synchronization
 
@@ -59,6 +60,7 @@ final class CurlTransfer: @unchecked Sendable {
             server.pins.isEmpty || set(CURLOPT_PINNEDPUBLICKEY, server.pins.joined(separator: ";")),
             setAnchor(server.anchor), setMethod(request), setFields(request)
         else { return false }
+        zeroReceivedPlaintext()
         let owner = Unmanaged.passUnretained(self).toOpaque()
         return saltern_curl_on_body(
             handle,
@@ -72,6 +74,14 @@ final class CurlTransfer: @unchecked Sendable {
                     CurlTransfer.from(owner)?.receivedLine(
                         UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
                 }, owner) == CURLE_OK
+    }
+
+    /// Has OpenSSL zero what it has decrypted once libcurl has read it. Another TLS library has no such option.
+    private func zeroReceivedPlaintext() {
+        _ = saltern_curl_on_context(handle) { _, context, _ in
+            if let context { saltern_SSL_CTX_cleanse_plaintext(OpaquePointer(context)) }
+            return CURLE_OK
+        }
     }
 
     private static func from(_ owner: UnsafeMutableRawPointer?) -> CurlTransfer? {
@@ -104,8 +114,7 @@ final class CurlTransfer: @unchecked Sendable {
     private func setFields(_ request: HTTPRequest) -> Bool {
         for (name, value) in request.fields where !fields.append("\(name): \(value)") { return false }
         if let token = request.token {
-            let line = token.withUnsafeBytes { "Authorization: Bearer " + String(decoding: $0, as: UTF8.self) }
-            guard fields.append(line) else { return false }
+            guard fields.append("Authorization: Bearer ", token) else { return false }
         }
         // What libcurl would say by itself.
         if request.body != nil, !request.fields.contains(where: { $0.name == "Content-Type" }) {
@@ -210,12 +219,19 @@ final class CurlTransfer: @unchecked Sendable {
 private struct FieldList: ~Copyable {
     private(set) var pointer: UnsafeMutablePointer<curl_slist>?
 
+    /// Adds a line, which may end with a secret. libcurl copies it into memory that it zeroes (``CurlLoop``).
     /// - Returns: false when the line has a control character or there is no memory; the list is as it was then.
-    mutating func append(_ line: String) -> Bool {
-        guard line.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }), let longer = curl_slist_append(pointer, line)
-        else {
-            return false
+    mutating func append(_ line: String, _ secret: SecureBytes = SecureBytes(copying: [UInt8]())) -> Bool {
+        let count = line.utf8.count
+        let whole = SecureBytes(count: count + secret.count + 1) { whole in
+            whole.copyBytes(from: line.utf8)
+            secret.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: whole[count...]).copyMemory(from: $0) }
         }
+        let longer = whole.withUnsafeBytes { bytes in
+            bytes.dropLast().allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+                ? curl_slist_append(pointer, bytes.assumingMemoryBound(to: CChar.self).baseAddress) : nil
+        }
+        guard let longer else { return false }
         pointer = longer
         return true
     }

@@ -73,7 +73,16 @@ private final class ReplyCollector: TransferSink {
 
     func receive(_ piece: UnsafeRawBufferPointer) -> TransferSinkAnswer {
         bytes.withLock { bytes in
-            guard bytes.count + piece.count <= limit else { return .refused }
+            let count = bytes.count + piece.count
+            guard count <= limit else { return .refused }
+            if count > bytes.capacity {
+                // A reply may have a token: an array that grows by itself leaves its former memory as it is.
+                var longer: [UInt8] = []
+                longer.reserveCapacity(max(count, 2 * bytes.capacity))
+                longer += bytes
+                bytes.zero()
+                bytes = longer
+            }
             bytes.append(contentsOf: piece)
             return .taken
         }

@@ -97,6 +97,28 @@ import Testing
         }
     }
 
+    @Test func `of the log-ins of an account at its plan's number of sessions one in 25 ends others`() async throws {
+        let logIns: Int64 = 200
+        let removals = try await Self.removals(limit: 100, logIns: logIns)
+        #expect(removals >= 1 && removals <= logIns / 25, "\(removals)")
+        // A plan of few sessions loses no more than it has to: there each log-in that counts ends others.
+        let each = try await Self.removals(limit: SessionLimit.smallest - 1, logIns: logIns)
+        #expect(each == logIns / Int64(SessionTally.interval))
+    }
+
+    /// Returns how many statements end sessions in log-ins of an account at its plan's number of sessions.
+    private static func removals(limit: Int64, logIns: Int64) async throws -> Int64 {
+        try await TestApplication.with(connections: 1) { app in
+            try await app.administer("UPDATE saltern.plans SET max_sessions = \(limit)")
+            let ada = try await app.register()
+            for _ in 0..<limit { _ = try await app.logIn(ada) }
+            try await app.countRemovals()
+            let before = try #require(try await app.execute(CountRemovals()).first)
+            for _ in 0..<logIns { _ = try await app.logIn(ada) }
+            return try #require(try await app.execute(CountRemovals()).first) - before
+        }
+    }
+
     @Test func `log-ins that cannot end the others open no more than eight`() async throws {
         try await TestApplication.with { app in
             try await app.administer("UPDATE saltern.plans SET max_sessions = 1")
@@ -207,7 +229,29 @@ import Testing
     }
 }
 
+/// How many statements have removed sessions since ``TestApplication/countRemovals()``, and one.
+private struct CountRemovals: Statement {
+    typealias Row = Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT last_value FROM public.removals"
+}
+
 extension TestApplication {
+    /// From now on each statement that removes sessions is counted.
+    fileprivate func countRemovals() async throws {
+        try await administer(
+            """
+            CREATE SEQUENCE public.removals;
+            SELECT nextval('public.removals');
+            GRANT SELECT ON public.removals TO saltern_server;
+            CREATE FUNCTION public.count_removal() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
+                'BEGIN PERFORM nextval(''public.removals''); RETURN NULL; END';
+            CREATE TRIGGER count AFTER DELETE ON saltern.sessions
+                FOR EACH STATEMENT EXECUTE FUNCTION public.count_removal()
+            """)
+    }
+
     /// From now on no session can be removed.
     fileprivate func refuseEnds() async throws {
         try await administer(

@@ -1,0 +1,147 @@
+internal import Cryptography
+internal import Foundation
+internal import Synchronization
+
+/// JSON with secrets, of which no copy stays behind that is not zeroed.
+///
+/// Foundation's encoder and decoder work in memory that is not zeroed. They handle a placeholder for each secret. The secret
+/// itself is copied between the JSON text and ``SecureBytes`` only.
+enum SecretJSON {
+    // MARK: Encoding
+
+    /// Returns the JSON of a value. Each ``SecretBytes`` and each ``Token`` is written into the result directly.
+    static func encode(_ value: some Encodable, with encoder: JSONEncoder) throws -> SecureBytes {
+        let placeholders = Placeholders()
+        encoder.userInfo[Placeholders.key] = placeholders
+        var text = try encoder.encode(value)
+        defer { text.resetBytes(in: text.indices) }
+        return placeholders.fill(text)
+    }
+
+    /// The secrets of one JSON text, each of which has a placeholder of the same length. The placeholder has 128 random bits,
+    /// so it stands nowhere else in the text.
+    final class Placeholders: Sendable {
+        static let key = CodingUserInfoKey.named("saltern.placeholders")
+        private let prefix = Hex.encode(SecureRandom.bytes(16))
+        private static let digits = 8
+        private let secrets = Mutex<[SecureBytes]>([])
+
+        /// Returns the placeholder of a secret.
+        /// - Parameter text: What the JSON string contains, escaped as JSON wants it.
+        func add(_ text: SecureBytes) -> String {
+            let number = secrets.withLock { secrets in
+                secrets.append(text)
+                return String(secrets.count - 1)
+            }
+            return prefix + String(repeating: "0", count: Self.digits - number.utf8.count) + number
+        }
+
+        fileprivate func fill(_ text: Data) -> SecureBytes {
+            let secrets = secrets.withLock { $0 }
+            if secrets.isEmpty { return text.withUnsafeBytes { SecureBytes(copying: $0) } }
+            var places: [(range: Range<Int>, secret: SecureBytes)] = []
+            var position = text.startIndex
+            while let found = text.range(of: Data(prefix.utf8), in: position..<text.endIndex) {
+                position = found.upperBound + Self.digits
+                guard let number = Int(String(decoding: text[found.upperBound..<position], as: UTF8.self)),
+                    secrets.indices.contains(number)
+                else { preconditionFailure("a placeholder has the number of its secret") }
+                places.append((found.lowerBound..<position, secrets[number]))
+            }
+            let count = places.reduce(text.count) { $0 - $1.range.count + $1.secret.count }
+            return text.withUnsafeBytes { text in
+                SecureBytes(count: count) { target in
+                    var (source, written) = (0, 0)
+                    func write(_ bytes: UnsafeRawBufferPointer) {
+                        UnsafeMutableRawBufferPointer(rebasing: target[written...]).copyMemory(from: bytes)
+                        written += bytes.count
+                    }
+                    for (range, secret) in places {
+                        write(UnsafeRawBufferPointer(rebasing: text[source..<range.lowerBound]))
+                        secret.withUnsafeBytes { write($0) }
+                        source = range.upperBound
+                    }
+                    write(UnsafeRawBufferPointer(rebasing: text[source...]))
+                }
+            }
+        }
+    }
+
+    // MARK: Decoding
+
+    /// The members of replies whose values open something.
+    private static let secretMembers = ["token", "deviceToken", "manageToken"]
+
+    /// The secrets that were taken out of a JSON text.
+    struct Taken: Sendable {
+        static let key = CodingUserInfoKey.named("saltern.taken")
+        fileprivate var secrets: [SecureBytes] = []
+
+        /// Returns the secret of a placeholder; nil when the text is none.
+        func secret(_ placeholder: String) -> SecureBytes? {
+            guard let number = Int(placeholder), secrets.indices.contains(number) else { return nil }
+            return secrets[number]
+        }
+    }
+
+    /// Moves the secrets out of a JSON text. A number of the same length stands in the place of each.
+    static func take(from text: inout [UInt8]) -> Taken {
+        text.withUnsafeMutableBytes { text in
+            var taken = Taken()
+            var name: UnsafeMutableRawBufferPointer?
+            var position = 0
+            while position < text.count {
+                guard text[position] == UInt8(ascii: "\"") else {
+                    position += 1
+                    continue
+                }
+                let start = position + 1
+                position = start
+                var isEscaped = false
+                while position < text.count, text[position] != UInt8(ascii: "\"") {
+                    if text[position] == UInt8(ascii: "\\") {
+                        isEscaped = true
+                        position += 1
+                    }
+                    position += 1
+                }
+                guard position < text.count else { break }
+                let string = UnsafeMutableRawBufferPointer(rebasing: text[start..<position])
+                position += 1
+                let isName = text[position...].first { !isSpace($0) } == UInt8(ascii: ":")
+                if isName {
+                    name = string
+                    continue
+                }
+                let isSecret = name.map { name in secretMembers.contains { $0.utf8.elementsEqual(name) } } ?? false
+                name = nil
+                let number = Array(String(taken.secrets.count).utf8)
+                guard isSecret, !isEscaped, string.count >= number.count else { continue }
+                taken.secrets.append(SecureBytes(copying: UnsafeRawBufferPointer(string)))
+                string.initializeMemory(as: UInt8.self, repeating: UInt8(ascii: "0"))
+                UnsafeMutableRawBufferPointer(rebasing: string[(string.count - number.count)...]).copyBytes(
+                    from: number)
+            }
+            return taken
+        }
+    }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { [0x20, 0x09, 0x0a, 0x0d].contains(byte) }
+}
+
+/// A reply with tokens. They are taken out of its JSON before that is decoded.
+protocol HoldsTokens: Decodable {}
+
+extension RegistrationReply: HoldsTokens {}
+extension LoginReply: HoldsTokens {}
+extension RecoveryReply: HoldsTokens {}
+extension CredentialReply: HoldsTokens {}
+extension RotationCommitReply: HoldsTokens {}
+extension ShareHeader: HoldsTokens {}
+
+extension CodingUserInfoKey {
+    fileprivate static func named(_ name: String) -> CodingUserInfoKey {
+        guard let key = CodingUserInfoKey(rawValue: name) else { preconditionFailure("every text is a key") }
+        return key
+    }
+}
