@@ -24,24 +24,33 @@ printf '127.0.0.1 localhost\n127.0.0.2 two.test\n::1 localhost two.test\n127.0.0
 chmod 0644 "$listen_namespace"
 mount --bind "$listen_namespace" /etc/hosts
 ip link set lo up
-ip link add link0 type dummy
-ip link set link0 address 02:00:00:00:00:01
-sysctl --quiet --write net.ipv6.conf.link0.accept_dad=0
-ip link set link0 up
-link=fe80::ff:fe00:1
-has_link() { ip -6 address show dev link0 | grep --quiet "$link/64 scope link *$"; }
-wait_until 60 has_link || fail "an address of the link: $(ip -6 address show dev link0)"
+# An address of a link, which nothing but its zone tells from those of other links.
+link=fe80::1
+ip -6 address add "$link/64" dev lo
 
 # The first start makes the instance.
 start_own_server
 port=$own_port
 
-# serve_at LISTEN: the server, started anew.
+stop_own_server || fail "the server to stop"
+serving=
+
+# serve_with NAME=VALUE: the server, in place of the shell that calls it.
+serve_with() {
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    unset "${!SALTERN_TEST_@}"
+    exec env "$1" "$executable" serve
+}
+
+# serve_at LISTEN: the server, in place of the one before.
 serve_at() {
-    stop_own_server || fail "the server to stop"
-    : >"$own_home/run.log"
-    start_own_server "SALTERN_LISTEN=$1"
-    line=$(grep '"event":"server_started"' "$own_home/run.log")
+    [[ -z $serving ]] || end_process "$serving" TERM 60
+    : >"$work/log"
+    serve_with "SALTERN_LISTEN=$1" 2>"$work/log" </dev/null &
+    serving=$!
+    wait_until 60 grep --quiet '"event":"server_started"' "$work/log" || fail "the server to start: $(<"$work/log")"
+    line=$(grep '"event":"server_started"' "$work/log")
 }
 
 # answers ADDRESS: whether it is served there.
@@ -67,9 +76,9 @@ listens_at() {
 }
 
 scenario "an address of a link, with its zone"
-serve_at "[$link%link0]:$port"
-helpers_agree "[$link%link0]:$port"
-listens_at "[$link%link0]:$port"
+serve_at "[$link%lo]:$port"
+helpers_agree "[$link%lo]:$port"
+listens_at "[$link%lo]:$port"
 
 scenario "* and [::] are all addresses of both kinds"
 for listen in '*' '[::]' '[0::0]'; do
@@ -125,3 +134,4 @@ for listen in '*' '[::]' two.test localhost; do
     helpers_agree "$listen:$port" "$([[ $listen == *.test || $listen == localhost ]] && echo warning || echo fine)"
 done
 answers 127.0.0.1 || fail "IPv4"
+end_process "$serving" TERM 60

@@ -63,7 +63,7 @@ extension CommandLineTests {
         }
     }
 
-    @Test func `accounts that were never used are counted, and deleted with a line for progress`() async throws {
+    @Test func `accounts that were never used are counted, and deleted`() async throws {
         try await TestApplication.with { app in
             let owner = ["SALTERN_DATABASE_URL": app.database.ownerURL]
             // The test's clock stands in the past: these are older than an hour.
@@ -77,7 +77,8 @@ extension CommandLineTests {
             let words = ["account", "delete", "--never-used", "--older-than", "12h"]
             let counted = try await run(words + ["--dry-run"], environment: owner)
             #expect(counted.output == "2 of 3 accounts were never used\n", "\(counted)")
-            #expect(counted.error == "3 of 3 accounts looked at, 2 never used\n")
+            // Progress is for terminals.
+            #expect(counted.error == "")
             let unconfirmed = try await run(words, environment: owner)
             #expect(unconfirmed.status == 1)
             let deleted = try await run(words + ["--yes"], environment: owner)

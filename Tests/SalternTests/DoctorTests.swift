@@ -288,4 +288,14 @@ import TransportSecurity
     @Test func `the version is a version`() async throws {
         #expect(ShowVersion.version.wholeMatch(of: /\d+\.\d+\.\d+/) != nil)
     }
+
+    @Test(arguments: [
+        (Duration.milliseconds(-20), "agrees with the database's"), (.milliseconds(49), "agrees with the database's"),
+        (.milliseconds(-50), "is 0.1 s behind the database's"),
+        (.milliseconds(1_240), "is 1.2 s ahead of the database's"),
+        (.seconds(-90), "is 90.0 s behind the database's"),
+    ])
+    func `a clock is ahead, behind, or neither`(difference: Duration, words: String) {
+        #expect(DatabaseExamination.sentence(difference) == "this machine's clock " + words)
+    }
 }

@@ -91,8 +91,8 @@ public struct PostgresConfiguration: Sendable {
         do throws(PostgresError) {
             try Self.check(options)
         } catch {
-            // What follows a colon in a password counts as a port.
-            guard Self.isURL(connectionString),
+            // Of a password with a slash, what is between the colon and the slash counts as a port.
+            guard Self.hasLateSign(connectionString),
                 case .configuration(ConnectionFailure.option("port").description) = error
             else { throw error }
             throw .configuration("\(error); \(Self.escapes)")
@@ -108,11 +108,22 @@ public struct PostgresConfiguration: Sendable {
         text.hasPrefix("postgresql://") || text.hasPrefix("postgres://")
     }
 
-    /// Returns whether what a URL has in front of its path has two @: libpq would take what is behind the first one for a
-    /// host.
+    /// What a URL has in front of its path, and what follows; nil for a keyword string.
+    private static func parts(_ text: String) -> (authority: Substring, rest: Substring)? {
+        guard isURL(text), let start = text.firstRange(of: "://")?.upperBound else { return nil }
+        let authority = text[start...].prefix { $0 != "/" && $0 != "?" }
+        return (authority, text[authority.endIndex...])
+    }
+
+    /// Returns whether a URL has two @ in front of its path: libpq would take what is behind the first one for a host.
     private static func hasTwoSigns(_ text: String) -> Bool {
-        guard isURL(text), let start = text.firstRange(of: "://")?.upperBound else { return false }
-        return text[start...].prefix { $0 != "/" && $0 != "?" }.count { $0 == "@" } > 1
+        (parts(text)?.authority.count { $0 == "@" } ?? 0) > 1
+    }
+
+    /// Returns whether a URL has its only @ behind what libpq takes for host and port.
+    private static func hasLateSign(_ text: String) -> Bool {
+        guard let (authority, rest) = parts(text) else { return false }
+        return !authority.contains("@") && rest.contains("@")
     }
 }
 

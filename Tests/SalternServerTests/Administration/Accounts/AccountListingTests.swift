@@ -51,6 +51,19 @@ import Testing
             #expect(try await list(app, filter).userids == ["z"])
             filter.useridPrefix = "%"
             #expect(try await list(app, filter).userids.isEmpty)
+            filter.useridPrefix = ""
+            filter.plan = nil
+            filter.useridPart = "d"
+            #expect(try await list(app, filter).userids == ["ada", "ada2", "adb", "dora"])
+            // A slice without any of them is not the end.
+            #expect(try await list(app, filter, after: "adb", limit: 1).userids == ["dora"])
+            filter.useridPart = "2"
+            filter.isLocked = true
+            #expect(try await list(app, filter).userids == ["ada2"])
+            filter.useridPart = "_"
+            #expect(try await list(app, filter).userids.isEmpty)
+            #expect(AccountFilter.canonicalForm(of: "ADA") == "ada")
+            #expect(AccountFilter.canonicalForm(of: "ada") == nil)
         }
     }
 
@@ -68,9 +81,9 @@ import Testing
                 (FindLogins.sql.text, "logins_pkey"), (FindLockedAccounts.sql.text, "accounts_locked"),
             ] {
                 let arguments =
-                    sql == FindLogins.sql.text ? "('user-5', 'user-5', 'user-6', 50)" : "('', '', '~', NULL, 50)"
+                    sql == FindLogins.sql.text ? "('user-5', 'user-5', 'user-6', 50)" : "('', '', '~', NULL, NULL, 50)"
                 let types =
-                    sql == FindLogins.sql.text ? "(text, text, text, bigint)" : "(text, text, text, text, bigint)"
+                    sql == FindLogins.sql.text ? "(text, text, text, bigint)" : "(text, text, text, text, text, bigint)"
                 try await app.administer(
                     """
                     PREPARE listing\(types) AS \(sql);
