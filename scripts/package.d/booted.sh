@@ -143,10 +143,10 @@ say "a backup is made by the timer's service"
 systemctl start saltern-backup.service || fail "a backup: $(journalctl --no-pager --lines 20 --unit saltern-backup)"
 stat --format '%U %a' /var/backups/saltern/*.backup /var/backups/saltern/*.tar /var/backups/saltern-keys/*.tar | uniq >/tmp/modes
 [[ $(</tmp/modes) == 'root 600' ]] || fail "files for root alone: $(ls -l /var/backups/*)"
-saltern-admin audit list --limit 1 | grep --quiet database_backed_up || fail "the audit log to have the backup"
+[[ $(saltern-admin audit list --limit 1) == *database_backed_up* ]] || fail "the audit log to have the backup"
 
 say "a backup has settings and certificate beside it, and keys apart, once for each change"
-archived() { tar --list --file "$1" | grep --quiet --line-regexp --fixed-strings "$2"; }
+archived() { grep --quiet --line-regexp --fixed-strings "$2" <(tar --list --file "$1"); }
 for name in etc/saltern/saltern.conf var/lib/saltern/tls/certificate.pem; do
     archived /var/backups/saltern/*.tar "$name" || fail "$name in the archive"
 done
