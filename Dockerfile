@@ -23,6 +23,11 @@ RUN apt-get update \
     && useradd --system --uid 10001 --home-dir /var/lib/saltern --shell /usr/sbin/nologin saltern \
     # A new volume takes over its folder's owner.
     && install --directory --owner saltern --mode 0700 /var/lib/saltern/tls /var/lib/saltern/keys /var/lib/saltern/backups
+# pg_dump has to be as new as the server. Debian 12 has that of PostgreSQL 15; another comes from apt.postgresql.org.
+ARG POSTGRES_MAJOR=15
+RUN [ "$POSTGRES_MAJOR" = 15 ] || { apt-get update && apt-get --yes --no-install-recommends install postgresql-common \
+    && /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y \
+    && apt-get --yes --no-install-recommends install "postgresql-client-$POSTGRES_MAJOR" && rm -rf /var/lib/apt/lists/*; }
 COPY --from=build /out/saltern /usr/bin/saltern
 USER saltern
 WORKDIR /var/lib/saltern

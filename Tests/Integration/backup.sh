@@ -83,6 +83,23 @@ without_programs() (
 refused 'package postgresql-client' without_programs backup "$work/backups/none"
 [[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"
 
+scenario "a pg_dump that is older than the server is named before anything is written, and by the doctor"
+mkdir "$work/older"
+printf '#!/bin/sh\necho "pg_dump (PostgreSQL) 14.9"\n' >"$work/older/pg_dump"
+chmod 0755 "$work/older/pg_dump"
+with_old_dump() { PATH=$work/older:$PATH saltern "$@"; }
+refused 'nothing was written: pg_dump is of PostgreSQL 14 .*install postgresql-client-15' with_old_dump backup "$work/backups/none"
+[[ $(find "$work/backups" -type f | wc --lines) == 1 ]] || fail "one file in the folder still"
+with_old_dump doctor --json >"$work/doctor" && fail "the doctor to find a problem: $(<"$work/doctor")"
+[[ $(jq --raw-output '.findings[] | select(.subject == "backup_program") | .severity' "$work/doctor") == problem ]] ||
+    fail "the problem: $(<"$work/doctor")"
+
+scenario "a backup is in the audit log, and the doctor reports its age"
+[[ $(saltern audit list --json | jq --raw-output '.entries[0].action') == database_backed_up ]] || fail "a row: $(saltern audit list)"
+saltern doctor --json >"$work/doctor" || true
+[[ $(jq --raw-output '.findings[] | select(.subject == "backup_age") | .severity + " " + .text' "$work/doctor") == \
+    'fine the last backup that is recorded is 0 hours old' ]] || fail "the age: $(<"$work/doctor")"
+
 scenario "a file that comes under the name while a backup is made stays, and what a killed backup left is in nobody's way"
 printf 'killed' >"$work/backups/slow.unfinished"
 mkdir "$work/programs"

@@ -43,6 +43,11 @@ declare -A elsewhere=(
     ['The Debian package 1']=scripts/package.d/life.sh
     ['Certificates 1']=Tests/Integration/certificates.sh
     ['Certificates 2']=Tests/Integration/certificates.sh
+    ['From source ini 2']=scripts/package.d/booted.sh
+    ['Upgrades 3']=scripts/package.d/booted.sh
+    ['The daily backup ini 1']=scripts/package.d/booted.sh
+    ['The daily backup 1']=scripts/package.d/booted.sh
+    ['A new major version of PostgreSQL 1']=scripts/package.d/booted.sh
     ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
     ['Behind a proxy haproxy 1']=Tests/Integration/proxies.sh
     ['Behind a proxy haproxy 2']=Tests/Integration/proxies.sh
@@ -145,7 +150,7 @@ declare -A spoken=(
     ['--yes']='' ['--create']=''
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
     ['--']='' ['SALTERN_PORT_8443_TCP']='' ['SALTERN_SERVICE_HOST']='' ['SALTERN_SERVICE_PORT']=''
-    ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']='' ['AmbientCapabilities']=''
+    ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']=''
     ['\u001b']='' ['\u{1b}']='' ["saltern account lock -- \"\$userid\""]=''
     ['saltern migrate distribute']='Tests/Integration/lib.sh migrate distribute'
     ['--pg-service']='scripts/package.d/life.sh setup --only-database --pg-service maker'
@@ -159,7 +164,8 @@ declare -A spoken=(
     [citus.recover_2pc_interval]='scripts/citus know_settings'
     # Options of others, files, addresses, and a name for something.
     [https://localhost:9464/metrics]='scripts/compose.d/life.sh watch_it'
-    [RuntimeDirectoryPreserve]='Tests/Integration/handbook/blocks.sh RuntimeDirectoryPreserve=yes'
+    ['systemctl restart saltern']='scripts/package.d/booted.sh systemctl restart saltern'
+    [PrivateUsers]='' [saltern@]=''
     [repo1-host]='' [repo1-type]='' [sslmode]='' [pg_upgrade]='' [accounts.locked_at]='' [postgres/]=''
     [NAME.….unfinished]=''
     [.build/package/saltern_VERSION_ARCHITECTURE.deb]='' [/etc/pgbackrest.conf]='' [/etc/systemd/system/saltern.service]=''

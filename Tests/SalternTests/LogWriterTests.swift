@@ -59,7 +59,9 @@ import Testing
             }
             return text
         }
-        #expect(await reader.value.contains(#""level":"error","event":"log_lines_dropped","count":"#))
+        let text = await reader.value
+        #expect(text.contains(#""level":"error","event":"log_lines_dropped","count":"#))
+        #expect(text.contains(#""count":\#(writer.droppedLines)}"#))
     }
 
     private static func note(_ count: Int) -> String {
@@ -91,6 +93,7 @@ import Testing
         writer.write(WipedBytes("after\n".utf8), level: .info)
         #expect(writer.flush(within: .seconds(60)))
         #expect(read() == Self.note(3) + "after\n")
+        #expect(writer.droppedLines == 3)
     }
 
     @Test func `a line that was written in part is no part of the next one`() async throws {
@@ -108,6 +111,7 @@ import Testing
         writer.write(WipedBytes("after\n".utf8), level: .info)
         #expect(writer.flush(within: .seconds(60)))
         #expect(read() == "\n" + Self.note(2) + "after\n")
+        #expect(writer.droppedLines == 2)
     }
 
     @Test func `lines are lost from the first one on that is not whole`() {

@@ -3,9 +3,8 @@
 # first process, so what the unit says is done by hand: the same user, settings, folder and words.
 set -euo pipefail
 
-say() { printf -- '-- %s\n' "$*"; }
-fail() { printf 'FAILED  expected %s\n' "$*" >&2 && exit 1; }
-as_postgres() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
+# shellcheck source=scripts/package.d/inside.sh
+source /packages/inside.sh
 
 server=
 
@@ -30,12 +29,6 @@ start_server() {
 stop_server() {
     kill -TERM "$server"
     wait "$server" || fail "the server to end well"
-}
-
-# post PATH BODY: the status.
-post() {
-    curl --silent --output /tmp/reply --write-out '%{http_code}' --cacert /var/lib/saltern/tls/certificate.pem \
-        --header 'Content-Type: application/json' --data "$2" "https://localhost:8443$1"
 }
 
 # Calls that the unit forbids and the server makes, and why it goes on when they fail.
@@ -92,19 +85,11 @@ require_allowed_calls() {
     say "$(wc --lines </tmp/called) kinds of calls"
 }
 
-# type_block NAME: commands of the handbook, with this host and this backup. Packages are installed already. What systemd would do is done by hand.
+# type_block NAME: commands of the handbook, with this backup. Packages are installed already. What systemd would do is done by hand.
 type_block() {
-    local number
-    number=$(grep --line-number --line-regexp --fixed-strings -- "$1" /packages/blocks) || fail "a block $1"
-    sed "s/api.example.org/localhost/; s/org.example.notes:/example.notes:/; /^apt-get install/d
-        s/saltern-20261123T070000Z.backup/${backup:-}/" "/packages/block-${number%%:*}" >/tmp/block
+    handbook_block "$1" | sed "/^apt-get install/d; s/saltern-20261123T070000Z.backup/${backup:-}/" >/tmp/block
     # shellcheck source=/dev/null
     source /tmp/block
-}
-
-sudo() {
-    [[ $1 == -u && $2 == postgres ]] || fail "sudo to be for postgres, not: $*"
-    as_postgres "${@:3}"
 }
 
 systemctl() {
@@ -113,12 +98,6 @@ systemctl() {
         'start saltern') start_server ;;
         *) fail "a word of systemctl that the handbook may say, not: $*" ;;
     esac
-}
-
-key=$(openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt pass:secret -kdfopt salt:example.notes:ada -kdfopt iter:600000 \
-    -binary PBKDF2 | base64)
-log_in() {
-    [[ $(post /v1/sessions "{\"userid\":\"ada\",\"passwordKey\":\"$key\"}") == 201 ]] || fail "to log in: $(</tmp/reply)"
 }
 
 say "the one before installs, with what it needs, and asks nothing"

@@ -1,8 +1,11 @@
 # shellcheck shell=bash disable=SC2154
-# What scripts/package --test shows: two folders make the same bytes; and the package's life in a fresh Debian.
+# What scripts/package --test shows: two folders make the same bytes; and the package's life in a fresh Debian, with systemd as
+# its first process and without.
 
 # shellcheck source=scripts/lib/handbook.sh
 source "$repository/scripts/lib/handbook.sh"
+# shellcheck source=scripts/package.d/boot.sh
+source "$parts/boot.sh"
 
 test_package() {
     local deb root=$work/debian
@@ -13,6 +16,9 @@ test_package() {
     mkdir "$root/packages"
     cp -- "$deb" "$root/packages/saltern.deb"
     version_before "$root/packages/before.deb"
+    handbook_blocks "$root/packages"
+    install --mode 0755 --target-directory "$root/packages" -- "$parts/life.sh" "$parts/booted.sh" "$parts/inside.sh"
+    boot_in "$root"
     live_in "$root"
 }
 
@@ -54,13 +60,11 @@ debootstrap_into() {
 # live_in ROOT: with processes of its own, which end with it, and a network of its own, in which no port is taken.
 live_in() {
     local root=$1
-    install --mode 0755 -- "$parts/life.sh" "$root/life.sh"
-    handbook_blocks "$root/packages"
     # shellcheck disable=SC2016  # the words are for the shell that unshare starts
     timeout 1800 unshare --mount --net --pid --fork --kill-child --propagation private bash -euc '
         ip link set lo up
         mount --bind "$1" "$1"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
-        exec chroot "$1" env --ignore-environment PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root /life.sh' _ "$root"
+        exec chroot "$1" env --ignore-environment PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root /packages/life.sh' _ "$root"
 }

@@ -18,7 +18,7 @@ extension Application {
             statement(Owned<FindAccount>.self),
             // AuditLog
             statement(AppendAudit.self), statement(FindAuditHead.self), statement(FindAuditEntries.self),
-            statement(FindLatestAuditEntries.self),
+            statement(FindLatestAuditEntries.self), statement(FindBackupTimes.self),
             // Credentials
             statement(AreDecoysDue.self), statement(SampleIterations.self), statement(ReplaceDecoys.self),
             statement(FindKDFParameters.self), statement(FindLogin.self),

@@ -5,6 +5,13 @@ internal import Postgres
 public protocol LogSink: Sendable {
     /// Takes one line, which ends in a line feed.
     func write(_ line: WipedBytes, level: LogLevel)
+    /// The number of lines that were lost, since the start.
+    var droppedLines: Int { get }
+}
+
+extension LogSink {
+    /// A sink that loses nothing.
+    public var droppedLines: Int { 0 }
 }
 
 /// The log: one JSON object a line with time, level, event and typed members.
@@ -28,6 +35,9 @@ public struct Log: Sendable {
 
     /// Whether a line of this level would be written.
     public func isEnabled(_ level: LogLevel) -> Bool { level >= minimumLevel }
+
+    /// The number of lines that were lost, since the start.
+    public var droppedLines: Int { sink.droppedLines }
 
     /// Writes a line.
     /// - Parameters:

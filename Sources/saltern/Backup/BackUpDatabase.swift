@@ -7,21 +7,26 @@ struct BackUpDatabase: Command {
     static let words = ["backup"]
     static let summary = "write the whole database into a file, and read it back"
     static let help = """
-        usage: saltern backup FILE|DIR
+        usage: saltern backup FILE|DIR [OPTIONS]
+
+        \(AdminActor.help)
 
         FILE must not be there yet; in a folder DIR the file is called saltern-DATE-TIME.backup. It is one moment of the
         database, taken with pg_dump while the servers go on, readable by its owner alone, and has its name only when it
         was read back whole and `saltern restore` would accept it; one that this program would not restore is kept, with
         status 1. Its last line is the SHA-256 of all before it, which `saltern restore` checks, and which
         pg_restore does not mind. A database on a cluster is refused: no file has one moment of it. It is as sensitive as
-        the database. The keys are not in it: keep certificate, keys and master key apart.
+        the database. The keys are not in it: keep certificate, keys and master key apart. pg_dump has to be as new as the
+        server. The backup leaves a row in the audit log, which tells `saltern doctor` how old the last one is.
 
         \(DatabaseCommand.ownerHelp)
         """
 
     private let destination: String
+    private let actor: AdminActor
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        actor = try AdminActor(&arguments)
         destination = try arguments.word("the file or folder")
     }
 
@@ -33,7 +38,7 @@ struct BackUpDatabase: Command {
         let database = settings.ownerDatabase()
         try settings.finish()
         guard let database else { throw CommandFailure("no database is configured") }
-        let (tables, now) = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
+        let (tables, now, server) = try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
             let tables = try await client.execute(CountTables()).first ?? 0
             guard tables > 0 else { throw CommandFailure("the database has no schema saltern: nothing to back up") }
             // pg_dump would ask each node at another moment.
@@ -43,13 +48,17 @@ struct BackUpDatabase: Command {
                         + "back up every node as \"Backups of a cluster\" in the handbook says")
             }
             do {
-                return (tables, try await DatabaseClock.now(of: client))
+                let version = try await client.execute(ReadServerVersion()).first ?? 0
+                return (tables, try await DatabaseClock.now(of: client), version)
             } catch let error as PostgresError where error.isAboutSchema {
                 throw CommandFailure(
                     "nothing was written: the database has \(tables) tables in the schema saltern, which is not whole "
                         + "(\(error)): `saltern migrate verify` says which migrations are missing. After a restore that has not come to its "
                         + "end, restore again; what `saltern migrate up` has left makes `saltern migrate up` whole")
             }
+        }
+        if let obstacle = DumpProgram.obstacle(program: try DumpProgram.majorVersion(console), server: server) {
+            throw CommandFailure("nothing was written: \(obstacle)", status: 1, code: "program_too_old")
         }
         let file = try path(at: now)
         guard !FileManager.default.fileExists(atPath: file) else { throw CommandFailure("\(file) is there already") }
@@ -58,6 +67,22 @@ struct BackUpDatabase: Command {
         }
         let size = try FileManager.default.attributesOfItem(atPath: file)[.size] as? Int ?? 0
         console.print("\(file): \(tables) tables, \(size) bytes, read back")
+        await record(size, console)
+    }
+
+    /// The backup is whole whether it is recorded or not.
+    private func record(_ size: Int, _ console: Console) async {
+        do {
+            try await DatabaseCommand.asOwner(console, needsSchema: false) { [actor] client in
+                let signature = AuditSignature(
+                    actor: actor.actor(console), now: try await DatabaseClock.now(of: client))
+                try await BackupRecords(database: client).record(size: size, by: signature)
+            }
+        } catch {
+            let reason = (error as? CommandFailure)?.messages.joined(separator: "; ") ?? "\(error)"
+            console.notice(
+                "the backup is whole, but the audit log does not record it: \(reason)", code: "backup_not_recorded")
+        }
     }
 
     private func path(at now: Timestamp) throws(CommandFailure) -> String {
@@ -97,6 +122,14 @@ struct BackUpDatabase: Command {
                 code: "backup_not_restorable")
         }
     }
+}
+
+/// `server_version_num`: 150004 for 15.4.
+private struct ReadServerVersion: Statement {
+    typealias Row = Int32
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = "SELECT pg_catalog.current_setting('server_version_num')::int"
 }
 
 /// How many tables the schema has.

@@ -27,6 +27,7 @@ struct DatabaseExamination {
                 findings += try await examineClock(client)
                 findings += await examineInstallation(client)
                 findings += try await examineSecrets(client)
+                findings += await BackupExamination.examineAge(client)
             }
         } catch {
             let reasons = DatabaseCommand.failure(error, DatabaseCommand.serverVariable).messages

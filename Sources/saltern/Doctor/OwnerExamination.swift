@@ -9,15 +9,18 @@ enum OwnerExamination {
         guard variable != DatabaseCommand.serverVariable else { return [] }
         do {
             return try await DatabaseCommand.asOwner(console, needsSchema: false) { client in
-                try await client.execute(ReadDatabaseFacts()).map { facts in
+                try await client.execute(ReadDatabaseFacts())
+            }.flatMap { facts in
+                [
                     // Where there is no schema the first migration makes it.
                     facts.isSuperuser || facts.ownsSchema != false
                         ? Finding("database_owner", .fine, "the role of \(variable) can change the schema")
                         : Finding(
                             "database_owner", .problem,
                             "the role of \(variable) does not own the schema, so that nothing can be migrated or "
-                                + "administered with it")
-                }
+                                + "administered with it"),
+                    BackupExamination.examineProgram(server: facts.version, console),
+                ]
             }
         } catch {
             let failure = DatabaseCommand.failure(error, variable)

@@ -145,6 +145,10 @@ struct MetricsResponder: Responder {
     }
 
     private func process(_ text: inout PrometheusText) {
+        text.single(
+            "saltern_log_lines_dropped_total", .counter,
+            "Lines of the log that were lost: nothing read them, or the disk was full.",
+            backbone.log.droppedLines)
         var usage = rusage()
         getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
         let seconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)

@@ -26,6 +26,7 @@ struct Backbone: Sendable {
     /// The database's time, and what looks after it and after time that went back.
     let clock: DatabaseClock
     let watch: DatabaseWatch
+    let log: Log
 
     /// Starts the loops; their clients begin to connect.
     static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> Backbone {
@@ -63,7 +64,7 @@ struct Backbone: Sendable {
         }
         return Backbone(
             shares: shares, keys: keys, metricsLoop: metricsLoop, revisions: revisions, watching: watching,
-            throttle: Throttle(configuration.service.rateLimits), clock: clock, watch: watch)
+            throttle: Throttle(configuration.service.rateLimits), clock: clock, watch: watch, log: log)
     }
 
     /// One application for each loop.

@@ -29,6 +29,7 @@ final class LogWriter: LogSink {
     private nonisolated(unsafe) var losses = LogLosses()
     private let now: @Sendable () -> UTCTimestamp
     private let linesWait = DispatchSemaphore(value: 0)
+    private let dropped = Atomic<Int>(0)
 
     private static let limit = 4 * 1_024 * 1_024
     /// Memory for so many bytes is kept for further lines.
@@ -83,6 +84,7 @@ final class LogWriter: LogSink {
             let isFirst = pending.bytes.isEmpty && pending.dropped == 0
             if pending.bytes.count + line.count > Self.limit {
                 pending.dropped += 1
+                dropped.add(1, ordering: .relaxed)
             } else {
                 line.withUnsafeBytes { pending.bytes.append(contentsOf: $0) }
             }
@@ -90,6 +92,8 @@ final class LogWriter: LogSink {
         }
         if isFirst { linesWait.signal() }
     }
+
+    var droppedLines: Int { dropped.load(ordering: .relaxed) }
 
     /// Waits until what is there has been written, or the time is up. Returns whether it has.
     @discardableResult
@@ -109,7 +113,7 @@ final class LogWriter: LogSink {
     private func writePending(_ buffer: inout [UInt8]) {
         while true {
             buffer.removeAll(keepingCapacity: buffer.count <= Self.keptCapacity)
-            let dropped = pending.withLock { pending in
+            let droppedBefore = pending.withLock { pending in
                 swap(&pending.bytes, &buffer)
                 let dropped = pending.dropped
                 pending.dropped = 0
@@ -120,10 +124,12 @@ final class LogWriter: LogSink {
                 }
                 return dropped
             }
-            if buffer.isEmpty, dropped == 0 { return }
+            if buffer.isEmpty, droppedBefore == 0 { return }
             sayWhatIsLost()
-            if losses.count == 0 { writeAll(buffer) } else { losses.note(buffer, writtenUpTo: 0) }
-            losses.count += dropped
+            let unsaid = losses.count
+            if unsaid == 0 { writeAll(buffer) } else { losses.note(buffer, writtenUpTo: 0) }
+            dropped.add(losses.count - unsaid, ordering: .relaxed)
+            losses.count += droppedBefore
             sayWhatIsLost()
         }
     }

@@ -57,16 +57,6 @@ copy_compose() {
     cp --recursive -- "$repository"/scripts/{docker,lib} scripts/
 }
 
-# here_are_units INSTANCE…: the unit of "From source" as the template that "Upgrades" makes of it.
-here_are_units() {
-    local units=$folder/root/etc/systemd/system
-    mkdir --parents -- "$units"
-    handbook_block 'From source ini 1' | sed "/^\[Service\]/a RuntimeDirectory=saltern\nRuntimeDirectoryPreserve=yes" |
-        has_executable >"$units/saltern@.service"
-    verify_unit "$units/saltern@.service"
-    command systemctl --quiet --root "$folder/root" enable "saltern@$1"
-}
-
 has_executable() { sed "s|/usr/local/bin/saltern|$executable|"; }
 
 # verify_unit FILE: systemd says nothing about it.
@@ -91,6 +81,14 @@ try() {
             sed "s/'\\\\x…'/'\\\\x$(tail -n 1 "$work/share")'/" | psql "$(postgres_url saltern_owner saltern)" --quiet
             ;;
         'Logs and metrics json 1') try_line ;;
+        # A formula, and the columns that it has constants for.
+        'Sizing text 1') grep --quiet '^accounts × ' ;;
+        # libpq reads it: the name of a host that there is not.
+        'A managed PostgreSQL text 1')
+            sed 's/NAME/there/; s/example.net/invalid/; s/^sslmode=.*/sslmode=require/' >"$work/services"
+            ! PGSERVICEFILE=$work/services PGSERVICE=there psql --command 'SELECT 1' >"$work/psql" 2>&1 || fail "nobody there"
+            grep --quiet 'db.invalid' "$work/psql" || fail "libpq to read it: $(<"$work/psql")"
+            ;;
         *) fail "somebody to try $1" ;;
     esac
 }
@@ -141,7 +139,7 @@ before() {
             SELECT account_id, 'x', now() FROM saltern.logins WHERE userid = 'ada@example.org'" ;;
         'Shares 1') share ;;
         # The installation that is there.
-        'A standby with Docker Compose '*) export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes: ;;
+        'A standby with Docker Compose '* | 'A new major version of PostgreSQL 2' | 'Upgrades 4') export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes: ;;
         'Backups 2') backup=$(basename -- "$folder"/backups/saltern/*.backup) ;;
     esac
 }
@@ -185,6 +183,11 @@ after() {
         'Backups 2')
             backup=
             [[ $(query 'SELECT userid FROM saltern.logins') == ada@example.org ]] || fail "Ada to be there again"
+            ;;
+        'A new major version of PostgreSQL 2')
+            [[ $(SALTERN_SALT_PREFIX=example: command docker-compose config) == *'POSTGRES_MAJOR: "17"'*postgres:17-bookworm* ]] ||
+                fail "both to be of PostgreSQL 17: $(SALTERN_SALT_PREFIX=example: command docker-compose config)"
+            sed --in-place '/^POSTGRES_MAJOR=/d' .env
             ;;
         'Upgrades 2')
             stop_own_server

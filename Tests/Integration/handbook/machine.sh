@@ -18,10 +18,6 @@ systemctl() {
             ;;
         'start saltern') serve ;;
         'enable --now saltern') serve_packaged ;;
-        'enable --now saltern@b' | 'disable saltern@a')
-            # The units' folder is all that it needs for this.
-            command systemctl --quiet --root "$folder/root" "$1" "${*: -1}"
-            ;;
         *) fail "a word of systemctl that the handbook may say, not: $*" ;;
     esac
 }
@@ -139,11 +135,17 @@ docker-compose() {
     [[ -e $files ]] || command docker-compose config --services >"$files"
     case "$*" in
         'run '* | 'exec '*) service=$(sed --regexp-extended 's/^[a-z]+ ((--rm|--no-deps|--user [a-z]+) )*//; s/ .*//' <<<"$*") ;;
-        'stop '* | 'kill -s HUP '* | 'up --detach '*) service=${*: -1} ;;
-        'up --detach' | 'build --pull --no-cache') return 0 ;;
+        'stop '* | 'rm --force --stop '* | 'kill -s HUP '* | 'up --detach '*) service=${*: -1} ;;
+        'up --detach' | 'build --pull --no-cache' | 'build --pull') return 0 ;;
         *) fail "a word of docker-compose that the handbook may say, not: $*" ;;
     esac
     grep --quiet --line-regexp -- "$service" "$files" || fail "a service $service, not only: $(<"$files")"
+}
+
+# Nothing but the removal of a volume that the files name.
+docker() {
+    [[ $* == 'volume rm saltern_'* ]] || fail "a word of docker that the handbook may say, not: $*"
+    command docker-compose config --volumes | grep --quiet --line-regexp -- "${3#saltern_}" || fail "a volume ${3#saltern_}"
 }
 
 # is_said_by_script COMMAND: the script knows the options, and what --only names.

@@ -41,8 +41,6 @@ psql_as_superuser --dbname saltern --command 'ALTER TABLE saltern.items SET (aut
 psql_as_superuser --command "BEGIN; ALTER ROLE saltern_app SET citus.propagate_set_commands = 'local'; ROLLBACK"
 psql_as_superuser --command "BEGIN; ALTER ROLE saltern_app SET plan_cache_mode = 'force_custom_plan'; ROLLBACK"
 psql_as_superuser --command "SET plan_cache_mode = 'force_custom_plan'"
-here_are_units a
-systemctl enable --now saltern@b && systemctl disable saltern@a
 saltern restored
 systemctl restart saltern
 copy_compose

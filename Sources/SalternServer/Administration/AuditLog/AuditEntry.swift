@@ -5,6 +5,7 @@ internal import Cryptography
 public enum AuditAction: String, Sendable, CaseIterable {
     case accountDeleted = "account_deleted"
     case databaseRestored = "database_restored"
+    case databaseBackedUp = "database_backed_up"
     case accountLocked = "account_locked"
     case accountUnlocked = "account_unlocked"
     case sessionsEnded = "sessions_ended"

@@ -1,0 +1,56 @@
+public import Postgres
+
+/// The backups that the audit log records.
+public struct BackupRecords: Sendable {
+    private let database: PostgresClient
+
+    /// - Parameter database: With the rights of the owner to record, of the owner or of the server's role to read.
+    public init(database: PostgresClient) {
+        self.database = database
+    }
+
+    /// Records a backup that is written and read back.
+    /// - Parameters:
+    ///   - size: In bytes.
+    ///   - signature: The actor.
+    /// - Throws: A `PostgresError`, or that the head of the audit log is missing.
+    public func record(size: Int, by signature: AuditSignature) async throws {
+        try await database.withTransaction { transaction in
+            try await transaction.record(AppendAudit(signature, .databaseBackedUp, detail: "\(size) bytes"))
+        }
+    }
+
+    /// Returns the times that tell how old the last backup is.
+    public func times() async throws(PostgresError) -> BackupTimes {
+        try await database.execute(FindBackupTimes()).first ?? BackupTimes(now: .distantPast, last: nil, installed: nil)
+    }
+}
+
+/// By the database's clock.
+public struct BackupTimes: Sendable {
+    public let now: Timestamp
+    /// The last backup among the latest 100,000 rows of the audit log; nil when there is none.
+    public let last: Timestamp?
+    /// The first start of a server; nil when no server has started.
+    public let installed: Timestamp?
+
+    public init(now: Timestamp, last: Timestamp?, installed: Timestamp?) {
+        self.now = now
+        self.last = last
+        self.installed = installed
+    }
+}
+
+/// Reads the latest rows only, so that a long audit log costs no more than a short one.
+struct FindBackupTimes: Statement {
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT clock_timestamp(),
+            (SELECT l.occurred_at FROM
+                (SELECT a.sequence, a.occurred_at, a.action FROM saltern.audit_log a ORDER BY a.sequence DESC LIMIT 100000) l
+                WHERE l.action = 'database_backed_up' ORDER BY l.sequence DESC LIMIT 1),
+            (SELECT i.created_at FROM saltern.installation i)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> BackupTimes { try row.read(BackupTimes.init) }
+}
