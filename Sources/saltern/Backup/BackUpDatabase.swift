@@ -74,8 +74,7 @@ struct BackUpDatabase: Command {
     private func record(_ size: Int, _ console: Console) async {
         do {
             try await DatabaseCommand.asOwner(console, needsSchema: false) { [actor] client in
-                let signature = AuditSignature(
-                    actor: actor.actor(console), now: try await DatabaseClock.now(of: client))
+                let signature = actor.signature(try actor.actor(console), now: try await DatabaseClock.now(of: client))
                 try await BackupRecords(database: client).record(size: size, by: signature)
             }
         } catch {
