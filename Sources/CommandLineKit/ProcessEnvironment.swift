@@ -43,36 +43,21 @@ struct ProcessEnvironment {
 
 /// The arguments of the process.
 ///
-/// The standard library reads them from `/proc/self/cmdline`, and ends the process where there is no `/proc`, as in a chroot.
+/// The standard library reads them from `/proc/self/cmdline`, and libdispatch reads `/proc/self/task`. Both end the process where
+/// there is no `/proc`, as in a chroot, so ``words`` says it before.
 package enum ProcessArguments {
-    /// The arguments behind the program's name.
-    package static var words: [String] { all.dropFirst().map { String(decoding: $0, as: UTF8.self) } }
+    /// The arguments behind the program's name. Ends the process with a message where there is no `/proc`.
+    package static var words: [String] {
+        guard access("/proc/self/cmdline", R_OK) == 0 else {
+            let message = Array("there is no /proc here, which this program needs: mount -t proc proc /proc\n".utf8)
+            _ = write(STDERR_FILENO, message, message.count)
+            _exit(1)
+        }
+        return all.dropFirst().map { String(decoding: $0, as: UTF8.self) }
+    }
 
     /// All of them byte for byte, the program's name first.
-    static let all: [[UInt8]] = access("/proc/self/cmdline", R_OK) == 0 ? fromLibrary : fromStack
-
-    private static var fromLibrary: [[UInt8]] {
-        (0..<Int(CommandLine.argc)).compactMap { bytes(CommandLine.unsafeArgv[$0]) }
-    }
-
-    /// The initial stack of a process has the number of arguments, a pointer to each, a null pointer, and then the pointers to
-    /// the variables (System V ABI, AMD64 3.4.1; the same on AArch64). Nothing has replaced the variables yet.
-    private static var fromStack: [[UInt8]] {
-        var place: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ - 1
-        guard place.pointee == nil else { return [] }
-        var found: [[UInt8]] = []
-        while found.count < limit {
-            place -= 1
-            if Int(bitPattern: place.pointee) == found.count { return found.reversed() }
-            guard let argument = bytes(place.pointee) else { return [] }
-            found.append(argument)
-        }
-        return []
-    }
-
-    private static let limit = 1_000_000
-
-    private static func bytes(_ text: UnsafeMutablePointer<CChar>?) -> [UInt8]? {
-        text.map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
+    static let all: [[UInt8]] = (0..<Int(CommandLine.argc)).compactMap { index in
+        CommandLine.unsafeArgv[index].map { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
 }

@@ -181,6 +181,18 @@ import Testing
     }
 
     @Test(arguments: [
+        ("app:p@ss@host/db", true), ("app:p?s@s@host/db", true), ("app:p/ss@host/db", true), ("app:p%zz@host/db", true),
+        ("app:p%40ss@host/db", false), ("app:p?ss@host/db", false), ("app:pss@host/db?application_name=a@b", false),
+        ("app@h1,h2/db", false),
+    ])
+    func `a password that a URL has as it is gets a hint, and is not quoted`(rest: String, isHinted: Bool) {
+        var settings = Settings(["SALTERN_DATABASE_URL": "postgresql://" + rest])
+        _ = settings.serverDatabase()
+        #expect(settings.problems.contains { $0.contains("@ is %40") } == isHinted, "\(settings.problems)")
+        #expect(!settings.problems.contains { $0.contains("ss@") || $0.contains("zz") })
+    }
+
+    @Test(arguments: [
         ("?port=99999", "the port in the database URL is no number from 1 to 65535"),
         ("?port=0", "the port in the database URL is no number from 1 to 65535"),
         ("?port=hunter2", "the port in the database URL is no number from 1 to 65535"),

@@ -78,7 +78,7 @@ public struct PostgresConfiguration: Sendable {
             option += 1
         }
         if Self.hasTwoSigns(connectionString) {
-            throw .configuration("the database URL has more than one @ in front of its path; \(Self.escapes)")
+            throw .configuration("the database URL has more than one @ in front of the path; \(Self.escapes)")
         }
         options = try PasswordFile.settle(options)
         self.options = options
@@ -108,22 +108,20 @@ public struct PostgresConfiguration: Sendable {
         text.hasPrefix("postgresql://") || text.hasPrefix("postgres://")
     }
 
-    /// What a URL has in front of its path, and what follows; nil for a keyword string.
-    private static func parts(_ text: String) -> (authority: Substring, rest: Substring)? {
-        guard isURL(text), let start = text.firstRange(of: "://")?.upperBound else { return nil }
-        let authority = text[start...].prefix { $0 != "/" && $0 != "?" }
-        return (authority, text[authority.endIndex...])
-    }
-
-    /// Returns whether a URL has two @ in front of its path: libpq would take what is behind the first one for a host.
+    /// Returns whether the host of a URL has an @. libpq takes what is behind the first @ for the host, if no slash comes first.
     private static func hasTwoSigns(_ text: String) -> Bool {
-        (parts(text)?.authority.count { $0 == "@" } ?? 0) > 1
+        guard isURL(text), let start = text.firstRange(of: "://")?.upperBound,
+            let sign = text[start...].firstIndex(where: { $0 == "@" || $0 == "/" }), text[sign] == "@"
+        else { return false }
+        return text[text.index(after: sign)...].prefix { $0 != "/" && $0 != "?" }.contains("@")
     }
 
-    /// Returns whether a URL has its only @ behind what libpq takes for host and port.
+    /// Returns whether a URL has its first @ behind a slash, where libpq takes what is in front of the slash for host and port.
     private static func hasLateSign(_ text: String) -> Bool {
-        guard let (authority, rest) = parts(text) else { return false }
-        return !authority.contains("@") && rest.contains("@")
+        guard isURL(text), let start = text.firstRange(of: "://")?.upperBound,
+            let slash = text[start...].firstIndex(where: { $0 == "@" || $0 == "/" }), text[slash] == "/"
+        else { return false }
+        return text[slash...].contains("@")
     }
 }
 

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# What the schemas of openapi.yaml allow in a request is taken by the server.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=scripts/lib/python.sh
+source "$repository/scripts/lib/python.sh"
+
+ensure_python_tools
+start_own_server SALTERN_RATE_LIMITS=off
+
+scenario "every field of every request is taken at the extremes of its schema"
+"$repository/.venv/bin/python" "$repository/scripts/openapi.d/extremes.py" "$repository/openapi.yaml" "$SALTERN_TEST_URL" \
+    "$certificate" >"$work/said" 2>&1 || fail "the server to take what openapi.yaml allows: $(<"$work/said")"
