@@ -164,8 +164,11 @@ declare -A spoken=(
     [citus.recover_2pc_interval]='scripts/citus know_settings'
     # Options of others, files, addresses, and a name for something.
     [https://localhost:9464/metrics]='scripts/compose.d/life.sh watch_it'
-    ['systemctl restart saltern']='scripts/package.d/booted.sh systemctl restart saltern'
-    [PrivateUsers]='' [saltern@]=''
+    ['saltern-admin setup --pg-service NAME']='scripts/package.d/life.sh setup --only-database --pg-service maker'
+    ['apt-get install postgresql-17 postgresql-client-17']='' [postgresql-client-17]=''
+    ['systemctl edit saltern-backup']='' [PrivateUsers]='' [saltern@]='' ['?sslmode']=''
+    [/var/backups/saltern/saltern-TIME.backup]='' [saltern-TIME.tar]=''
+    [/var/backups/saltern-keys/saltern-keys-TIME.tar]=''
     [repo1-host]='' [repo1-type]='' [sslmode]='' [pg_upgrade]='' [accounts.locked_at]='' [postgres/]=''
     [NAME.….unfinished]=''
     [.build/package/saltern_VERSION_ARCHITECTURE.deb]='' [/etc/pgbackrest.conf]='' [/etc/systemd/system/saltern.service]=''

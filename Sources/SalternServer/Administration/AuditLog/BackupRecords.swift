@@ -22,7 +22,9 @@ public struct BackupRecords: Sendable {
 
     /// Returns the times that tell how old the last backup is.
     public func times() async throws(PostgresError) -> BackupTimes {
-        try await database.execute(FindBackupTimes()).first ?? BackupTimes(now: .distantPast, last: nil, installed: nil)
+        let now = try await DatabaseClock.now(of: database)
+        let found = try await database.execute(FindBackupTimes()).first
+        return BackupTimes(now: now, last: found?.last, installed: found?.installed)
     }
 }
 
@@ -43,14 +45,19 @@ public struct BackupTimes: Sendable {
 
 /// Reads the latest rows only, so that a long audit log costs no more than a short one.
 struct FindBackupTimes: Statement {
+    struct Row: Sendable {
+        let last: Timestamp?
+        let installed: Timestamp?
+    }
+
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT clock_timestamp(),
+        SELECT
             (SELECT l.occurred_at FROM
                 (SELECT a.sequence, a.occurred_at, a.action FROM saltern.audit_log a ORDER BY a.sequence DESC LIMIT 100000) l
                 WHERE l.action = 'database_backed_up' ORDER BY l.sequence DESC LIMIT 1),
             (SELECT i.created_at FROM saltern.installation i)
         """
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> BackupTimes { try row.read(BackupTimes.init) }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }

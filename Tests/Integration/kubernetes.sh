@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# What Kubernetes puts around a server: variables for a Service that has its name, and keys of a Secret's volume, which are root's,
+# readable by the group of fsGroup and behind links, for a process with another user. Needs root for the second part.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+service=(SALTERN_PORT=tcp://10.43.0.7:8443 SALTERN_SERVICE_HOST=10.43.0.7 SALTERN_SERVICE_PORT=8443 SALTERN_SERVICE_PORT_HTTPS=8443
+    SALTERN_PORT_8443_TCP=tcp://10.43.0.7:8443 SALTERN_PORT_8443_TCP_PROTO=tcp SALTERN_PORT_8443_TCP_PORT=8443
+    SALTERN_PORT_8443_TCP_ADDR=10.43.0.7 SALTERN_METRICS_SERVICE_HOST=fd00::8 SALTERN_METRICS_SERVICE_PORT=9464
+    SALTERN_METRICS_PORT='tcp://[fd00::8]:9464')
+
+start_own_server
+register ada
+stop_own_server
+port=$(free_port)
+
+# in_pod COMMAND…: with the instance's settings and the variables of two Services.
+in_pod() (
+    # shellcheck source=/dev/null
+    source "$own_home/run.env"
+    unset "${!SALTERN_TEST_@}"
+    export "${service[@]}" SALTERN_LISTEN="127.0.0.1:$port"
+    exec timeout 300 "$@"
+)
+
+scenario "a Service called saltern is in nobody's way: commands and server start beside its variables"
+start_own_server
+in_pod "$executable" version >/dev/null || fail "a command"
+in_pod "$executable" account list >/dev/null || fail "a command that reads the database"
+in_pod env SALTERN_LISTEN="127.0.0.1:$own_port" "$executable" health --ready || fail "the probe"
+in_pod "$executable" doctor >"$work/doctor" || fail "the doctor: $(<"$work/doctor")"
+if in_pod env SALTERN_SERVICE_PROT=8443 "$executable" doctor >"$work/doctor" 2>&1; then fail "a misspelt variable to be refused"; fi
+
+if ! is_root; then
+    echo "the keys of a Secret's volume are not tried: only root can start a process as another user"
+    exit 0
+fi
+
+# A Secret's volume, in which the files are links into a folder that is exchanged as a whole. The process has a user of its own and
+# the group of fsGroup beside its own group.
+user=64010 group=64020
+pod=$(mktemp --directory --tmpdir saltern-pod-XXXXXX)
+chmod 0755 -- "$pod"
+# mount_secret MODE GROUP
+mount_secret() {
+    local file
+    rm -rf -- "${pod:?}/secret"
+    mkdir --parents -- "$pod/secret/..2026_11_28"
+    for file in "$own_home/master.key" "$own_home/tls/certificate.pem" "$own_home/tls/key.pem" "$own_home/tls/backup-key.pem"; do
+        install --owner root --group "$2" --mode "$1" -- "$file" "$pod/secret/..2026_11_28/"
+        ln --symbolic "..data/$(basename -- "$file")" "$pod/secret/"
+    done
+    ln --symbolic ..2026_11_28 "$pod/secret/..data"
+}
+install --mode 0755 -- "$executable" "$pod/saltern"
+
+# begin_pod: a server in the background, with its log in $work/pod.
+begin_pod() {
+    : >"$work/pod"
+    in_pod setpriv --pdeathsig TERM --reuid "$user" --regid "$user" --groups "$group" \
+        env SALTERN_TLS_DIRECTORY="$pod/secret" SALTERN_MASTER_KEY_FILE="$pod/secret/master.key" \
+        "$pod/saltern" serve >"$work/pod" 2>&1 </dev/null &
+    serving=$!
+}
+
+for mode in 0640 0440; do
+    scenario "it takes keys of root's that its group may read, mode $mode"
+    mount_secret "$mode" "$group"
+    begin_pod
+    # The instance's PostgreSQL lets only its own users in, so the server comes as far as that: keys are read before.
+    wait_until 180 grep --quiet waiting_for_database "$work/pod" || fail "the keys to be taken: $(<"$work/pod")"
+    end_process "$serving" TERM 60
+    wait "$serving" 2>/dev/null || true
+done
+
+# refused REASON: the server does not start.
+refused() {
+    local result=0
+    begin_pod
+    wait "$serving" || result=$?
+    ((result == 78)) || fail "the exit status 78, not $result: $(<"$work/pod")"
+    grep --quiet -- "$1" "$work/pod" || fail "'$1' in: $(<"$work/pod")"
+}
+
+scenario "keys that everybody may read are refused, and so are those that its groups may not"
+mount_secret 0644 "$group"
+refused 'chmod'
+mount_secret 0640 64099
+refused 'Permission denied'
+rm -rf -- "$pod"
