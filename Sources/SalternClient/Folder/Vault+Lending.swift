@@ -1,5 +1,17 @@
 internal import Foundation
 
+/// The file of a store.
+enum StoreFile {
+    /// Returns what is another one when the file was written; one that equals no other where that cannot be said.
+    static func state(in folder: URL) -> [Int] {
+        let path = folder.appending(path: "store.sqlite").path
+        var status = stat()
+        // A log that no connection has brought into the file may have any content.
+        guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
+        return [Int(status.st_ino), Int(status.st_size), Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec)]
+    }
+}
+
 /// A store that other processes use between the rounds of a folder that is watched.
 extension Vault {
     /// The first round of a folder that is watched uses the store as it is.
@@ -18,7 +30,9 @@ extension Vault {
             wasWritten = try await StoreTicket.waiting(in: settings.folder) {
                 // Another round of this process may have waited, too.
                 guard self.store.isLent else { return true }
-                do { return try self.store.takeBack() } catch { throw VaultError(ofStore: error) }
+                let isSame = self.lentFile == StoreFile.state(in: self.settings.folder)
+                do { try self.store.takeBack() } catch { throw VaultError(ofStore: error) }
+                return !isSame
             }
             if wasWritten {
                 opened = nil
@@ -41,7 +55,12 @@ extension Vault {
         guard storeUsers == 0 else { return }
         await beginTurn()
         defer { endTurn() }
-        if storeUsers == 0 && attaching.isEmpty { store.lend() }
+        if storeUsers == 0 && attaching.isEmpty { lend() }
+    }
+
+    private func lend() {
+        store.lend()
+        lentFile = StoreFile.state(in: settings.folder)
     }
 
     /// Lets the processes that wait for the store have it, within a round.
@@ -49,7 +68,7 @@ extension Vault {
     func giveWay() async throws(VaultError) -> Bool {
         guard storeUsers == 1, !hasTurn, StoreTicket.isAwaited(settings.folder) else { return false }
         storeUsers = 0
-        store.lend()
+        lend()
         return try await reclaimStore()
     }
 }

@@ -13,18 +13,18 @@ final class SQLiteDatabase {
     /// `sqlite3 *`, owned; null when SQLite had no memory for it, and once it is closed.
     private(set) var handle: OpaquePointer?
     private let path: String
-    /// What the file was when it was lent; nil when it is not.
-    private var lentFile: FileState?
+    /// Whether it is closed for a while.
+    private(set) var isLent = false
     /// Prepared statements by their SQL, owned.
     private var statements: [String: OpaquePointer] = [:]
 
     /// Opens the file, or makes one that only its owner can read.
     init(path: String) throws {
         self.path = path
-        try open()
+        try openFile()
     }
 
-    private func open() throws {
+    private func openFile() throws {
         try Self.prepare(path)
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(
@@ -50,7 +50,7 @@ final class SQLiteDatabase {
     /// Makes the file when there is none. One that is there is only looked at: to close a descriptor of it would take the
     /// locks from another connection of this process (POSIX locks belong to process and file).
     private static func prepare(_ path: String) throws {
-        let made = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         if made >= 0 { Glibc.close(made) }
         if made < 0, errno == EROFS { throw StoreError.readOnly }
         var status = stat()
@@ -71,47 +71,23 @@ final class SQLiteDatabase {
 
     // MARK: Lending
 
-    /// What tells whether the file was written.
-    private struct FileState: Equatable {
-        var file: [Int]
-        /// Whether there is a log that no connection has brought into the file.
-        var hasLog: Bool
-
-        init(_ path: String) {
-            var status = stat()
-            guard lstat(path, &status) == 0 else {
-                (file, hasLog) = ([], true)
-                return
-            }
-            file = [
-                Int(status.st_ino), Int(status.st_size), Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec),
-            ]
-            hasLog = lstat(path + "-wal", &status) == 0
-        }
-    }
-
-    var isLent: Bool { lentFile != nil }
-
     /// Closes the file until ``takeBack()``.
     func lend() {
         if handle == nil { return }
         close()
-        lentFile = FileState(path)
+        isLent = true
     }
 
     /// Opens the file again.
-    /// - Returns: Whether another process has written to it.
-    func takeBack() throws -> Bool {
-        guard let before = lentFile else { return false }
-        let wasWritten = before.hasLog || FileState(path) != before
+    func takeBack() throws {
+        if !isLent { return }
         do {
-            try open()
+            try openFile()
         } catch {
             close()
             throw error
         }
-        lentFile = nil
-        return wasWritten
+        isLent = false
     }
 
     /// - Throws: ``StoreClosed``.

@@ -63,8 +63,7 @@ final class Store {
     func lend() { database.lend() }
 
     /// Opens it again.
-    /// - Returns: Whether another process has written to it.
-    func takeBack() throws -> Bool { try database.takeBack() }
+    func takeBack() throws { try database.takeBack() }
 
     var isClosed: Bool { database.handle == nil }
 

@@ -73,17 +73,22 @@ import Testing
         let path = folder.path + "/store.sqlite"
         let store = try Store(path: path)
         try store.set(.account, [1])
+        let url = URL(filePath: folder.path)
         store.lend()
-        #expect(try !store.takeBack())
+        let before = StoreFile.state(in: url)
+        try store.takeBack()
         #expect(try store.fact(.account) == [1])
         store.lend()
+        #expect(StoreFile.state(in: url) == before)
         var other: Store? = try Store(path: path)
         #expect(throws: StoreError.inUse) { try store.takeBack() }
         #expect(store.isLent)
-        try other?.set(.account, [2])
+        let written = [UInt8](repeating: 2, count: 100_000)
+        try other?.set(.account, written)
         other?.close()
         other = nil
-        #expect(try store.takeBack())
-        #expect(try store.fact(.account) == [2])
+        #expect(StoreFile.state(in: url) != before)
+        try store.takeBack()
+        #expect(try store.fact(.account) == written)
     }
 }
