@@ -84,11 +84,11 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     private static let mark = " (conflict, "
 
-    /// Returns whether the words of a conflict are the kit's: an id or its beginning, or a device with a day and perhaps a
-    /// number or an id. Others are part of the name that a person has chosen.
+    /// Returns whether the words of a conflict are the kit's: an id or its beginning, a number, or a device with a day and
+    /// perhaps a number or an id. Others are part of the name that a person has chosen.
     private static func isOwn(_ words: Substring) -> Bool {
         let parts = words.split(separator: ", ", omittingEmptySubsequences: false)
-        if parts.count == 1 { return isID(parts[0]) }
+        if parts.count == 1 { return isID(parts[0]) || !words.isEmpty && words.utf8.allSatisfy(isDigit) }
         func isDay(_ text: Substring) -> Bool {
             let numbers = text.split(separator: "-", omittingEmptySubsequences: false)
             return numbers.map(\.utf8.count) == [4, 2, 2] && numbers.allSatisfy { $0.utf8.allSatisfy(isDigit) }

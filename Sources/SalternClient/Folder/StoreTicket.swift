@@ -73,6 +73,12 @@ extension StoreTicket {
     /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has given the store back for
     ///   ``patience``, and what `body` throws.
     public static func waiting<Result>(in folder: URL, _ body: () async throws -> Result) async throws -> Result {
+        try await waiting(in: folder, atMost: patience, body)
+    }
+
+    static func waiting<Result>(
+        in folder: URL, atMost patience: Duration, _ body: () async throws -> Result
+    ) async throws -> Result {
         let ticket = StoreTicket(in: folder)
         var first = ticket?.first
         var end = ContinuousClock.now + patience

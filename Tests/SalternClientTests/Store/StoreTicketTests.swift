@@ -38,7 +38,7 @@ import Testing
 
     /// Opens a store when it is free, and closes it again.
     private static func use(_ folder: String, _ number: Int, _ order: Order) async throws {
-        try await StoreTicket.waiting(in: URL(filePath: folder)) {
+        try await StoreTicket.waiting(in: URL(filePath: folder), atMost: .seconds(3_600)) {
             do {
                 let store = try Store(path: folder + "/store.sqlite")
                 order.add(number)
