@@ -37,6 +37,9 @@ static inline CURLcode saltern_curl_set_up(void) {
 static inline CURLcode saltern_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
+static inline CURLcode saltern_curl_set_offset(CURL *handle, CURLoption option, curl_off_t value) {
+    return curl_easy_setopt(handle, option, value);
+}
 static inline CURLcode saltern_curl_set_string(CURL *handle, CURLoption option, const char *value) {
     return curl_easy_setopt(handle, option, value);
 }

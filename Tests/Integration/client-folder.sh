@@ -218,3 +218,68 @@ end_process "$phone_pid" INT 60
 result=0
 wait "$phone_pid" || result=$?
 ((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch-limited")"
+
+scenario "while folders are watched, other commands of the account work, also many at once"
+mkdir --parents "$work/phone/second"
+echo 'second' >"$work/phone/second/one"
+device phone sync "$work/phone/second" --collection second --json
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" "$work/phone/second" --watch \
+    >"$work/watch-several" 2>&1 </dev/null &
+phone_pid=$!
+puts=()
+for number in {1..30}; do
+    env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" put --title "at once $number" \
+        <<<"$number" >"$work/put-$number" 2>&1 &
+    puts+=("$!")
+done
+for pid in "${puts[@]}"; do wait "$pid" || fail "each put to succeed: $(cat "$work"/put-*)"; done
+device phone list --json
+(($(json '[.items[] | select((.title // "") | startswith("at once "))] | length') == 30)) || fail "30 items: $body"
+echo 'more' >"$work/phone/second/two"
+echo 'more' >"$work/phone/files/while others write"
+wait_until 180 grep --quiet --line-regexp 'sent: two' "$work/watch-several" || fail "the second folder: $(<"$work/watch-several")"
+wait_until 180 grep --quiet --line-regexp 'sent: while others write' "$work/watch-several" ||
+    fail "the first folder: $(<"$work/watch-several")"
+end_process "$phone_pid" INT 60
+wait "$phone_pid" || true
+
+scenario "a program that keeps a file open is heard"
+exec {log}>"$work/phone/files/open"
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch-open" 2>&1 \
+    </dev/null &
+phone_pid=$!
+wait_until 180 grep --quiet --line-regexp 'sent: open' "$work/watch-open" || fail "the file to go up: $(<"$work/watch-open")"
+: >"$work/watch-open"
+echo 'a line' >&"$log"
+wait_until 180 grep --quiet --line-regexp 'sent: open' "$work/watch-open" || fail "the line to go up: $(<"$work/watch-open")"
+end_process "$phone_pid" INT 60
+wait "$phone_pid" || true
+exec {log}>&-
+
+scenario "a link is named once, and counted from then on"
+ln --symbolic /etc/passwd "$work/phone/files/link"
+wait_until 180 settled phone
+device phone sync "$work/phone/files" --json
+[[ $(json '[.warnings[] | select(.kind == "link")][0].known') == true ]] || fail "the link to be known: $body"
+device phone sync "$work/phone/files"
+expect_status 0
+grep --quiet --line-regexp 'left alone as before: 1; see --json' <<<"$body" || fail "the link to be counted: $body"
+rm "$work/phone/files/link"
+
+scenario "a rate limit slows down, and a malformed one is refused"
+for rate in 0 1K x 5X -1 16383; do
+    device phone sync --limit-rate "$rate"
+    expect_status 64
+done
+device phone sync --limit-rate 16K
+expect_status 0
+
+scenario "what is unsent is shown also when the session has ended"
+echo 'unsent' >"$work/note"
+device phone put "$work/note" --title 'written offline'
+device laptop devices --json
+phone_id=$(json '.devices[] | select(.name == "phone") | .id' | head --lines 1)
+device laptop devices end "$phone_id"
+device phone status --json
+expect_status 77
+[[ $(json .unsent) == 1 && $(json '.unsentItems[0].title') == 'written offline' ]] || fail "the unsent item: $body $headers"

@@ -74,6 +74,7 @@ extension Vault {
         var offset: Int64 = 0
         while offset < source.byteCount {
             if Task.isCancelled { throw .cancelled }
+            do throws(VaultError) { try await beforePiece?(self) } catch { throw AttachmentError(error) }
             let content = try Self.read(source, offset, Int(min(Int64(size), source.byteCount - offset)))
             hash.update(content)
             do throws(VaultError) {

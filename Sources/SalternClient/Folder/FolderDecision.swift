@@ -10,15 +10,15 @@ struct FolderDecision {
     /// The item that a local path belongs to.
     private var owner: [FolderPath: ItemID] = [:]
     /// Local paths by name as the file system compares it.
-    private var localByKey: [String: FolderPath] = [:]
+    private var localByKey: [[UInt8]: FolderPath] = [:]
     /// Which item has a path there.
-    private var holders: [String: ItemID] = [:]
-    private var localFolders: Set<String> = []
-    private var remoteFolders: Set<String> = []
+    private var holders: [[UInt8]: ItemID] = [:]
+    private var localFolders: Set<[UInt8]> = []
+    private var remoteFolders: Set<[UInt8]> = []
     /// Items and local paths that this pass has decided on.
     private var settled: Set<ItemID> = []
     private var movedAside: Set<FolderPath> = []
-    private var taken: Set<String> = []
+    private var taken: Set<[UInt8]> = []
 
     static func decide(_ view: FolderView) -> [FolderAction] {
         var decision = FolderDecision(view)
@@ -43,7 +43,9 @@ struct FolderDecision {
         taken = Set(localByKey.keys).union(view.remote.values.map { key($0.path) })
     }
 
-    private func key(_ path: FolderPath) -> String { view.foldsCase ? path.text.lowercased() : path.text }
+    private func key(_ path: FolderPath) -> [UInt8] {
+        Array(view.foldsCase ? path.text.lowercased().utf8 : path.text.utf8)
+    }
 
     private func isSettled(_ id: ItemID) -> Bool { settled.contains(id) || view.ignored.contains(id) }
 

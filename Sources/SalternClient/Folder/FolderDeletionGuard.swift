@@ -69,8 +69,8 @@ private struct KeptContents {
     private var there: Set<[UInt8]> = []
 
     init(_ view: FolderView) {
-        here = Set(view.local.values.map(\.digest))
-        there = Set(view.remote.values.map(\.content.digest))
+        here = Set(view.local.values.map(\.digest)).union(view.keptOutside)
+        there = Set(view.remote.values.map(\.content.digest)).union(view.keptOutside)
     }
 
     func has(_ content: FileContent, _ side: DeletionDirection) -> Bool {

@@ -40,6 +40,14 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     public var description: String { text }
 
+    /// Paths are one when their bytes are: texts that differ in bytes can be equal to Swift, and are two names on a disk.
+    public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+
+    public func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(byte) }
+        hasher.combine(0xff as UInt8)
+    }
+
     public static func < (left: Self, right: Self) -> Bool {
         left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
     }
@@ -67,7 +75,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
     func conflicting(_ words: String) -> FolderPath {
         var stem = stem
         while stem.last == ")", let mark = stem.range(of: Self.mark, options: .backwards),
-            mark.lowerBound > stem.startIndex
+            mark.lowerBound > stem.startIndex, Self.isOwn(stem[mark.upperBound...].dropLast())
         {
             stem = String(stem[..<mark.lowerBound])
         }
@@ -76,10 +84,37 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     private static let mark = " (conflict, "
 
+    /// Returns whether the words of a conflict are the kit's: an id or its beginning, a number, or a device with a day and
+    /// perhaps a number or an id. Others are part of the name that a person has chosen.
+    private static func isOwn(_ words: Substring) -> Bool {
+        let parts = words.split(separator: ", ", omittingEmptySubsequences: false)
+        if parts.count == 1 { return isID(parts[0]) || !words.isEmpty && words.utf8.allSatisfy(isDigit) }
+        func isDay(_ text: Substring) -> Bool {
+            let numbers = text.split(separator: "-", omittingEmptySubsequences: false)
+            return numbers.map(\.utf8.count) == [4, 2, 2] && numbers.allSatisfy { $0.utf8.allSatisfy(isDigit) }
+        }
+        if isDay(parts[parts.count - 1]) { return true }
+        let last = parts[parts.count - 1]
+        return parts.count > 2 && isDay(parts[parts.count - 2])
+            && (isID(last) || !last.isEmpty && last.utf8.allSatisfy(isDigit))
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+    private static func isID(_ text: Substring) -> Bool {
+        ItemID(String(text)) != nil || text.utf8.count == 8 && UInt32(text, radix: 16) != nil
+    }
+
+    /// Whether the name ends with the mark of a conflict that the kit has made.
+    private static func isMarked(_ name: String) -> Bool {
+        guard name.last == ")", let mark = name.range(of: mark, options: .backwards) else { return false }
+        return isOwn(name[mark.upperBound...].dropLast())
+    }
+
     /// From the last dot of the name on. A dot at the beginning hides a file, and one in a device's name is no end either.
     private var ending: String {
         let name = names[names.count - 1]
-        if name.last == ")", name.contains(Self.mark) { return "" }
+        if Self.isMarked(name) { return "" }
         let dot = name.dropFirst().lastIndex(of: ".")
         return dot.map { String(name[$0...]) }.flatMap { $0.utf8.count <= 32 ? $0 : nil } ?? ""
     }

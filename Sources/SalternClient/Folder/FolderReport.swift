@@ -2,6 +2,9 @@
 public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String
+    /// Whether other processes may use the vault's store between the rounds of ``FolderSync/watch(_:)``, and within a long
+    /// one: then nothing else in this process may use the vault while the folder is watched.
+    public var lendsStore = false
     /// In which directions many deletions at once are meant, of who watches those that have happened when it begins. Those of
     /// other devices are meant in this collection alone. With both directions a folder whose marker is missing or outdated is
     /// filled as a new one, and deletes nothing all the same.
@@ -108,6 +111,8 @@ public struct FolderWarning: Hashable, Sendable {
     public let shortage: PlanShortage?
     /// For ``Kind/failed``: why the kernel has refused it; nil when it was something else.
     public let failure: SystemFailure?
+    /// Whether an earlier round has reported the same link, special file, name, title or folder.
+    public internal(set) var isRepeated = false
 
     init(kind: Kind, path: String, failure: SystemFailure? = nil) {
         self.kind = kind

@@ -5,9 +5,11 @@ internal import Foundation
 extension FolderSync {
     /// A server that was restored may have lost chunks whose content is in a file here, and perhaps nowhere else. They go up
     /// before anything comes over that file.
-    func supplyChunks(_ round: Round, _ report: inout FolderReport) async throws {
+    func supplyChunks(_ round: inout Round, _ report: inout FolderReport) async throws {
         let lacking = try await vault.attachmentsLackingChunks()
         if lacking.isEmpty || report.isOffline { return }
+        // The content may be in any file.
+        if round.focus != nil { try await round.takeWhole(vault) }
         let before = round.tree.hashes
         let scan = round.tree.walk(into: &report)
         try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)

@@ -23,6 +23,14 @@ extension FolderSync {
         if try await isOutdated(marker), !allowsDeletions { throw FolderError.outdated }
     }
 
+    /// Whether the folder was here and has lost its marker, and a person has not agreed to begin again.
+    func isMarkerMissing() async throws -> Bool {
+        guard !allowsDeletions, let folder = system.openRoot(root), FolderTree.marker(in: folder, system) == nil else {
+            return false
+        }
+        return try await vault.hasFolder(at: root)
+    }
+
     /// Whether the folder is as it was before others of its rounds.
     private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
         let known = try await vault.generation(ofFolder: marker.id)

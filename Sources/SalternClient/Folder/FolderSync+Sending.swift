@@ -79,8 +79,8 @@ extension FolderSync {
     /// Takes back what was sent of files that are not there any more, or are what both sides were before.
     func abandonUploads(_ round: Round) async throws {
         guard let local = round.local else { return }
-        unfitting = unfitting.filter { local[$0.key] != nil }
-        for (path, attachment) in try await vault.uploads(in: round.folder) {
+        unfitting = unfitting.filter { local[$0.key] != nil || !round.examines($0.key) }
+        for (path, attachment) in try await vault.uploads(in: round.folder) where round.examines(path) {
             if let content = local[path], content != round.known[path] { continue }
             try await vault.abandonUpload(path, attachment, in: round.folder)
         }

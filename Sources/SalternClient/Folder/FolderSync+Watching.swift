@@ -1,58 +1,135 @@
+internal import Synchronization
+
 extension FolderSync {
     /// Keeps both sides the same until the task is cancelled: a round at once, and one whenever something changes in the
     /// folder, in the vault or on the server. Many deletions are held back, those from elsewhere with what comes after them,
     /// and everything else goes on. ``FolderSettings/allowsDeletions`` is about the first round, with or without the server.
     ///
-    /// Where the kernel has no room to watch every folder, all of them are looked through each minute, and the first report
-    /// of that says so (``FolderWarning/Kind/unwatched``).
-    /// - Parameter report: Is told after each round.
+    /// A change in the folder is examined when it has been quiet for one second, and after ten seconds at the latest. A file
+    /// that changes again and again is sent less often: at least every six minutes. Such a round examines what has
+    /// changed; once in an hour everything is examined, for the kernel reports neither what is written through a memory map
+    /// nor what others change in a network's file system.
+    ///
+    /// Where the kernel has no room to watch every folder, everything is examined each minute, and the first report of that
+    /// says so (``FolderWarning/Kind/unwatched``).
+    /// - Parameter report: Is called after each round.
     /// - Throws: ``FolderError``, and what `report` throws.
     public func watch(_ report: @Sendable (FolderReport) async throws -> Void) async throws {
         try await watch(.kernel, every: .seconds(60), report)
     }
 
+    private static let wholePeriod = Duration.seconds(3_600)
+
     func watch(
-        _ calls: FolderWatchCalls, every interval: Duration, _ report: @Sendable (FolderReport) async throws -> Void
+        _ calls: FolderWatchCalls, every interval: Duration, by schedule: FolderSchedule = FolderSchedule(),
+        _ report: @Sendable (FolderReport) async throws -> Void
     ) async throws {
         let (nudges, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let watcher = FolderWatcher(root, calls) { continuation.yield() }
+        let watcher = FolderWatcher(root, calls, schedule) { continuation.yield() }
         let vault = self.vault
+        let news = WatchedNews()
         let changes = vault.changes()
+        let lends = settings.lendsStore
         continuation.yield()
         let following = Task { () -> VaultError? in
             defer { continuation.finish() }
-            do throws(VaultError) { try await vault.keepInSync() } catch { return error }
+            do throws(VaultError) {
+                if lends {
+                    try await vault.listen {
+                        news.hear()
+                        continuation.yield()
+                    }
+                } else {
+                    try await vault.keepInSync()
+                }
+            } catch {
+                return error
+            }
             return nil
         }
-        let local = Task { for await _ in changes { continuation.yield() } }
-        var looking: Task<Void, any Error>?
+        let local = Task {
+            for await ids in changes {
+                news.add(ids)
+                continuation.yield()
+            }
+        }
+        var timer: Task<Void, any Error>?
         defer { allowed = settings.allowedDeletions }
+        if lends { await vault.beginLending() }
         defer {
             following.cancel()
             local.cancel()
-            looking?.cancel()
+            timer?.cancel()
         }
+        var nextWhole = ContinuousClock.now
+        var hasWarned = false
         for await _ in nudges {
-            // Before the round: what changes while it looks is another nudge.
-            let isWhole = watcher.watchAll()
-            var done = try await run()
+            let now = ContinuousClock.now
+            let due = watcher.take(at: now)
+            let (items, hasHeard) = news.take()
+            guard nextWhole <= now || !due.isEmpty || !items.isEmpty || hasHeard || mustExamineAll else {
+                timer?.cancel()
+                timer = Self.timer(until: min(nextWhole, watcher.nextDue ?? nextWhole), continuation)
+                continue
+            }
+            let wasWritten = lends ? try await reclaim() : false
+            let isWhole =
+                nextWhole <= now || due.contains(FolderSchedule.everything) || mustExamineAll || wasWritten
+            // Before the round: what changes while it goes on is another event.
+            if isWhole, watcher.watchAll() { hasWarned = false }
+            var done = try await run(within: isWhole ? nil : FolderFocus(entries: due, items: items))
             // Nobody has seen what comes later.
             allowed = []
-            if isWhole {
-                looking?.cancel()
-                looking = nil
-            } else if looking == nil {
+            let isWatched = watcher.isWatchingAll
+            if !isWatched, !hasWarned {
                 done.warn(.unwatched, root)
-                looking = Task {
-                    while true {
-                        try await Task.sleep(for: interval)
-                        continuation.yield()
-                    }
-                }
+                hasWarned = true
             }
+            let period = isWatched ? Self.wholePeriod : interval
+            if isWhole { nextWhole = now + period }
+            nextWhole = min(nextWhole, .now + period)
+            if mustExamineAll, !isWhole { nextWhole = .now }
             try await report(done)
+            if lends { await vault.lendStore() }
+            timer?.cancel()
+            timer = Self.timer(until: min(nextWhole, watcher.nextDue ?? nextWhole), continuation)
         }
         if Task.isCancelled { return }
         if let error = await following.value { throw FolderError.vault(error) }
+    }
+}
+
+extension FolderSync {
+    private static func timer(
+        until moment: ContinuousClock.Instant, _ continuation: AsyncStream<Void>.Continuation
+    ) -> Task<Void, any Error> {
+        Task {
+            try await Task.sleep(until: moment)
+            continuation.yield()
+        }
+    }
+
+    private func reclaim() async throws -> Bool {
+        do throws(VaultError) { return try await vault.reclaimStore() } catch { throw FolderError.vault(error) }
+    }
+
+    /// Lets the processes that wait for the store have it.
+    /// - Returns: Whether one of them has written to it.
+    func giveWay() async throws -> Bool { settings.lendsStore ? try await vault.giveWay() : false }
+}
+
+/// What has changed in the vault or on the server, and waits for a round.
+private final class WatchedNews: Sendable {
+    private let news = Mutex<(items: Set<ItemID>, hasHeard: Bool)>(([], false))
+
+    func add(_ ids: Set<ItemID>) { news.withLock { $0.items.formUnion(ids) } }
+
+    func hear() { news.withLock { $0.hasHeard = true } }
+
+    func take() -> (items: Set<ItemID>, hasHeard: Bool) {
+        news.withLock { news in
+            defer { news = ([], false) }
+            return news
+        }
     }
 }

@@ -9,11 +9,20 @@ final class FolderTree {
         /// Names that are there and are no files of ours.
         var skipped: Set<FolderPath> = []
         var isComplete = true
+        /// The entries because of which it is not complete: their paths on the disk.
+        var obstacles: Set<[UInt8]> = []
+        /// Files whose content was read recently enough to be known, with what was read.
+        var hashes: [FolderPath: KnownHash] = [:]
+
+        mutating func block(_ path: [UInt8]) {
+            isComplete = false
+            obstacles.insert(path)
+        }
     }
 
     let system: any FolderSystem
     let root: Descriptor
-    private let device: dev_t
+    let device: dev_t
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
@@ -35,11 +44,17 @@ final class FolderTree {
     static let markerPath = FolderPath.corner + "/" + markerName
     /// The disk's clock may be as coarse as this.
     private static let youth: Int64 = 2_000_000_000
+    /// The clock of a network's disk may be ahead by this.
+    private static let clockDifference: Int64 = 3_600_000_000_000
 
     /// Returns whether a file may be written again without a trace in what the kernel reports of it. Any program can set the
     /// time of the last write, also to a future one; every write also sets the other time to the present.
+    ///
+    /// A last change in the far future was made by a wrong clock, which any later change replaces. A server's clock may be
+    /// ahead by less than that.
     func isYoung(_ signature: FileSignature, at now: Int64) -> Bool {
-        max(signature.modified <= now ? signature.modified : .min, signature.changed) >= now - Self.youth
+        let changed = signature.changed <= now + Self.clockDifference ? signature.changed : .min
+        return max(signature.modified <= now ? signature.modified : .min, changed) >= now - Self.youth
     }
 
     init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
@@ -124,14 +139,12 @@ final class FolderTree {
 
     // MARK: Walking
 
-    /// Looks at everything; a task that is cancelled sees only the beginning, which is not complete.
+    /// Examines everything; a task that is cancelled sees only the beginning, which is not complete.
     func walk(into report: inout FolderReport) -> Scan {
         var scan = Scan()
-        let now = timespecNow()
-        var kept: [FolderPath: KnownHash] = [:]
-        walk(root, "", now, &scan, &kept, &report)
+        walk(root, "", timespecNow(), &scan, &report)
         // Who was interrupted goes on with what was read.
-        hashes = Task.isCancelled ? hashes.merging(kept) { $1 } : kept
+        hashes = Task.isCancelled ? hashes.merging(scan.hashes) { $1 } : scan.hashes
         return scan
     }
 
@@ -142,55 +155,59 @@ final class FolderTree {
     }
 
     private func walk(
-        _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan, _ kept: inout [FolderPath: KnownHash],
-        _ report: inout FolderReport
+        _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan, _ report: inout FolderReport
     ) {
         guard let names = system.names(in: folder) else {
             report.warn(.unreadable, prefix)
-            return scan.isComplete = false
+            return scan.block(Array(prefix.utf8.dropLast()))
         }
         for bytes in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             if Task.isCancelled { return scan.isComplete = false }
             if prefix.isEmpty, bytes == Array(FolderPath.corner.utf8) { continue }
-            guard let (name, path) = usable(bytes, folder, prefix, &report) else {
-                // What is missing may be there under this name.
-                scan.isComplete = false
-                continue
+            visit(bytes, folder, prefix, now, &scan, &report)
+        }
+    }
+
+    /// Examines one entry of a folder, and all that is in it.
+    func visit(
+        _ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
+        _ report: inout FolderReport
+    ) {
+        let place = Array(prefix.utf8) + bytes
+        guard let (name, path) = usable(bytes, folder, prefix, &report) else {
+            // What is missing may be there under this name.
+            return scan.block(place)
+        }
+        guard let entry = system.entry(name, in: folder) else {
+            report.warn(.unreadable, path.text)
+            scan.skipped.insert(path)
+            return scan.block(place)
+        }
+        // Removed since the folder was listed.
+        guard case .something(let status) = entry else { return }
+        if status.isFolder {
+            guard let inner = system.openFolder(name, in: folder), status.st_dev == device else {
+                report.warn(.unreadable, path.text)
+                return scan.block(place)
             }
-            guard let entry = system.entry(name, in: folder) else {
+            if Self.marker(in: inner, system) != nil {
+                report.warn(.nestedFolder, path.text)
+                scan.skipped.insert(path)
+                return scan.block(place)
+            }
+            walk(inner, path.text + "/", now, &scan, &report)
+        } else if status.isFile {
+            if let hash = hash(name, folder, path, status.signature, now, &scan.hashes) {
+                scan.files[path] = FileContent(
+                    digest: hash, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
+            } else {
                 report.warn(.unreadable, path.text)
                 scan.skipped.insert(path)
-                scan.isComplete = false
-                continue
+                scan.block(place)
             }
-            // Removed since the folder was listed.
-            guard case .something(let status) = entry else { continue }
-            if status.isFolder {
-                if let inner = system.openFolder(name, in: folder), status.st_dev == device {
-                    if Self.marker(in: inner, system) != nil {
-                        report.warn(.nestedFolder, path.text)
-                        scan.skipped.insert(path)
-                        scan.isComplete = false
-                        continue
-                    }
-                    walk(inner, path.text + "/", now, &scan, &kept, &report)
-                } else {
-                    report.warn(.unreadable, path.text)
-                    scan.isComplete = false
-                }
-            } else if status.isFile {
-                if let hash = hash(name, folder, path, status.signature, now, &kept) {
-                    scan.files[path] = FileContent(
-                        digest: hash, byteCount: Int64(status.st_size), isExecutable: status.isExecutable)
-                } else {
-                    report.warn(.unreadable, path.text)
-                    scan.skipped.insert(path)
-                    scan.isComplete = false
-                }
-            } else {
-                report.warn(status.st_mode & S_IFMT == S_IFLNK ? .link : .specialFile, path.text)
-                scan.skipped.insert(path)
-            }
+        } else {
+            report.warn(status.st_mode & S_IFMT == S_IFLNK ? .link : .specialFile, path.text)
+            scan.skipped.insert(path)
         }
     }
 

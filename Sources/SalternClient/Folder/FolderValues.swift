@@ -49,6 +49,12 @@ struct FolderView: Sendable {
     var isWalkComplete = true
     /// Whether the file system takes "a" and "A" for one name.
     var foldsCase = false
+    /// How many files are known, where the view has only some of them.
+    var total: Int?
+    /// Contents of known files that files outside of the view have, too.
+    var keptOutside: Set<[UInt8]> = []
+    /// How many files are known.
+    var knownCount: Int { total ?? known.count }
     /// For names of conflict copies.
     var device = "device"
     var date = "date"

@@ -2,83 +2,187 @@ internal import CPlatform
 internal import Dispatch
 internal import Foundation
 
-/// Hears of changes beneath a folder from the kernel (inotify).
+/// Receives the changes beneath a folder from the kernel (inotify), and schedules when they are examined.
 ///
 /// `@unchecked Sendable` is safe: all that changes is changed on its queue.
 final class FolderWatcher: @unchecked Sendable {
     private let queue: DispatchQueue
-    /// Nil when the kernel has no room for another watcher of this person.
-    private let hearing: Hearing?
     private let root: String
     private let system = DiskFolders()
     private let calls: FolderWatchCalls
+    private let onChange: @Sendable () -> Void
+    /// Nil when the kernel has no room for another watcher of this person.
+    private var hearing: Hearing?
+    private var schedule: FolderSchedule
+    /// The paths of watched folders by the kernel's numbers.
+    private var folders: [Int32: [UInt8]] = [:]
+    private var trash: Int32?
+    private var isWhole = false
+    /// The next due time of which `onChange` was told.
+    private var announced: ContinuousClock.Instant?
 
     private struct Hearing {
         let descriptor: Descriptor
         let source: any DispatchSourceRead
     }
 
-    init(_ root: String, _ calls: FolderWatchCalls = .kernel, _ onChange: @escaping @Sendable () -> Void) {
-        let queue = DispatchQueue(label: "saltern.folder")
-        self.queue = queue
+    private static let slash = UInt8(ascii: "/")
+
+    /// - Parameter onChange: Is called when an entry is due earlier than was known before.
+    init(
+        _ root: String, _ calls: FolderWatchCalls = .kernel, _ schedule: FolderSchedule = FolderSchedule(),
+        _ onChange: @escaping @Sendable () -> Void
+    ) {
+        queue = DispatchQueue(label: "saltern.folder")
         self.root = root
         self.calls = calls
-        hearing = calls.open().map { descriptor in
-            let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
-            source.setEventHandler {
-                var buffer = [UInt8](repeating: 0, count: 1 << 14)
-                // What has changed does not matter, nor whether the kernel has lost some of it (IN_Q_OVERFLOW): whoever
-                // hears of it looks at everything.
-                while buffer.withUnsafeMutableBytes({ read(descriptor.number, $0.baseAddress, $0.count) }) > 0 {}
-                onChange()
-            }
-            // The source must not outlive the descriptor.
-            source.setCancelHandler { withExtendedLifetime(descriptor) {} }
-            source.activate()
-            return Hearing(descriptor: descriptor, source: source)
-        }
+        self.schedule = schedule
+        self.onChange = onChange
+        guard let descriptor = calls.open() else { return }
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
+        source.setEventHandler { [weak self] in self?.receive(descriptor) }
+        // The source must not outlive the descriptor.
+        source.setCancelHandler { withExtendedLifetime(descriptor) {} }
+        hearing = Hearing(descriptor: descriptor, source: source)
+        source.activate()
     }
 
     deinit { hearing?.source.cancel() }
 
-    /// Watches every folder that is there now. One that is watched already stays so.
-    /// - Returns: Whether all of them are watched: a change in another one is not heard of.
+    /// Watches every folder that is there now, and forgets what waits: the caller examines everything.
+    /// - Returns: Whether all of them are watched: of a change in another one the kernel reports nothing.
     func watchAll() -> Bool {
         guard let hearing, let top = system.openRoot(root) else { return false }
         return queue.sync {
+            schedule.takeAll()
+            announced = nil
+            isWhole = true
+            watch(top, [], hearing.descriptor)
             watchTrash(top, hearing.descriptor)
-            return watch(top, isRoot: true, hearing.descriptor)
+            return isWhole
         }
     }
+
+    /// Returns the entries that are due, which wait no longer.
+    func take(at now: ContinuousClock.Instant) -> Set<[UInt8]> { queue.sync { schedule.take(at: now) } }
+
+    /// When the next entries are due; nil when none wait.
+    var nextDue: ContinuousClock.Instant? {
+        queue.sync {
+            announced = schedule.nextDue
+            return announced
+        }
+    }
+
+    /// Whether every folder is watched.
+    var isWatchingAll: Bool { queue.sync { isWhole } }
+
+    // MARK: Events
+
+    private func receive(_ descriptor: Descriptor) {
+        let now = ContinuousClock.now
+        // The kernel gives no part of an event. The longest has a name of 255 bytes.
+        var buffer = [UInt8](repeating: 0, count: 1 << 14)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { read(descriptor.number, $0.baseAddress, $0.count) }
+            if count <= 0 { break }
+            buffer.withUnsafeBytes { parse(UnsafeRawBufferPointer(rebasing: $0[..<count]), descriptor, now) }
+        }
+        guard let due = schedule.nextDue, announced.map({ due < $0 }) ?? true else { return }
+        announced = due
+        onChange()
+    }
+
+    private func parse(
+        _ events: UnsafeRawBufferPointer, _ descriptor: Descriptor, _ now: ContinuousClock.Instant
+    ) {
+        var offset = 0
+        while offset + MemoryLayout<inotify_event>.size <= events.count {
+            let event = events.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+            let start = offset + MemoryLayout<inotify_event>.size
+            let end = min(start + Int(event.len), events.count)
+            note(event, Array(events[start..<end].prefix { $0 != 0 }), descriptor, now)
+            offset = end
+        }
+    }
+
+    private func note(
+        _ event: inotify_event, _ name: [UInt8], _ descriptor: Descriptor, _ now: ContinuousClock.Instant
+    ) {
+        func has(_ flag: Int32) -> Bool { event.mask & UInt32(bitPattern: flag) != 0 }
+        if has(Int32(IN_Q_OVERFLOW)) || event.wd == trash { return schedule.note(FolderSchedule.everything, at: now) }
+        if has(Int32(IN_IGNORED)) {
+            folders[event.wd] = nil
+            return
+        }
+        // The folder was moved or removed: what has become of it is an event of the one that it was in.
+        guard let folder = folders[event.wd] else { return }
+        if name.isEmpty {
+            if folder.isEmpty { schedule.note(FolderSchedule.everything, at: now) }
+            return
+        }
+        if folder.isEmpty, name == Array(FolderPath.corner.utf8) { return }
+        let path = folder.isEmpty ? name : folder + [Self.slash] + name
+        if has(Int32(IN_ISDIR)) {
+            if has(Int32(IN_MOVED_FROM)) || has(Int32(IN_DELETE)) { forget(path, descriptor) }
+            if has(Int32(IN_CREATE)) || has(Int32(IN_MOVED_TO)) || has(Int32(IN_ATTRIB)) { watch(path, descriptor) }
+        }
+        schedule.note(path, at: now)
+    }
+
+    private func forget(_ path: [UInt8], _ descriptor: Descriptor) {
+        for (number, folder) in folders where folder == path || folder.starts(with: path + [Self.slash]) {
+            folders[number] = nil
+            calls.remove(descriptor, number)
+        }
+    }
+
+    // MARK: Folders
 
     /// A program that has a displaced file open writes to it in the trash. Without a watch there, later rounds find it.
     private func watchTrash(_ top: Descriptor, _ descriptor: Descriptor) {
         guard let corner = system.openFolder(FolderPath.corner, in: top),
-            let trash = system.openFolder(FolderTree.trashFolder, in: corner)
+            let folder = system.openFolder(FolderTree.trashFolder, in: corner)
         else { return }
-        _ = calls.add(descriptor, "/proc/self/fd/\(trash.number)", UInt32(IN_CLOSE_WRITE | IN_MODIFY | IN_ONLYDIR))
+        trash = calls.add(
+            descriptor, "/proc/self/fd/\(folder.number)", UInt32(IN_CLOSE_WRITE | IN_MODIFY | IN_ONLYDIR))
     }
 
-    private func watch(_ folder: Descriptor, isRoot: Bool, _ descriptor: Descriptor) -> Bool {
-        let events = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB | IN_ONLYDIR
+    /// Watches a folder that has come, and what is in it.
+    private func watch(_ path: [UInt8], _ descriptor: Descriptor) {
+        guard var folder = system.openRoot(root) else { return isWhole = false }
+        for name in path.split(separator: Self.slash) {
+            // It may have gone again, or have got another name: then there is an event of that.
+            guard let name = String(validating: name, as: UTF8.self),
+                let inner = system.openFolder(name, in: folder)
+            else { return }
+            folder = inner
+        }
+        watch(folder, path, descriptor)
+    }
+
+    private func watch(_ folder: Descriptor, _ path: [UInt8], _ descriptor: Descriptor) {
+        let events =
+            IN_CREATE | IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB | IN_ONLYDIR
         // By its descriptor, so that no link in the path is followed.
-        var isWhole =
-            calls.add(descriptor, "/proc/self/fd/\(folder.number)", UInt32(events))
-            // Removed since it was opened.
-            || system.status(folder)?.st_nlink == 0
-        guard let names = system.names(in: folder) else { return false }
+        if let number = calls.add(descriptor, "/proc/self/fd/\(folder.number)", UInt32(events)) {
+            folders[number] = path
+        } else if system.status(folder)?.st_nlink != 0 {
+            // It was not removed since it was opened.
+            isWhole = false
+        }
+        guard let names = system.names(in: folder) else { return isWhole = false }
         for bytes in names {
-            guard let name = String(validating: bytes, as: UTF8.self), !isRoot || name != FolderPath.corner,
-                system.status(name, in: folder)?.isFolder == true
+            guard let name = String(validating: bytes, as: UTF8.self),
+                !path.isEmpty || name != FolderPath.corner, system.status(name, in: folder)?.isFolder == true
             else { continue }
             if let inner = system.openFolder(name, in: folder) {
-                if !watch(inner, isRoot: false, descriptor) { isWhole = false }
+                watch(inner, path.isEmpty ? bytes : path + [Self.slash] + bytes, descriptor)
             } else if system.status(name, in: folder)?.isFolder == true {
                 // It is there, and cannot be opened now.
                 isWhole = false
             }
         }
-        return isWhole
     }
 }
 
@@ -86,10 +190,15 @@ final class FolderWatcher: @unchecked Sendable {
 struct FolderWatchCalls: Sendable {
     /// - Returns: nil when there is no room for it.
     var open: @Sendable () -> Descriptor?
-    /// - Returns: Whether the folder is watched.
-    var add: @Sendable (Descriptor, _ path: String, _ events: UInt32) -> Bool
+    /// - Returns: The number by which events name the folder; nil when it is not watched.
+    var add: @Sendable (Descriptor, _ path: String, _ events: UInt32) -> Int32?
+    var remove: @Sendable (Descriptor, _ number: Int32) -> Void
 
     static let kernel = FolderWatchCalls(
         open: { Descriptor(inotify_init1(Int32(O_CLOEXEC | O_NONBLOCK))) },
-        add: { inotify_add_watch($0.number, $1, $2) >= 0 })
+        add: { descriptor, path, events in
+            let number = inotify_add_watch(descriptor.number, path, events)
+            return number >= 0 ? number : nil
+        },
+        remove: { _ = inotify_rm_watch($0.number, $1) })
 }

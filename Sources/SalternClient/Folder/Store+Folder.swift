@@ -59,26 +59,28 @@ extension Store {
 
     // MARK: What both sides were
 
+    static let knownColumns = "id, path, digest, byte_count, executable, revision, sequence, pending"
+
     func knownFiles(in folder: ItemID) throws -> [ItemID: KnownFile] {
         let files = try database.rows(
-            """
-            SELECT id, path, digest, byte_count, executable, revision, sequence, pending FROM folder_files WHERE folder = ?
-            """, .blob(folder.bytes)
-        ) { row -> (ItemID, KnownFile)? in
-            guard let path = try Self.path(row.text(1)) else { return nil }
-            guard let digest = row.blob(2), let count = row.integer(3), let executable = row.integer(4) else {
-                throw StoreError.damaged
-            }
-            let stamp = ItemStamp(revision: row.integer(5), sequence: row.integer(6))
-            return (
-                try Self.id(row, 0),
-                KnownFile(
-                    path: path,
-                    content: FileContent(digest: digest, byteCount: count, isExecutable: executable != 0),
-                    stamp: stamp == ItemStamp() ? nil : stamp, isPending: row.integer(7) == 1)
-            )
-        }
+            "SELECT \(Self.knownColumns) FROM folder_files WHERE folder = ?", .blob(folder.bytes),
+            decode: Self.knownFile)
         return Dictionary(files.compactMap(\.self)) { _, last in last }
+    }
+
+    static func knownFile(_ row: SQLiteRow) throws -> (ItemID, KnownFile)? {
+        guard let path = try path(row.text(1)) else { return nil }
+        guard let digest = row.blob(2), let count = row.integer(3), let executable = row.integer(4) else {
+            throw StoreError.damaged
+        }
+        let stamp = ItemStamp(revision: row.integer(5), sequence: row.integer(6))
+        return (
+            try id(row, 0),
+            KnownFile(
+                path: path,
+                content: FileContent(digest: digest, byteCount: count, isExecutable: executable != 0),
+                stamp: stamp == ItemStamp() ? nil : stamp, isPending: row.integer(7) == 1)
+        )
     }
 
     /// The path of a row; nil for one in a corner of the kit's own, which was in sync before each of those was left alone.
@@ -143,18 +145,21 @@ extension Store {
 
     func fileHashes(in folder: ItemID) throws -> [FolderPath: FolderTree.KnownHash] {
         let hashes = try database.rows(
-            "SELECT path, inode, byte_count, modified, changed, digest FROM folder_hashes WHERE folder = ?",
-            .blob(folder.bytes)
-        ) { row -> (FolderPath, FolderTree.KnownHash)? in
-            guard let path = try Self.path(row.text(0)) else { return nil }
-            guard let inode = row.integer(1), let count = row.integer(2), let modified = row.integer(3),
-                let changed = row.integer(4), let digest = row.blob(5)
-            else { throw StoreError.damaged }
-            let signature = FileSignature(
-                inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
-            return (path, FolderTree.KnownHash(signature: signature, digest: digest))
-        }
+            "SELECT \(Self.hashColumns) FROM folder_hashes WHERE folder = ?", .blob(folder.bytes),
+            decode: Self.fileHash)
         return Dictionary(hashes.compactMap(\.self)) { _, last in last }
+    }
+
+    static let hashColumns = "path, inode, byte_count, modified, changed, digest"
+
+    static func fileHash(_ row: SQLiteRow) throws -> (FolderPath, FolderTree.KnownHash)? {
+        guard let path = try path(row.text(0)) else { return nil }
+        guard let inode = row.integer(1), let count = row.integer(2), let modified = row.integer(3),
+            let changed = row.integer(4), let digest = row.blob(5)
+        else { throw StoreError.damaged }
+        let signature = FileSignature(
+            inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
+        return (path, FolderTree.KnownHash(signature: signature, digest: digest))
     }
 
     func setFileHashes(

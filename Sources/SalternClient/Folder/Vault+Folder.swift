@@ -44,6 +44,11 @@ extension Vault {
         }
     }
 
+    /// Whether a folder was in sync at this place last.
+    func hasFolder(at root: String) throws(VaultError) -> Bool {
+        try stored { try store.folder(at: root) } != nil
+    }
+
     /// Where a folder was last; nil for one that was never here.
     func place(ofFolder id: ItemID) throws(VaultError) -> String? {
         _ = try open
@@ -140,27 +145,7 @@ extension Vault {
         var warnings: [FolderWarning] = []
         view.known = try stored { try store.knownFiles(in: folder) }
         for (id, stamp) in try stored({ try store.stamps(collection) }) {
-            if let known = view.known[id], known.stamp == stamp {
-                view.remote[id] = RemoteFile(path: known.path, content: known.content, stamp: stamp)
-                continue
-            }
-            let found: PlainItem?
-            do throws(VaultError) {
-                found = try item(id)
-            } catch {
-                guard case .unreadable = error else { throw error }
-                view.ignored.insert(id)
-                warnings.append(FolderWarning(kind: .unreadableItem, path: id.description))
-                continue
-            }
-            guard let found else { continue }
-            let file = FileVersion(found.body)
-            if let path = try? FolderPath(found.title ?? "") {
-                view.remote[id] = RemoteFile(path: path, content: file.content, stamp: stamp)
-            } else {
-                view.ignored.insert(id)
-                warnings.append(FolderWarning(kind: .refusedTitle, path: id.description))
-            }
+            if let warning = try addRemote(id, stamp, to: &view) { warnings.append(warning) }
         }
         for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
             if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
@@ -169,8 +154,34 @@ extension Vault {
         return (view, warnings)
     }
 
+    /// Adds an item to a view that has what is known of it.
+    /// - Returns: Why it is ignored; nil when it is not.
+    func addRemote(
+        _ id: ItemID, _ stamp: ItemStamp, to view: inout FolderView
+    ) throws(VaultError) -> FolderWarning? {
+        if let known = view.known[id], known.stamp == stamp {
+            view.remote[id] = RemoteFile(path: known.path, content: known.content, stamp: stamp)
+            return nil
+        }
+        let found: PlainItem?
+        do throws(VaultError) {
+            found = try item(id)
+        } catch {
+            guard case .unreadable = error else { throw error }
+            view.ignored.insert(id)
+            return FolderWarning(kind: .unreadableItem, path: id.description)
+        }
+        guard let found else { return nil }
+        guard let path = try? FolderPath(found.title ?? "") else {
+            view.ignored.insert(id)
+            return FolderWarning(kind: .refusedTitle, path: id.description)
+        }
+        view.remote[id] = RemoteFile(path: path, content: FileVersion(found.body).content, stamp: stamp)
+        return nil
+    }
+
     /// Of files that have one name the newest keeps it. The times of others decide nothing, and are not read.
-    private func noteTimes(_ view: inout FolderView) {
+    func noteTimes(_ view: inout FolderView) {
         let sameNames = Dictionary(grouping: view.remote.keys) { view.remote[$0]?.path.text.lowercased() }
         for id in sameNames.values.lazy.filter({ $0.count > 1 }).joined() {
             guard let item = try? item(id) else { continue }

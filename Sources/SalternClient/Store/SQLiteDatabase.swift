@@ -12,11 +12,19 @@ internal import Foundation
 final class SQLiteDatabase {
     /// `sqlite3 *`, owned; null when SQLite had no memory for it, and once it is closed.
     private(set) var handle: OpaquePointer?
+    private let path: String
+    /// Whether it is closed for a while.
+    private(set) var isLent = false
     /// Prepared statements by their SQL, owned.
     private var statements: [String: OpaquePointer] = [:]
 
     /// Opens the file, or makes one that only its owner can read.
     init(path: String) throws {
+        self.path = path
+        try openFile()
+    }
+
+    private func openFile() throws {
         try Self.prepare(path)
         var handle: OpaquePointer?
         let code = sqlite3_open_v2(
@@ -59,6 +67,27 @@ final class SQLiteDatabase {
         statements = [:]
         sqlite3_close_v2(handle)
         handle = nil
+    }
+
+    // MARK: Lending
+
+    /// Closes the file until ``takeBack()``.
+    func lend() {
+        if handle == nil { return }
+        close()
+        isLent = true
+    }
+
+    /// Opens the file again.
+    func takeBack() throws {
+        if !isLent { return }
+        do {
+            try openFile()
+        } catch {
+            close()
+            throw error
+        }
+        isLent = false
     }
 
     /// - Throws: ``StoreClosed``.

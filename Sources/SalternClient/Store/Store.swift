@@ -56,6 +56,15 @@ final class Store {
     /// Nothing is read or written any more: whoever still tries gets ``StoreClosed``.
     func close() { database.close() }
 
+    /// Whether another process may use it: see ``takeBack()``.
+    var isLent: Bool { database.isLent }
+
+    /// Lets another process use it. Nothing is read or written until ``takeBack()``.
+    func lend() { database.lend() }
+
+    /// Opens it again.
+    func takeBack() throws { try database.takeBack() }
+
     var isClosed: Bool { database.handle == nil }
 
     /// - Throws: ``StoreClosed``.

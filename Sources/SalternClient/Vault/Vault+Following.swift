@@ -54,6 +54,26 @@ extension Vault {
         throw end.error
     }
 
+    /// Reports that something may have changed on the server, until the task is cancelled or the session ends. It does not
+    /// use the store. While the server is away it is asked again after waits that double.
+    /// - Throws: As ``keepInSync()`` does.
+    func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) {
+        var failures = 0
+        while !Task.isCancelled {
+            let hasHeard = Mutex(false)
+            let error = VaultError(
+                await Self.events(api, try open.token) {
+                    hasHeard.withLock { $0 = true }
+                    onChange()
+                })
+            if Task.isCancelled { return }
+            guard case .unavailable(let cause) = error, !cause.isAboutTrust else { throw error }
+            failures = hasHeard.withLock(\.self) ? 1 : failures + 1
+            let wait = settings.retries.wait(after: failures, asked: cause.retryAfter, chance: .random(in: 0...1))
+            try? await Task.sleep(for: wait)
+        }
+    }
+
     /// - Returns: Why there are no more events.
     private static func events(_ api: SalternAPI, _ token: Token, _ onChange: () -> Void) async -> APIError {
         let events: ServerSentEvents

@@ -173,7 +173,9 @@ extension Vault {
         }
     }
 
-    private func resume() throws(VaultError) -> Bool {
+    /// Opens the vault with what the store has.
+    /// - Returns: false when nobody is logged in here.
+    func resume() throws(VaultError) -> Bool {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }) else {
             return false
         }

@@ -28,6 +28,12 @@ public actor Vault {
     var isLimitInDoubt = false
     /// Attachments that are being sent.
     var attaching: [ItemID: Attaching] = [:]
+    /// How many rounds of folders use the store, where it is lent to other processes between them.
+    var storeUsers = 0
+    /// The state of the store's file when it was lent.
+    var lentFile: [Int] = []
+    /// Called before each piece of an attachment is sent, when nothing else uses the store.
+    var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
     /// How many versions were opened to look for manifests.
     var readCount = 0
     var waiting: [CheckedContinuation<Void, Never>] = []

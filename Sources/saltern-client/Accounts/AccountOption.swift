@@ -8,8 +8,19 @@ struct AccountOption {
         "  --account NAME        which account, where there are several (saltern-client status lists them)"
 
     private let name: AccountName?
+    private var rateLimit: Int?
 
     init(_ arguments: inout Arguments) throws(UsageError) { name = try arguments.accountName() }
+
+    /// The same for a command that sends or fetches files, and can be slowed down.
+    init(withRate arguments: inout Arguments) throws(UsageError) {
+        try self.init(&arguments, try RateOption.limit(&arguments))
+    }
+
+    private init(_ arguments: inout Arguments, _ rateLimit: Int?) throws(UsageError) {
+        name = try arguments.accountName()
+        self.rateLimit = rateLimit
+    }
 
     /// Whether it was said.
     var isNamed: Bool { name != nil }
@@ -19,8 +30,8 @@ struct AccountOption {
         let profiles = try ProfileStore(console.environment)
         let name = try resolve(profiles)
         guard let profile = try profiles.profile(name) else { throw Self.nobody(name) }
-        let settings = try profile.settings(folder: profiles.folder(name))
-        guard let vault = try await OpenAccount.waiting({ try await Vault.resume(settings) }) else {
+        let settings = try profile.settings(folder: profiles.folder(name), rateLimit: rateLimit)
+        guard let vault = try await OpenAccount.waiting(settings.folder, { try await Vault.resume(settings) }) else {
             throw Self.nobody(name)
         }
         let present = try await profile.naming(vault)
@@ -67,15 +78,8 @@ struct OpenAccount {
         if next != profile { try profiles.save(next, name) }
     }
 
-    /// Does what needs the store, waiting a while for another process to be done with it.
-    static func waiting<Result>(_ body: () async throws -> Result) async throws -> Result {
-        let end = ContinuousClock.now + .seconds(10)
-        while true {
-            do {
-                return try await body()
-            } catch VaultError.store(.inUse) where ContinuousClock.now < end {
-                try await Task.sleep(for: .milliseconds(50))
-            }
-        }
+    /// Does what needs the store, after the processes that came before. Fails when nothing moves for a while.
+    static func waiting<Result>(_ folder: URL, _ body: () async throws -> Result) async throws -> Result {
+        try await StoreTicket.waiting(in: folder, body)
     }
 }

@@ -15,17 +15,20 @@ struct AccountProfile: Codable, Equatable {
     var saltPrefix: String
     var deviceName: String
 
-    func transport() throws(TransportError) -> CurlTransport { try transport(publishedPins: publishedPins) }
-
-    private func transport(publishedPins: [String]) throws(TransportError) -> CurlTransport {
-        let known = pins + publishedPins.filter { !pins.contains($0) }
-        return try CurlTransport(
-            CurlTransport.Server(base: server, pins: known, anchor: certificate.map { Array($0.utf8) }))
+    func transport(rateLimit: Int? = nil) throws(TransportError) -> CurlTransport {
+        try transport(publishedPins: publishedPins, rateLimit)
     }
 
-    func settings(folder: URL) throws(TransportError) -> VaultSettings {
+    private func transport(publishedPins: [String], _ rateLimit: Int? = nil) throws(TransportError) -> CurlTransport {
+        let known = pins + publishedPins.filter { !pins.contains($0) }
+        return try CurlTransport(
+            CurlTransport.Server(base: server, pins: known, anchor: certificate.map { Array($0.utf8) }),
+            rateLimit: rateLimit)
+    }
+
+    func settings(folder: URL, rateLimit: Int? = nil) throws(TransportError) -> VaultSettings {
         VaultSettings(
-            folder: folder, transport: try transport(),
+            folder: folder, transport: try transport(rateLimit: rateLimit),
             stretching: StretchingRule(saltPrefix: saltPrefix, host: PinnedServer.host(of: server)),
             deviceName: deviceName)
     }

@@ -59,7 +59,7 @@ struct FirstContact {
             var isNew = false
             let vault: Vault
             do {
-                vault = try await OpenAccount.waiting {
+                vault = try await OpenAccount.waiting(profiles.folder(name)) {
                     // Now, not before the password was typed: another process may have arrived meanwhile.
                     isNew = try isAbsent()
                     return try await body(try settings())

@@ -13,6 +13,13 @@ struct ProvenCommand {
         account = try AccountOption(&arguments)
     }
 
+    /// The same for a command that can be slowed down.
+    init(withRate arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        password = try PasswordOption(&arguments)
+        account = try AccountOption(withRate: &arguments)
+    }
+
     func withAccount<Result>(
         _ console: Console, _ body: (OpenAccount, Password) async throws -> Result
     ) async throws -> Result {

@@ -10,6 +10,7 @@ struct ExportItems: Command {
                saltern-client export FILE --sealed
 
         \(AccountOption.help)
+        \(RateOption.help)
           --collection NAME     only the items of one collection
           --sealed              everything that the server holds about the account, with the items sealed
         \(PasswordOption.help), for --sealed
@@ -34,7 +35,7 @@ struct ExportItems: Command {
     init(_ arguments: inout Arguments) throws(UsageError) {
         isSealed = arguments.flag("--sealed")
         collection = try arguments.option("--collection")
-        proof = try ProvenCommand(&arguments)
+        proof = try ProvenCommand(withRate: &arguments)
         account = proof.account
         file = URL(filePath: try arguments.word("the file"))
         if isSealed, collection != nil { throw UsageError(message: "--collection does not belong to --sealed") }

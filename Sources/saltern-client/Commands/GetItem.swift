@@ -10,6 +10,7 @@ struct GetItem: Command {
         usage: saltern-client get ITEM [--output FILE] [--version N]
 
         \(AccountOption.help)
+        \(RateOption.help)
           --output FILE         a new file that only you can read
           --version N           a version that was replaced, as saltern-client versions ITEM lists it
           --json                one object with id, collection, title, and text or data (base64)
@@ -30,7 +31,7 @@ struct GetItem: Command {
         asJSON = arguments.flag("--json")
         version = try arguments.integer("--version", in: 1...Int.max)
         output = try arguments.option("--output")
-        account = try AccountOption(&arguments)
+        account = try AccountOption(withRate: &arguments)
         item = ItemReference(try arguments.word("the item"))
     }
 

@@ -9,6 +9,7 @@ struct ImportItems: Command {
         usage: saltern-client import FILE
 
         \(AccountOption.help)
+        \(RateOption.help)
           --json                one object, for scripts
 
         Items keep their ids. What is here with another content stays, and the file's version is kept beside it. Importing
@@ -31,7 +32,7 @@ struct ImportItems: Command {
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
-        account = try AccountOption(&arguments)
+        account = try AccountOption(withRate: &arguments)
         file = URL(filePath: try arguments.word("the file"))
     }
 

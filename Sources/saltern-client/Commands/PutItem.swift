@@ -10,6 +10,7 @@ struct PutItem: Command {
         usage: saltern-client put [FILE] [--item ITEM] [--collection NAME] [--title TEXT] [--allow-empty]
 
         \(AccountOption.help)
+        \(RateOption.help)
           --item ITEM           the item to write over; a new one without it
           --collection NAME     a-z, 0-9 and -; the server sees it (notes)
           --title TEXT          what a list shows; sealed like the content (the file's name)
@@ -37,7 +38,7 @@ struct PutItem: Command {
         item = try arguments.option("--item").map(ItemReference.init)
         collection = try CollectionOption.name(&arguments)
         title = try arguments.option("--title")
-        account = try AccountOption(&arguments)
+        account = try AccountOption(withRate: &arguments)
         file = try arguments.optionalWord()
     }
 

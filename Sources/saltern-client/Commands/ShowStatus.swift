@@ -62,14 +62,17 @@ struct ShowStatus: Command {
         let vault = account.vault
         let notices = try await vault.notices()
         let plan = await Result { () async throws(VaultError) in try await vault.account() }
-        if case .failure(let error) = plan, !error.isForWantOfNetwork { throw error }
+        // What is on this device is shown in any case.
+        var refusal: VaultError?
+        if case .failure(let error) = plan, !error.isForWantOfNetwork { refusal = error }
         if case .success = plan { try? await account.learnPins() }
         let description = try? plan.get()
         let record = Record(
             account: account.name.description, userid: account.profile.userid, server: account.profile.server,
             collections: try await vault.collectionCounts(), unsent: try await vault.unsentCount(),
-            unsentItems: try await vault.unsentItems(limit: Self.shownItems).map(ItemLine.init),
-            deleted: try await vault.deletedItems().count,
+            // A vault that is locked has numbers, and no titles.
+            unsentItems: ((try? await vault.unsentItems(limit: Self.shownItems)) ?? []).map(ItemLine.init),
+            deleted: (try? await vault.deletedItems().count) ?? 0,
             deletionsHeld: try await vault.areDeletionsHeld(),
             heldItems: try await vault.heldDeletions().map(HeldItem.init),
             notices: notices.map(NoticeRecord.init), online: description != nil,
@@ -78,17 +81,19 @@ struct ShowStatus: Command {
                     name: $0.plan, limits: $0.limits, usage: $0.usage, secondFactor: $0.secondFactor.totp,
                     recoveryCode: $0.recovery.set)
             })
-        try console.show(record, asJSON: asJSON) { Self.text(record, notices) }
+        let network = refusal == nil ? "the server cannot be reached" : "no reply about the account"
+        try console.show(record, asJSON: asJSON) { Self.text(record, notices, network: network) }
         if forgets {
             for notice in notices { try await vault.forget(notice) }
         }
+        if let refusal { throw refusal }
         let isLeft = try await vault.notices().wantAttention
         if record.deletionsHeld || isLeft {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }
     }
 
-    private static func text(_ record: Record, _ notices: [Notice]) -> String {
+    private static func text(_ record: Record, _ notices: [Notice], network: String) -> String {
         var lines = [
             ("account", record.account), ("userid", record.userid), ("server", record.server),
             ("items", record.collections.values.reduce(0, +).formatted()), ("not sent", record.unsent.formatted()),
@@ -107,7 +112,7 @@ struct ShowStatus: Command {
                 ("recovery code", plan.recoveryCode ? "yes" : "no"),
             ]
         } else {
-            lines.append(("network", "the server cannot be reached"))
+            lines.append(("network", network))
         }
         lines += record.unsentItems.map { item in
             (

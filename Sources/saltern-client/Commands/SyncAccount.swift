@@ -1,14 +1,18 @@
 import CommandLineKit
+import Foundation
 import SalternClient
 
 struct SyncAccount: Command {
     static let words = ["sync"]
     static let summary = "send what was changed here, fetch what was changed elsewhere"
     static let help = """
-          DIR                   a folder of files, kept the same as a collection on all devices; none: the items alone
+          DIR…                  a folder of files, kept the same as a collection on all devices; several: one after another,
+                                and with --watch all of them; none: the items alone
         \(AccountOption.help)
+        \(RateOption.help)
           --collection NAME     the collection of the folder's files (files); without DIR: that of --allow-deletions
-          --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere
+          --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere; other commands of the
+                                account can be used meanwhile
           --allow-deletions     also when many items were deleted elsewhere, or many files here, at once: with DIR those of
                                 its collection, in both directions; with --watch those of its first round
           --allow-deletions-here, --allow-deletions-there
@@ -45,7 +49,7 @@ struct SyncAccount: Command {
     private let watches: Bool
     private let allowsHiddenExecutables: Bool
     private let collection: String?
-    private let folder: String?
+    private let folders: [String]
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
@@ -62,9 +66,12 @@ struct SyncAccount: Command {
         watches = arguments.flag("--watch")
         allowsHiddenExecutables = arguments.flag("--allow-hidden-executables")
         collection = try CollectionOption.name(&arguments)
-        account = try AccountOption(&arguments)
-        folder = try arguments.optionalWord()
-        if folder == nil, watches || hasDirection || allowsHiddenExecutables || collection != nil && allowed.isEmpty {
+        account = try AccountOption(withRate: &arguments)
+        var folders: [String] = []
+        while let folder = try arguments.optionalWord() { folders.append(folder) }
+        self.folders = folders
+        let isForFolder = watches || hasDirection || allowsHiddenExecutables || collection != nil && allowed.isEmpty
+        if folders.isEmpty, isForFolder {
             throw UsageError(
                 message:
                     "--watch, --collection, --allow-hidden-executables and the directions of deletions are about a folder: "
@@ -75,16 +82,19 @@ struct SyncAccount: Command {
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
         let vault = account.vault
-        if let folder {
-            var settings = FolderSettings(
-                collection: collection ?? FolderSettings().collection,
-                deviceName: account.profile.deviceName)
-            settings.allowedDeletions = allowed
-            settings.allowsHiddenExecutables = allowsHiddenExecutables
-            return try await SyncFolder(
-                folder: folder, settings: settings, watches: watches, asJSON: asJSON
-            )
-            .run(account, console)
+        if !folders.isEmpty {
+            let syncs = folders.map { folder in
+                // Of several folders each may have a collection of its own, which its marker names.
+                let marked = folders.count > 1 ? FolderSync.collection(of: URL(filePath: folder)) : nil
+                var settings = FolderSettings(
+                    collection: collection ?? marked ?? FolderSettings().collection,
+                    deviceName: account.profile.deviceName)
+                settings.allowedDeletions = allowed
+                settings.allowsHiddenExecutables = allowsHiddenExecutables
+                settings.lendsStore = watches
+                return SyncFolder(folder: folder, settings: settings, watches: watches, asJSON: asJSON)
+            }
+            return try await SyncFolder.run(syncs, account, console)
         }
         let findings = try await Findings.gather(in: vault, except: vault.notices()) {
             try await console.showingProgress(of: vault) {

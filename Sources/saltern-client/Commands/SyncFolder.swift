@@ -17,6 +17,8 @@ struct SyncFolder {
             /// Why the kernel has refused it.
             let errno: Int32?
             let reason: String?
+            /// Whether an earlier round has reported it.
+            let known: Bool
 
             init(_ warning: FolderWarning) {
                 kind = warning.kind.rawValue
@@ -26,6 +28,7 @@ struct SyncFolder {
                 free = warning.shortage?.free
                 errno = warning.failure?.number
                 reason = warning.failure?.reason
+                known = warning.isRepeated
             }
         }
 
@@ -74,6 +77,27 @@ struct SyncFolder {
     let settings: FolderSettings
     let watches: Bool
     let asJSON: Bool
+
+    /// Syncs several folders. Those that are watched go on together; when one of them fails, all end.
+    static func run(_ folders: [SyncFolder], _ account: OpenAccount, _ console: Console) async throws {
+        guard folders.count > 1, folders[0].watches else {
+            var attention: CommandFailure?
+            for folder in folders {
+                do {
+                    try await folder.run(account, console)
+                } catch let failure as CommandFailure where failure.status == ExitStatus.attention {
+                    attention = failure
+                }
+            }
+            if let attention { throw attention }
+            return
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for folder in folders { group.addTask { try await folder.run(account, console) } }
+            defer { group.cancelAll() }
+            for try await _ in group { return }
+        }
+    }
 
     func run(_ account: OpenAccount, _ console: Console) async throws {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
@@ -132,7 +156,8 @@ struct SyncFolder {
 extension FolderReport {
     /// Whether a person should look.
     fileprivate var needsAttention: Bool {
-        isVaultHeld || isOffline || unsent > 0 || !held.isEmpty || !conflicts.isEmpty || !warnings.isEmpty
+        isVaultHeld || isOffline || unsent > 0 || !held.isEmpty || !conflicts.isEmpty
+            || warnings.contains { !$0.isRepeated }
     }
 
     /// What a person reads: a line for each file, none when nothing was to do.
@@ -142,7 +167,9 @@ extension FolderReport {
             ("fetched", downloaded), ("sent", uploaded), ("renamed", renamed), ("deleted here", deletedHere),
             ("deleted there", deletedThere), ("kept both", conflicts),
         ] { lines += paths.map { "\(word): \(VisibleText.visible($0.text))" } }
-        lines += warnings.map(\.text)
+        lines += warnings.filter { !$0.isRepeated }.map(\.text)
+        let repeated = warnings.count(where: \.isRepeated)
+        if repeated > 0 { lines.append("left alone as before: \(repeated); see --json") }
         if held.here > 0 {
             lines.append(
                 "\(held.here) files were deleted or emptied elsewhere: see --allow-deletions-here")

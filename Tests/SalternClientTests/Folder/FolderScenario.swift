@@ -30,6 +30,9 @@ final class MemoryDevice: PersonsFolder {
     private(set) var disk: MemoryFolders
     private var vault: Vault?
     private var syncs: (careful: FolderSync, agreeing: FolderSync)?
+    private var changes: AsyncStream<Set<ItemID>>?
+    /// Whether the last round with a focus was this process's, and no other round came after it.
+    private var isWatching = false
     private var folder = ""
 
     init(_ name: String, _ server: MemoryServer, _ seed: UInt64, isFirst: Bool) async throws {
@@ -63,6 +66,8 @@ final class MemoryDevice: PersonsFolder {
         let careful = FolderSync(vault, "/" + folder, settings, disk)
         settings.allowsDeletions = true
         syncs = (careful, FolderSync(vault, "/" + folder, settings, disk))
+        changes = vault.changes()
+        isWatching = false
     }
 
     /// Ends the process, if that has not happened already, and starts it again.
@@ -76,9 +81,32 @@ final class MemoryDevice: PersonsFolder {
         try makeSyncs()
     }
 
+    /// What has changed in the folder and the vault since this was asked last.
+    private func takeFocus() async -> FolderFocus {
+        let mark = ItemID.random()
+        await vault?.tell([mark])
+        var focus = FolderFocus(entries: disk.takeChanged())
+        guard let changes else { return focus }
+        for await ids in changes {
+            if ids == [mark] { break }
+            focus.items.formUnion(ids)
+        }
+        return focus
+    }
+
+    /// A round as that of a folder that is watched: it examines what has changed since the one before.
+    func runWatching() async throws -> FolderReport {
+        let sync = try #require(syncs).careful
+        let focus = await takeFocus()
+        let isWhole = !isWatching
+        isWatching = true
+        return try await Task { try await sync.run(within: isWhole ? nil : focus) }.value
+    }
+
     func run(isAgreeing: Bool) async throws -> FolderReport {
         let syncs = try #require(syncs)
         let sync = isAgreeing ? syncs.agreeing : syncs.careful
+        isWatching = false
         // In a task of its own, which may be cancelled.
         return try await Task { try await sync.run() }.value
     }
@@ -109,6 +137,8 @@ final class FolderScenario {
     private let devices: [MemoryDevice]
     private var random: SeededGenerator
     private let written = WrittenFiles()
+    /// Devices whose rounds examine what has changed.
+    private var watches: [ObjectIdentifier: Bool] = [:]
     /// File against folder, spellings of one name, and few of them, so that they meet.
     private let names = ["a", "A", "b.txt", "a/b", "a/B", "A/c", "c/d/e", "c/d", "\u{e4}", "a\u{308}"]
 
@@ -117,12 +147,16 @@ final class FolderScenario {
         devices = person.devices
         random = SeededGenerator(seed: seed)
         // Some disks do not tell "a" from "A".
-        for device in devices { try device.begin("files-\(seed)", foldsCase: chance(3)) }
+        for device in devices {
+            try device.begin("files-\(seed)", foldsCase: chance(3))
+            watches[ObjectIdentifier(device)] = chance(2)
+        }
     }
 
     func run() async throws {
         for _ in 0..<Int.random(in: 8...28, using: &random) { try await step(devices[randomIndex()]) }
         for device in devices { await device.link.deliverLate() }
+        try await checkFocus()
         try await converge()
         try await check()
     }
@@ -136,7 +170,9 @@ final class FolderScenario {
         if chance(24) { device.link.expireCursor() }
         let mustEnd = arm(device)
         do {
-            let report = try await device.run(isAgreeing: chance(3))
+            let report =
+                watches[ObjectIdentifier(device)] == true
+                ? try await device.runWatching() : try await device.run(isAgreeing: chance(3))
             written.note(device, "synced: \(report.summary)")
         } catch let error as FolderError {
             written.note(device, "stopped: \(error)")
@@ -170,6 +206,23 @@ final class FolderScenario {
         default: break
         }
         return false
+    }
+
+    /// After rounds of what has changed, a round of everything finds nothing to do.
+    private func checkFocus() async throws {
+        for device in devices where watches[ObjectIdentifier(device)] == true {
+            var isQuiet = false
+            for _ in 0..<8 where !isQuiet {
+                let report = try await device.runWatching()
+                let unsent = try await device.unsentCount()
+                written.note(device, "watches: \(report.summary)")
+                isQuiet = !report.hasDone && unsent == 0
+            }
+            let report = try await device.run(isAgreeing: false)
+            written.note(device, "examines everything: \(report.summary)")
+            // What elsewhere has been done meanwhile is nothing that it has missed.
+            #expect(!isQuiet || !report.hasDone, "seed \(seed): \(device.name)\n\(written.trace)")
+        }
     }
 
     private func converge() async throws {

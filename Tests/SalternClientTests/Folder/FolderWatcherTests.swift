@@ -22,7 +22,7 @@ import Testing
                 if paths.count < room { paths.insert(folder) }
                 return paths.contains(folder)
             }
-            return hasRoom && FolderWatchCalls.kernel.add(descriptor, path, events)
+            return hasRoom ? FolderWatchCalls.kernel.add(descriptor, path, events) : nil
         }
         return calls
     }

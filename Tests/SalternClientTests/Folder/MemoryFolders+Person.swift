@@ -58,6 +58,7 @@ extension MemoryFolders {
             let number = entry(name, folder, state)?.node ?? make(name, Node(), folder, &state)
             guard let number, state.nodes[number]?.entries == nil else { return false }
             state.nodes[number]?.content = Array(text.utf8)
+            note(name, in: folder, &state)
             state.touch(number)
             state.nodes[number]?.modified = state.clock
             return true
@@ -70,6 +71,7 @@ extension MemoryFolders {
                 let (name, node) = entry(name, folder, state),
                 state.nodes[node]?.entries == nil
             else { return false }
+            note(name, in: folder, &state)
             state.nodes[folder]?.entries?[name] = nil
             return true
         }
@@ -82,8 +84,10 @@ extension MemoryFolders {
                 let (to, newName) = place(other, isMade: true, &state)
             else { return false }
             if let there = entry(newName, to, state), there.node != node || from != to { return false }
+            note(name, in: from, &state)
             state.nodes[from]?.entries?[name] = nil
             state.nodes[to]?.entries?[newName] = node
+            note(newName, in: to, &state)
             state.touch(node)
             return true
         }

@@ -32,6 +32,8 @@ final class MemoryFolders: FolderSystem {
         /// The folder on which a disk is mounted.
         var hidden: UInt64?
         var canExchange = true
+        /// Entries that were made, written, renamed or removed: what the kernel reports of a folder that is watched.
+        var changed: Set<[UInt8]> = []
 
         mutating func add(_ node: Node) -> UInt64 {
             let number = UInt64(nodes.count)
@@ -80,6 +82,27 @@ final class MemoryFolders: FolderSystem {
 
     /// From now on no two names are exchanged, as on file systems that cannot.
     func forgetExchanging() { state.withLock { $0.canExchange = false } }
+
+    /// Returns the entries that have changed since it was asked last.
+    func takeChanged() -> Set<[UInt8]> {
+        state.withLock { state in
+            defer { state.changed = [] }
+            return state.changed.filter { !$0.starts(with: FolderPath.corner.utf8) }
+        }
+    }
+
+    /// Notes a change of an entry of a folder.
+    func note(_ name: [UInt8], in folder: UInt64, _ state: inout State) {
+        var path = name
+        var inner = folder
+        while inner != 0 {
+            let outer = state.nodes.first { $0.value.entries?.values.contains(inner) ?? false }
+            guard let outer, let entry = outer.value.entries?.first(where: { $0.value == inner }) else { return }
+            path = entry.key + [UInt8(ascii: "/")] + path
+            inner = outer.key
+        }
+        state.changed.insert(path)
+    }
 
     /// The process that had files open has ended.
     func closeAll() { state.withLock { $0.open = [:] } }
@@ -203,6 +226,7 @@ final class MemoryFolders: FolderSystem {
         guard let folder, isFolder(folder, state), entry(name, folder, state) == nil else { return nil }
         let number = state.add(node)
         state.nodes[folder]?.entries?[name] = number
+        note(name, in: folder, &state)
         return number
     }
 
@@ -249,8 +273,10 @@ final class MemoryFolders: FolderSystem {
         guard let from, let to, isFolder(to, state), let (name, node) = entry(name, from, state),
             entry(newName, to, state) == nil
         else { return false }
+        note(name, in: from, &state)
         state.nodes[from]?.entries?[name] = nil
         state.nodes[to]?.entries?[newName] = node
+        note(newName, in: to, &state)
         state.touch(node)
         return true
     }
@@ -263,6 +289,8 @@ final class MemoryFolders: FolderSystem {
             else { return false }
             state.nodes[one]?.entries?[name] = otherNode
             state.nodes[two]?.entries?[other] = node
+            note(name, in: one, &state)
+            note(other, in: two, &state)
             state.touch(node)
             state.touch(otherNode)
             return true

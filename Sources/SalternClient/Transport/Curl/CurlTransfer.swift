@@ -30,7 +30,10 @@ final class CurlTransfer: @unchecked Sendable {
     private let waiting = Mutex(Waiting())
 
     /// - Returns: nil when libcurl refuses what it is told.
-    init?(_ request: HTTPRequest, to server: CurlTransport.Server, isStream: Bool, sink: any TransferSink) {
+    init?(
+        _ request: HTTPRequest, to server: CurlTransport.Server, rateLimit: Int?, isStream: Bool,
+        sink: any TransferSink
+    ) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
         fields = FieldList()
@@ -40,10 +43,17 @@ final class CurlTransfer: @unchecked Sendable {
         let (timeout, rate) = (request.timeout, request.minimumRate)
         allowance = { HTTPRequest.allowance(timeout, rate, moved: $0) }
         // From here on deinit frees the handle, also when this fails.
-        guard configure(request, server) else { return nil }
+        guard configure(request, server), limitRate(rateLimit) else { return nil }
     }
 
     deinit { curl_easy_cleanup(handle) }
+
+    private func limitRate(_ limit: Int?) -> Bool {
+        guard let limit else { return true }
+        let rate = curl_off_t(limit)
+        return saltern_curl_set_offset(handle, CURLOPT_MAX_SEND_SPEED_LARGE, rate) == CURLE_OK
+            && saltern_curl_set_offset(handle, CURLOPT_MAX_RECV_SPEED_LARGE, rate) == CURLE_OK
+    }
 
     private func configure(_ request: HTTPRequest, _ server: CurlTransport.Server) -> Bool {
         func set(_ option: CURLoption, _ value: Int) -> Bool {

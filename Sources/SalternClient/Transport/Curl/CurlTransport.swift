@@ -10,11 +10,20 @@ public final class CurlTransport: HTTPTransport {
 
     private let server: Server
     private let loop: CurlLoop
+    private let rateLimit: Int?
+
+    /// The lowest limit of the rate, in bytes a second: far enough above what a request needs in order not to time out.
+    public static let lowestRateLimit = 16 << 10
 
     /// Connects to nothing yet.
+    /// - Parameter rateLimit: How many bytes a second each request sends and receives at most (`CURLOPT_MAX_SEND_SPEED_LARGE`,
+    ///   `CURLOPT_MAX_RECV_SPEED_LARGE`), at least ``lowestRateLimit``; nil for no limit.
     /// - Throws: ``TransportError/configuration`` when base or pins are malformed.
-    public init(_ server: Server) throws(TransportError) {
-        guard server.isValid, let loop = CurlLoop() else { throw .configuration }
+    public init(_ server: Server, rateLimit: Int? = nil) throws(TransportError) {
+        guard server.isValid, rateLimit ?? .max >= Self.lowestRateLimit, let loop = CurlLoop() else {
+            throw .configuration
+        }
+        self.rateLimit = rateLimit
         self.server = server
         self.loop = loop
     }
@@ -45,9 +54,10 @@ public final class CurlTransport: HTTPTransport {
     private func transfer(
         _ request: HTTPRequest, isStream: Bool, sink: any TransferSink
     ) throws(TransportError) -> CurlTransfer {
-        guard let transfer = CurlTransfer(request, to: server, isStream: isStream, sink: sink) else {
-            throw .configuration
-        }
+        guard
+            let transfer = CurlTransfer(
+                request, to: server, rateLimit: rateLimit, isStream: isStream, sink: sink)
+        else { throw .configuration }
         return transfer
     }
 }

@@ -1,0 +1,57 @@
+/// A view of what a round with a focus examines.
+extension FolderSync {
+    private static let steps = 16
+
+    /// Examines the entries and items of a focus, and whatever else has one of their names, is in a folder of that name, or
+    /// is in the place of such a folder.
+    /// - Returns: nil when that is too much.
+    func view(
+        of focus: FolderFocus, _ round: inout Round, _ report: inout FolderReport
+    ) async throws -> FolderView? {
+        var view = FolderView()
+        var scan = FolderTree.Scan()
+        var before: [FolderPath: FolderTree.KnownHash] = [:]
+        var items = focus.items
+        var next = focus.entries
+        round.examined = []
+        for _ in 0..<Self.steps {
+            let paths = next.compactMap { try? FolderPath(String(decoding: $0, as: UTF8.self)) }
+            before.merge(try await vault.fileHashes(at: paths, in: round.folder)) { _, last in last }
+            round.tree.hashes = before
+            let part = round.tree.examine(next, into: &report)
+            try Task.checkCancellation()
+            round.examined.formUnion(next)
+            scan.formUnion(part)
+            let extended = try await vault.extended(
+                view, by: Set(paths).union(part.files.keys), items, round.folder, settings.collection)
+            view = extended.view
+            for warning in extended.warnings { report.warn(warning.kind, warning.path) }
+            items = []
+            next = Set(extended.paths.map { Array($0.text.utf8) }).subtracting(round.examined)
+            if round.examined.count + next.count > 2 * FolderFocus.limit { return nil }
+            if next.isEmpty { break }
+        }
+        guard next.isEmpty else { return nil }
+        try await vault.setFileHashes(scan.hashes, after: before, in: round.folder)
+        let wasBlocked = !round.memory.obstacles.isEmpty
+        round.memory.take(scan, of: round.examined)
+        // What was deleted meanwhile is in no focus.
+        if wasBlocked && round.memory.obstacles.isEmpty { round.needsWhole = true }
+        view.local = scan.files
+        view.isWalkComplete = scan.isComplete && round.memory.obstacles.isEmpty
+        settlePending(&view)
+        view = try await vault.finished(view, round.folder)
+        complete(&view, round, &report)
+        return view
+    }
+}
+
+extension FolderTree.Scan {
+    fileprivate mutating func formUnion(_ other: Self) {
+        files.merge(other.files) { _, last in last }
+        skipped.formUnion(other.skipped)
+        obstacles.formUnion(other.obstacles)
+        hashes.merge(other.hashes) { _, last in last }
+        if !other.isComplete { isComplete = false }
+    }
+}

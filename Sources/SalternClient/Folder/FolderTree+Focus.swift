@@ -1,0 +1,54 @@
+internal import Foundation
+
+extension FolderTree {
+    /// Examines some entries and nothing else. One that is not there any more is in no set of the result.
+    /// - Parameter entries: The bytes of their paths on the disk.
+    func examine(_ entries: Set<[UInt8]>, into report: inout FolderReport) -> Scan {
+        var scan = Scan()
+        let now = timespecNow()
+        for entry in entries.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+            if Task.isCancelled {
+                scan.isComplete = false
+                break
+            }
+            // What is in a folder that is examined is seen with it.
+            if Self.isInside(entry, entries) { continue }
+            examine(entry, now, &scan, &report)
+        }
+        return scan
+    }
+
+    private static func isInside(_ entry: [UInt8], _ entries: Set<[UInt8]>) -> Bool {
+        entry.lastIndex(of: UInt8(ascii: "/")).map { FolderFocus.covers(entries, Array(entry[..<$0])) } ?? false
+    }
+
+    private func examine(_ entry: [UInt8], _ now: Int64, _ scan: inout Scan, _ report: inout FolderReport) {
+        let names = entry.split(separator: UInt8(ascii: "/")).map { Array($0) }
+        guard let last = names.last, names[0] != Array(FolderPath.corner.utf8) else { return }
+        var folder = root
+        var prefix = ""
+        for bytes in names.dropLast() {
+            // The whole folder is examined where it cannot be passed through as it is.
+            guard let name = String(validating: bytes, as: UTF8.self), let path = try? FolderPath(prefix + name),
+                Array(path.text.utf8) == Array(prefix.utf8) + bytes,
+                let inner = system.openFolder(name, in: folder), system.status(inner)?.st_dev == device,
+                Self.marker(in: inner, system) == nil
+            else { return visit(named: bytes, folder, prefix, now, &scan, &report) }
+            folder = inner
+            prefix = path.text + "/"
+        }
+        visit(named: last, folder, prefix, now, &scan, &report)
+    }
+
+    /// Examines an entry that may be gone.
+    private func visit(
+        named bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
+        _ report: inout FolderReport
+    ) {
+        let path = String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath(prefix + $0) }
+        // A name in another form would be given its usual one, which says nothing where there is no such entry.
+        let isUsual = path.map { Array($0.text.utf8) == Array(prefix.utf8) + bytes } ?? false
+        if !isUsual, let names = system.names(in: folder), !names.contains(bytes) { return }
+        visit(bytes, folder, prefix, now, &scan, &report)
+    }
+}

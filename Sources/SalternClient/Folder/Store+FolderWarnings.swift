@@ -1,0 +1,55 @@
+/// What rounds of a folder have reported and will report again.
+extension Store {
+    /// More are reported each time.
+    private static let warningLimit = 10_000
+
+    private static func factName(_ folder: ItemID) -> String { "warned-\(folder)" }
+
+    func warned(in folder: ItemID) throws -> Set<String> {
+        let value = try database.rows("SELECT value FROM facts WHERE name = ?", .text(Self.factName(folder))) {
+            $0.blob(0) ?? []
+        }.first
+        return Set((value ?? []).split(separator: 0).map { String(decoding: $0, as: UTF8.self) })
+    }
+
+    func setWarned(_ warnings: Set<String>, in folder: ItemID) throws {
+        if try warned(in: folder) == warnings { return }
+        try database.execute("DELETE FROM facts WHERE name = ?", .text(Self.factName(folder)))
+        if warnings.isEmpty { return }
+        let text = warnings.sorted().prefix(Self.warningLimit).joined(separator: "\0")
+        try database.execute(
+            "INSERT INTO facts (name, value) VALUES (?, ?)", .text(Self.factName(folder)), .blob(Array(text.utf8)))
+    }
+}
+
+extension Vault {
+    /// Marks the warnings that an earlier round has reported, and notes the others.
+    /// - Parameter isWhole: Whether the round has examined everything: then what it does not report is over.
+    func note(
+        _ warnings: [FolderWarning], inFolder id: ItemID, isWhole: Bool
+    ) throws(VaultError) -> [FolderWarning] {
+        try stored {
+            let before = try store.warned(in: id)
+            let lasting = Set(warnings.filter(\.isLasting).map(\.name))
+            if !isWhole && lasting.isSubset(of: before) && lasting.isEmpty { return warnings }
+            try store.setWarned(isWhole ? lasting : before.union(lasting), in: id)
+            return warnings.map { warning in
+                var warning = warning
+                warning.isRepeated = warning.isLasting && before.contains(warning.name)
+                return warning
+            }
+        }
+    }
+}
+
+extension FolderWarning {
+    /// Whether later rounds report it again, until a person changes something.
+    fileprivate var isLasting: Bool {
+        switch kind {
+        case .link, .specialFile, .unusableName, .nestedFolder, .refusedTitle: true
+        default: false
+        }
+    }
+
+    fileprivate var name: String { "\(kind.rawValue) \(path)" }
+}

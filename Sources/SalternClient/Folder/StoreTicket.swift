@@ -1,0 +1,99 @@
+public import Foundation
+
+/// A place in the queue of processes that wait for a store, in the order in which they came.
+///
+/// Each has a file in the folder `queue` beside the store, and holds a lock on it (flock(2)). A file without a lock belongs
+/// to a process that has ended, and is removed by the next one that reads the folder.
+public final class StoreTicket: Sendable {
+    private static let folderName = "queue"
+    private static let temporary = ".new-"
+
+    private let folder: String
+    /// Names in their order are tickets in their order.
+    public let name: String
+    private let file: Descriptor
+
+    /// Takes the last place.
+    /// - Parameter folder: That of the store.
+    /// - Returns: nil where no file can be made.
+    public init?(in folder: URL) {
+        let queue = folder.appending(path: Self.folderName).path
+        guard mkdir(queue, 0o700) == 0 || errno == EEXIST else { return nil }
+        // Since the machine was started: setting the clock changes no order.
+        var now = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &now)
+        let text = String(now.nanoseconds)
+        let name = String(repeating: "0", count: max(20 - text.count, 0)) + text + "-\(getpid())-\(ItemID.random())"
+        let path = queue + "/" + Self.temporary + name
+        guard let file = Descriptor(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)) else {
+            return nil
+        }
+        // It has its lock before others can find it.
+        guard flock(file.number, LOCK_EX | LOCK_NB) == 0, Glibc.rename(path, queue + "/" + name) == 0 else {
+            unlink(path)
+            return nil
+        }
+        self.folder = queue
+        self.name = name
+        self.file = file
+    }
+
+    deinit { unlink(folder + "/" + name) }
+
+    /// The ticket whose turn it is.
+    public var first: String? { Self.waiting(in: folder).first }
+
+    /// Whether it is this one's turn.
+    public var isFirst: Bool { first.map { $0 >= name } ?? true }
+
+    /// Returns whether a process waits for the store.
+    static func isAwaited(_ folder: URL) -> Bool {
+        !waiting(in: folder.appending(path: folderName).path).isEmpty
+    }
+
+    private static func waiting(in folder: String) -> [String] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return names.sorted().filter { name in
+            let path = folder + "/" + name
+            guard let file = Descriptor(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) else { return false }
+            if flock(file.number, LOCK_EX | LOCK_NB) != 0 { return !name.hasPrefix(temporary) }
+            // One that is being made has no lock for a moment.
+            if !name.hasPrefix(temporary) { unlink(path) }
+            return false
+        }
+    }
+}
+
+extension StoreTicket {
+    /// How long a process waits while nothing moves.
+    public static let patience = Duration.seconds(30)
+    private static let pause = Duration.milliseconds(20)
+
+    /// Calls `body`, which needs the store, when it is this process's turn, and again while another process uses it.
+    /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` when no process has given the store back for
+    ///   ``patience``, and what `body` throws.
+    public static func waiting<Result>(in folder: URL, _ body: () async throws -> Result) async throws -> Result {
+        try await waiting(in: folder, atMost: patience, body)
+    }
+
+    static func waiting<Result>(
+        in folder: URL, atMost patience: Duration, _ body: () async throws -> Result
+    ) async throws -> Result {
+        let ticket = StoreTicket(in: folder)
+        var first = ticket?.first
+        var end = ContinuousClock.now + patience
+        while true {
+            if ticket?.isFirst ?? true {
+                do {
+                    return try await body()
+                } catch VaultError.store(.inUse) where ContinuousClock.now < end {}
+            } else if ContinuousClock.now >= end {
+                throw VaultError.store(.inUse)
+            }
+            try await Task.sleep(for: pause)
+            let next = ticket?.first
+            if next != first { end = .now + patience }
+            first = next
+        }
+    }
+}

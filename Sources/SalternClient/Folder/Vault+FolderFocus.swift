@@ -1,0 +1,55 @@
+/// The vault's half of a view that has only some of the files.
+extension Vault {
+    /// Returns a view with what is known and what is in the vault of some paths and items.
+    /// - Returns: Also the paths that belong to it: those of the items, there and when they were last seen.
+    func extended(
+        _ view: FolderView, by paths: some Sequence<FolderPath>, _ items: some Sequence<ItemID>,
+        _ folder: ItemID, _ collection: String
+    ) throws(VaultError) -> (view: FolderView, paths: Set<FolderPath>, warnings: [FolderWarning]) {
+        _ = try open
+        var view = view
+        var found: Set<FolderPath> = []
+        var warnings: [FolderWarning] = []
+        var ids = Set(items)
+        try stored { for path in paths { ids.formUnion(try store.knownFiles(around: path, in: folder)) } }
+        for id in ids where view.known[id] == nil && view.remote[id] == nil && !view.ignored.contains(id) {
+            let (known, stamp) = try stored {
+                (try store.knownFile(id, in: folder), try store.stamp(id, in: collection))
+            }
+            view.known[id] = known
+            if let stamp, let warning = try addRemote(id, stamp, to: &view) { warnings.append(warning) }
+            if let path = known?.path { found.insert(path) }
+            if let path = view.remote[id]?.path { found.insert(path) }
+        }
+        return (view, found, warnings)
+    }
+
+    /// Returns a view with what it needs of the files outside of it.
+    func finished(_ view: FolderView, _ folder: ItemID) throws(VaultError) -> FolderView {
+        var view = view
+        for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
+            if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
+        }
+        noteTimes(&view)
+        view.total = try stored { try store.knownFileCount(in: folder) }
+        let ids = Set(view.known.keys)
+        // Only what may be deleted.
+        for (id, known) in view.known where view.local[known.path] == nil || view.remote[id] == nil {
+            let digest = known.content.digest
+            if view.keptOutside.contains(digest) { continue }
+            if try stored({ try store.isKnown(digest, except: ids, in: folder) }) { view.keptOutside.insert(digest) }
+        }
+        return view
+    }
+
+    /// What was read of the files at some paths, and in folders of these paths.
+    func fileHashes(
+        at paths: some Sequence<FolderPath>, in folder: ItemID
+    ) throws(VaultError) -> [FolderPath: FolderTree.KnownHash] {
+        try stored {
+            var hashes: [FolderPath: FolderTree.KnownHash] = [:]
+            for path in paths { hashes.merge(try store.fileHashes(at: path, in: folder)) { _, last in last } }
+            return hashes
+        }
+    }
+}
