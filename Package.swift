@@ -64,6 +64,8 @@ let package = Package(
         .executableTarget(
             name: "saltern-client",
             dependencies: ["SalternClient", "CommandLineKit", "Cryptography", "CPlatform"],
+            // The file of the server's command: all programs of a release have one version.
+            resources: [.embedInCode("VERSION")],
             swiftSettings: settings),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(

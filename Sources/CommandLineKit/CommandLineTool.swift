@@ -32,6 +32,7 @@ package struct CommandLineTool: Sendable {
     private let notes: String
     private let entries: [Entry]
     private let reportsJSON: Bool
+    private let variables: Set<String>
     private let explain: @Sendable (any Error) -> CommandFailure?
 
     /// The exit status when the words were wrong (`EX_USAGE`).
@@ -44,16 +45,18 @@ package struct CommandLineTool: Sendable {
     ///   - notes: What it ends with.
     ///   - commands: Where one's words begin with all the words of another, it comes first.
     ///   - reportsJSON: Whether `--json` makes one object of an error too.
+    ///   - variables: Variables that the tool reads beside those that begin with `SALTERN_`.
     ///   - explain: Says what an error means that is no ``CommandFailure``; nil when it does not know.
     package init(
         _ name: String, purpose: String, notes: String, commands: [any Command.Type], reportsJSON: Bool = false,
-        explain: @escaping @Sendable (any Error) -> CommandFailure? = { _ in nil }
+        variables: Set<String> = [], explain: @escaping @Sendable (any Error) -> CommandFailure? = { _ in nil }
     ) {
         self.name = name
         self.purpose = purpose
         self.notes = notes
         entries = commands.map { command in Self.entry(command) }
         self.reportsJSON = reportsJSON
+        self.variables = variables
         self.explain = explain
     }
 
@@ -133,7 +136,7 @@ package struct CommandLineTool: Sendable {
     private func run(_ entry: Entry, _ words: [String], _ console: Console) async -> Outcome {
         do {
             // What is shown as something else would be taken for that.
-            let unreadable = console.unreadableVariables.filter { $0.hasPrefix("SALTERN_") }
+            let unreadable = console.unreadableVariables.filter { $0.hasPrefix("SALTERN_") || variables.contains($0) }
             guard unreadable.isEmpty else { throw CommandFailure(unreadable.map { "\($0) is not UTF-8" }) }
             guard !console.hasUnreadableWords else { throw UsageError(message: "an argument is not UTF-8") }
             try await entry.run(words, console)

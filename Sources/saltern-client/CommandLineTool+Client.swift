@@ -12,7 +12,7 @@ extension CommandLineTool {
 
             """,
         commands: [
-            Register.self, LogIn.self, LogOut.self, ShowStatus.self,
+            Register.self, LogIn.self, UnlockStore.self, LogOut.self, ShowStatus.self,
             ListItems.self, GetItem.self, PutItem.self, EditItem.self, DeleteItems.self, RestoreItems.self,
             ListVersions.self,
             DiscardChanges.self,
@@ -22,7 +22,9 @@ extension CommandLineTool {
             CreateRecoveryCode.self, UseRecoveryCode.self, RemoveRecoveryCode.self,
             BeginSecondFactor.self, ConfirmSecondFactor.self, RenewSecondFactorCodes.self, EndSecondFactor.self,
             EndDevice.self, LoseDevice.self, ListDevices.self, ListEvents.self,
-            RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self,
+            RotateKeys.self, ExportItems.self, ImportItems.self, LeaveServer.self, ShowVersion.self,
         ],
-        reportsJSON: true, explain: { Explanation.explain($0) })
+        reportsJSON: true,
+        variables: ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "VISUAL", "EDITOR"],
+        explain: { Explanation.explain($0) })
 }

@@ -52,7 +52,7 @@ enum Explanation {
         case .wrongCredentials: denied("userid and password do not belong together", "wrong_credentials")
         case .codeRequired: denied("the account has a second factor: see --code-file", "code_required")
         case .wrongCode: denied("the code is wrong, too old or was used", "wrong_code")
-        case .locked: denied("the vault is locked: log in again", "locked")
+        case .locked: denied("the vault is locked: saltern-client unlock opens it, also without network", "locked")
         case .sessionEnded:
             denied("the session has ended: log in again; nothing that is stored here is lost", "session_ended")
         case .refused(let problem): failure(for: problem, status: 1)
@@ -82,7 +82,8 @@ enum Explanation {
                 code: "other_account")
         case .unsentEdits(let count):
             CommandFailure(
-                "\(count) changes were not sent; sync first, or see --discard-unsent", status: ExitStatus.attention,
+                counted(count, "change was", "changes were") + " not sent; sync first, or see --discard-unsent",
+                status: ExitStatus.attention,
                 code: "unsent_changes")
         case .deletionsHeld:
             CommandFailure(
@@ -150,6 +151,10 @@ enum Explanation {
             CommandFailure(
                 "another process uses this account's store", status: ExitStatus.busy, code: "store_in_use")
         case .unusable: store("the store or the file cannot be used", "store_unusable")
+        case .exposedFile(let path, let mode):
+            store(
+                "others can read or write \(VisibleText.visible(path)) (mode 0\(String(mode, radix: 8))): chmod 600 it",
+                "file_exposed")
         case .readOnly:
             store("the disk or the store's file can only be read; nothing was changed", "store_read_only")
         case .tooNew: store("the store belongs to a later version", "store_too_new")
@@ -183,9 +188,10 @@ extension PlanShortage {
     /// What a person reads.
     var text: String {
         switch limit {
-        case .items: "the plan has no room: \(needed) more items are needed, \(free) are free"
-        case .itemBytes: "it is too long: sealed it has \(needed) bytes, and the plan allows \(free) in an item"
-        case .bytes: "the plan has no room: \(needed) more bytes are needed, \(free) are free"
+        case .items: "the plan has no room: \(counted(needed, "more item is", "more items are")) needed, \(free) free"
+        case .itemBytes:
+            "it is too long: sealed it has \(counted(needed, "byte")), and the plan allows \(free) in an item"
+        case .bytes: "the plan has no room: \(counted(needed, "more byte is", "more bytes are")) needed, \(free) free"
         }
     }
 }
@@ -195,7 +201,8 @@ extension DocumentFault {
     fileprivate var text: String {
         switch reason {
         case .notUTF8: "it is not UTF-8; nothing was imported"
-        case .noBeginning: "the file does not begin as a file of documents that this version reads; nothing was imported"
+        case .noBeginning:
+            "the file does not begin as a file of documents that this version reads; nothing was imported"
         case .noDocument: "it is no document; nothing was imported"
         case .wrongCount: "it names another number of documents than there are; nothing was imported"
         case .afterEnd: "it is behind the last line; nothing was imported"

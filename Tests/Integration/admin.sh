@@ -194,7 +194,7 @@ says 'nobody has this userid'
 
 scenario "a locked account's sessions are over, and its key opens nothing until it is unlocked"
 run_command 0 account lock "$userid" --actor grace
-says "account $account_id is locked; 1 sessions have ended"
+says "account $account_id is locked; 1 session has ended"
 request GET /v1/account
 expect_problem 401 unauthenticated
 token=
@@ -268,7 +268,7 @@ done
 
 scenario "… loses its sessions on every node at once"
 run_command 0 account end-sessions "$userid"
-says '1 sessions have ended'
+says '1 session has ended'
 request GET /v1/account
 expect_problem 401 unauthenticated
 

@@ -255,7 +255,7 @@ begin_waiting_server
 ! grep --quiet server_started "$work/serving" || fail "no server: $(<"$work/serving")"
 refused 'restore of the database is not finished' elsewhere restore "$backup"
 elsewhere migrate up >/dev/null
-[[ $(elsewhere restored --end-sessions) == *'1 sessions have ended'* ]] || fail "the session to end"
+[[ $(elsewhere restored --end-sessions) == *'1 session has ended'* ]] || fail "the session to end"
 started() { curl --silent --noproxy '*' --max-time 5 --output /dev/null --cacert "$certificate" "https://localhost:$other_port/v1/service"; }
 wait_until 180 started || fail "the server that waited to serve: $(<"$work/serving")"
 end_waiting_server

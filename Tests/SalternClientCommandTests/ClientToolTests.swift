@@ -33,13 +33,14 @@ import Testing
         let overview = try await run("--help")
         #expect(overview.status == 0)
         let commands = [
-            "register", "login", "logout", "status", "list", "get", "put", "edit", "delete", "restore", "versions",
+            "register", "login", "unlock", "logout", "status", "list", "get", "put", "edit", "delete", "restore",
+            "versions",
             "discard",
             "sync", "share",
             "shares", "shares end", "open", "password", "userid", "recovery create", "recovery use", "recovery remove",
             "second-factor begin", "second-factor confirm", "second-factor codes", "second-factor end", "devices",
             "devices end", "devices lost", "events",
-            "rotate", "export", "import", "leave",
+            "rotate", "export", "import", "leave", "version",
         ]
         let listed = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }
             .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z]+)?) {2}/#)?.1 }.map(String.init)

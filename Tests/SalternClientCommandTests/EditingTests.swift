@@ -113,3 +113,14 @@ import Testing
         #expect(SharedFile(payload: other) == nil)
     }
 }
+
+@Suite struct ItemReferenceTests {
+    @Test func `a title is found byte by byte first, and in its other form when there is no such one`() throws {
+        let items = ["\u{e9}", "e\u{301}"].map {
+            ItemSummary(id: .random(), collection: "notes", title: $0, byteCount: 1, isUnsent: false)
+        }
+        for item in items { #expect(try ItemReference(item.title ?? "").find(in: items).id == item.id) }
+        #expect(try ItemReference("e\u{301}").find(in: [items[0]]).id == items[0].id)
+        #expect(throws: CommandFailure.self) { try ItemReference("e").find(in: items) }
+    }
+}

@@ -24,7 +24,7 @@ extension CommandLineTests {
             #expect(all.output.hasSuffix("],\"next\":null}\n"))
 
             let lock = try await run("account", "lock", "ada", "--actor", "grace", environment: owner)
-            #expect(lock.output == "account \(ada.id) is locked; 1 sessions have ended\n", "\(lock)")
+            #expect(lock.output == "account \(ada.id) is locked; 1 session has ended\n", "\(lock)")
             let again = try await run("account", "lock", "--id", ada.id, environment: owner)
             #expect(again.output == "account \(ada.id) was locked already\n")
             let locked = try await run("account", "list", "--locked", "--json", environment: owner)
@@ -40,7 +40,7 @@ extension CommandLineTests {
             let unlock = try await run("account", "unlock", "ada", environment: owner)
             #expect(unlock.output == "account \(ada.id) is unlocked\n")
             let ended = try await run("account", "end-sessions", "bob", environment: owner)
-            #expect(ended.output == "account \(bob.id): 1 sessions have ended\n")
+            #expect(ended.output == "account \(bob.id): 1 session has ended\n")
 
             let stats = try await run("stats", "--json", environment: owner)
             #expect(stats.output.hasPrefix(#"{"accounts":{"total":2,"locked":0,"#), "\(stats)")

@@ -41,7 +41,8 @@ struct DocumentLine: Codable {
     static func parts(
         _ id: ItemID, _ collection: String, _ title: String?, _ properties: [String: String], _ form: JSONContent.Form
     ) throws(VaultError) -> (head: [UInt8], tail: [UInt8]) {
-        var line = DocumentLine(id, collection, PlainItem(title: title, body: SecureBytes(copying: [UInt8]())), properties)
+        var line = DocumentLine(
+            id, collection, PlainItem(title: title, body: SecureBytes(copying: [UInt8]())), properties)
         line.text = form == .text ? "" : nil
         line.data = form == .data ? Base64Bytes([]) : nil
         guard let parts = JSONContent.split(try line.encoded(), at: form) else { throw .unreadable }
@@ -50,7 +51,8 @@ struct DocumentLine: Codable {
 
     /// Whether the line holds a document.
     var isDocument: Bool {
-        type == "document" && id != nil && (text == nil) != (data == nil) && collection.map(CollectionName.isValid) == true
+        type == "document" && id != nil && (text == nil) != (data == nil)
+            && collection.map(CollectionName.isValid) == true
     }
 
     func encoded() throws(VaultError) -> [UInt8] {

@@ -25,7 +25,10 @@ public struct FileKeyStore: DeviceKeyStore {
         }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & 0o077 == 0 else { throw StoreError.unusable }
+        guard fstat(descriptor, &status) == 0 else { throw StoreError.unusable }
+        guard status.st_mode & 0o077 == 0 else {
+            throw StoreError.exposedFile(path: path, mode: UInt32(status.st_mode) & 0o7777)
+        }
         // A damaged file holds no key.
         guard status.st_size == 32 else { return nil }
         return try SecureBytes(count: 32) { buffer throws in

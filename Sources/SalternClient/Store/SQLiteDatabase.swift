@@ -54,9 +54,12 @@ final class SQLiteDatabase {
         if made >= 0 { Glibc.close(made) }
         if made < 0, errno == EROFS { throw StoreError.readOnly }
         var status = stat()
-        guard made >= 0 || errno == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-            status.st_mode & 0o077 == 0
-        else { throw StoreError.unusable }
+        guard made >= 0 || errno == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw StoreError.unusable
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw StoreError.exposedFile(path: path, mode: UInt32(status.st_mode) & 0o7777)
+        }
     }
 
     deinit { close() }

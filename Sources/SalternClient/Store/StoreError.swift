@@ -2,8 +2,11 @@
 public enum StoreError: Error, Hashable, Sendable {
     /// Another process has it open.
     case inUse
-    /// It cannot be opened: no such folder, no permission, or a file that others can read.
+    /// It cannot be opened: no such folder, or no permission.
     case unusable
+    /// Others can read or write the store's file or that of the device key. It is not used.
+    /// - Parameter mode: The file's permissions (`st_mode & 0o7777`).
+    case exposedFile(path: String, mode: UInt32)
     /// The disk, or the store's file, can only be read. Nothing was changed.
     case readOnly
     /// It belongs to a later version of this kit.

@@ -318,7 +318,7 @@ extension SyncEngine {
 extension PlainItem {
     /// Whether what another version has changed is the same here.
     fileprivate func has(_ other: PlainItem, since base: PlainItem) -> Bool {
-        (other.title == base.title || other.title == title) && (other.body == base.body || other.body == body)
+        (other.hasTitle(base.title) || other.hasTitle(title)) && (other.body == base.body || other.body == body)
     }
 }
 

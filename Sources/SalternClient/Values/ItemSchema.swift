@@ -78,7 +78,7 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
         guard let merged = rule(common?.value, own.value, other.value), let bytes = try? Self.encode(merged) else {
             return nil
         }
-        let title = mine.title == base?.title ? theirs.title : mine.title
+        let title = base.map { mine.hasTitle($0.title) } ?? (mine.title == nil) ? theirs.title : mine.title
         let last = max(own.number, other.number, number)
         guard let tree = JSONTree(bytes),
             let carried = try? UnknownMembers().merge(tree, base: common?.side, mine: own.side, theirs: other.side)

@@ -3,7 +3,7 @@ internal import Foundation
 /// A JSON text (RFC 8259) as a tree. Numbers and strings keep the characters that they were written with, so that what is
 /// written again loses no digit.
 indirect enum JSONTree: Sendable {
-    case object([String: JSONTree])
+    case object([MemberName: JSONTree])
     case array([JSONTree])
     /// A string: its value, and its characters with quotation marks and escapes.
     case string(String, raw: [UInt8])
@@ -28,17 +28,15 @@ indirect enum JSONTree: Sendable {
         return text
     }
 
-    var members: [String: JSONTree]? { if case .object(let members) = self { members } else { nil } }
+    var members: [MemberName: JSONTree]? { if case .object(let members) = self { members } else { nil } }
 
     private func append(to text: inout [UInt8]) {
         switch self {
         case .object(let members):
             text.append(UInt8(ascii: "{"))
-            for (index, name) in members.keys.sorted(by: { Array($0.utf8).lexicographicallyPrecedes(Array($1.utf8)) })
-                .enumerated()
-            {
+            for (index, name) in members.keys.sorted().enumerated() {
                 if index > 0 { text.append(UInt8(ascii: ",")) }
-                text += Self.quoted(name) + [UInt8(ascii: ":")]
+                text += Self.quoted(name.utf8) + [UInt8(ascii: ":")]
                 members[name]?.append(to: &text)
             }
             text.append(UInt8(ascii: "}"))
@@ -53,9 +51,9 @@ indirect enum JSONTree: Sendable {
         }
     }
 
-    private static func quoted(_ name: String) -> [UInt8] {
+    private static func quoted(_ name: [UInt8]) -> [UInt8] {
         var quoted = [UInt8(ascii: "\"")]
-        for byte in name.utf8 {
+        for byte in name {
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"): quoted += [UInt8(ascii: "\\"), byte]
             case 0..<0x20:
@@ -116,14 +114,14 @@ indirect enum JSONTree: Sendable {
 
         private mutating func object(_ depth: Int) -> JSONTree? {
             position += 1
-            var members: [String: JSONTree] = [:]
+            var members: [MemberName: JSONTree] = [:]
             if take(UInt8(ascii: "}")) { return .object(members) }
             while true {
                 skipSpace()
                 guard let name = string(), take(UInt8(ascii: ":")), let value = value(depth: depth + 1) else {
                     return nil
                 }
-                members[name.value] = value
+                members[MemberName(name.value)] = value
                 if take(UInt8(ascii: "}")) { return .object(members) }
                 guard take(UInt8(ascii: ",")) else { return nil }
             }

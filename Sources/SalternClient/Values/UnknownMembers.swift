@@ -34,7 +34,7 @@ struct UnknownMembers {
     }
 
     private func merge(
-        _ members: [String: JSONTree], _ base: Side?, _ mine: Side?, _ theirs: Side?
+        _ members: [MemberName: JSONTree], _ base: Side?, _ mine: Side?, _ theirs: Side?
     ) throws(Conflict) -> JSONTree {
         var merged = members
         let sides = [mine, theirs].compactMap(\.self)
@@ -105,7 +105,7 @@ struct UnknownMembers {
 
 extension UnknownMembers.Side {
     /// The same of one member; nil when there is none.
-    fileprivate func member(_ name: String) -> Self? {
+    fileprivate func member(_ name: MemberName) -> Self? {
         tree.members?[name].map { Self(tree: $0, known: known?.members?[name]) }
     }
 }

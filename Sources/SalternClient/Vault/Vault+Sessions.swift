@@ -206,6 +206,9 @@ extension Vault {
         }
     }
 
+    /// Whether the password is needed before items can be read: see ``unlock(_:)``.
+    public var isLocked: Bool { opened == nil }
+
     /// Opens a vault that was locked, or whose device key is lost, without network. In the latter case the session is lost, too:
     /// ``sync()`` throws ``VaultError/sessionEnded`` until ``logInAgain(password:code:userid:restoringKeyring:)``.
     public func unlock(_ password: Password) async throws(VaultError) {

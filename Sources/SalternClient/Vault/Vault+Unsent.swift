@@ -75,7 +75,7 @@ extension Vault {
     }
 
     /// The same for a body that was not read.
-    func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
+    package func refuseTooLong(bodyOf byteCount: Int64) async throws(VaultError) {
         // So little fits in every plan's item.
         if byteCount <= 4 << 10 { return }
         // What is longer than any item is that much too long, however it is sealed.

@@ -86,6 +86,8 @@ struct EndDevice: Command {
         let vault = try await account.open(console).vault
         var count = 1
         if let id { try await vault.endSession(id) } else { count = try await vault.endOtherSessions() }
-        try console.show(["ended": count], asJSON: asJSON) { "\(count) sessions have ended\n" }
+        try console.show(["ended": count], asJSON: asJSON) {
+            "\(counted(count, "session has", "sessions have")) ended\n"
+        }
     }
 }

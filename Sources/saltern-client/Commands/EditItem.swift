@@ -17,6 +17,9 @@ struct EditItem: Command {
         you can enter, and is overwritten afterwards. Where there is no such place this refuses. What your editor keeps
         elsewhere, such as registers in ~/.viminfo, is its own affair.
 
+        An editor with a window of its own has to wait until that is closed: EDITOR='code --wait'. When it ends at once and has
+        changed nothing, this waits for Enter at a terminal.
+
         When the item is changed elsewhere meanwhile, both versions are kept. When this command is killed, what was saved by
         then stays in that folder, and the next commands say where. What the item held before is kept on this device for 30
         days: see saltern-client versions.
@@ -72,10 +75,14 @@ struct EditItem: Command {
             try folder.write(Self.fileName(before.title), bytes)
         }
         do {
+            let start = ContinuousClock.now
             if let wish = console.wish {
                 try await wish.ignoringKeyboard { try await editor.edit(file, in: folder) }
             } else {
                 try await editor.edit(file, in: folder)
+            }
+            if ContinuousClock.now - start < Self.atOnce {
+                try waitForWindow(of: file, content, console)
             }
         } catch {
             // The editor or this command was ended: what was saved by then stays.
@@ -102,6 +109,25 @@ struct EditItem: Command {
         } catch {
             throw Unstored(reason: error)
         }
+    }
+
+    /// Nobody edits a text in less time.
+    private static let atOnce = Duration.seconds(1)
+
+    /// Waits for a person whose editor has a window of its own and ended at once. What is typed in that window would be lost
+    /// with the file otherwise.
+    private func waitForWindow(of file: String, _ content: SecureBytes, _ console: Console) throws {
+        guard var data = FileManager.default.contents(atPath: file) else { return }
+        defer { data.resetBytes(in: data.indices) }
+        guard data.withUnsafeBytes({ SecureBytes(copying: $0) }) == content else { return }
+        let message = "the editor ended at once, and the file is as it was"
+        guard console.isTerminal else {
+            return console.notice(
+                "\(message): an editor with a window of its own needs an option to wait, such as code --wait",
+                code: "editor_ended_at_once")
+        }
+        console.draw("\(message). If it has a window of its own, save there and close it, then press Enter: ")
+        _ = console.answer()
     }
 
     /// What is edited.

@@ -60,7 +60,7 @@ struct ExportItems: Command {
             try await vault.exportDocuments(to: file, collection: collection)
         }
         try console.show(Record(documents: done.documents, unreadable: done.unreadable), asJSON: proof.asJSON) {
-            "\(done.documents) items are in \(VisibleText.visible(file.path)), for anybody to read who has it\n"
+            "\(counted(done.documents, "item is", "items are")) in \(VisibleText.visible(file.path)), for anybody to read who has it\n"
                 + done.unreadable.map { "\($0) cannot be read, and is not in it\n" }.joined()
         }
         if !done.unreadable.isEmpty { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }

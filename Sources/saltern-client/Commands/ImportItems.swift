@@ -13,7 +13,8 @@ struct ImportItems: Command {
           --json                one object, for scripts
 
         Items keep their ids. What is here with another content stays, and the file's version is kept beside it. Importing
-        twice is importing once; a file without its end is refused, and nothing is changed. saltern-client sync sends it;
+        twice is importing once; a file without its end, or with a line that is no document, is refused with the line's number, and
+        nothing is changed. The file is UTF-8; empty lines are skipped. saltern-client sync sends what was imported;
         what is longer than 512 KiB is sent at once.
 
         A line is {"type":"document","id":…,"collection":…,"title":…,"text":…}, or "data" in base64 instead of "text", and

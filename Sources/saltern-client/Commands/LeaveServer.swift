@@ -28,7 +28,7 @@ struct LeaveServer: Command {
         let name = try await proof.withAccount(console) { account, password in
             if !isConfirmed {
                 let count = try await account.vault.collectionCounts().values.reduce(0, +)
-                try console.confirm("Delete \(account.profile.userid) with \(count) items for good?")
+                try console.confirm("Delete \(account.profile.userid) with \(counted(count, "item")) for good?")
             }
             try await account.vault.leave(password: password, discardingUnsentEdits: discardsUnsent)
             account.profiles.remove(account.name)

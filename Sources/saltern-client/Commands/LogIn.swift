@@ -84,6 +84,12 @@ struct LogIn: Command {
     ) async throws -> Vault {
         do {
             return try await logIn(settings, place, password, code: code.isGiven ? try code.text("Code") : nil)
+        } catch VaultError.unsentEdits(let count) {
+            throw CommandFailure(
+                counted(count, "change", "changes")
+                    + " of this device cannot be opened with this password: open the store "
+                    + "with the one of before, saltern-client unlock, and log in again", status: ExitStatus.attention,
+                code: "unsent_changes")
         } catch VaultError.codeRequired where console.isTerminal {
             return try await logIn(settings, place, password, code: try code.text("Code of the second factor"))
         }

@@ -44,15 +44,19 @@ struct PutItem: Command {
 
     func run(_ console: Console) async throws {
         // Before the store is opened: standard input may take long.
-        let source = try file.map(InputContent.file) ?? InputContent.standardInput()
+        let content = try file.map(InputContent.file) ?? InputContent.standardInput()
         let vault = try await account.open(console).vault
         let before = try await item?.find(in: vault)
-        if let before, source.byteCount == 0, before.byteCount != 0, !allowsEmpty {
+        if let before, content.source.byteCount == 0, before.byteCount != 0, !allowsEmpty {
             throw EmptyContent.refusal(file.map { VisibleText.visible($0) } ?? "standard input", over: before)
+        }
+        if !content.isWhole {
+            try await vault.refuseTooLong(bodyOf: content.source.byteCount)
+            throw VaultError.unreadable
         }
         let title = title ?? before?.title ?? file.map { URL(filePath: $0).lastPathComponent }
         let id = try await vault.put(
-            PlainItem(title: title, body: try await vault.body(holding: source)), before?.id ?? .random(),
+            PlainItem(title: title, body: try await vault.body(holding: content.source)), before?.id ?? .random(),
             in: collection ?? before?.collection ?? "notes")
         try console.show(["id": id.description], asJSON: asJSON) { "\(id)\n" }
     }

@@ -37,6 +37,7 @@ struct ShareItem: Command {
     func run(_ console: Console) async throws {
         let account = try await account.open(console)
         let found = try await item.find(in: account.vault)
+        try await refuseTooLong(found.id, account.vault)
         guard let item = try await account.vault.wholeItem(found.id), let base = URL(string: account.profile.server)
         else {
             throw VaultError.notFound
@@ -48,5 +49,11 @@ struct ShareItem: Command {
         try console.showOnce(["id": link.id, "url": link.url.absoluteString], asJSON: asJSON) {
             "\(link.url.absoluteString)\n"
         }
+    }
+
+    /// Refuses what is longer than a share may be, before it is fetched.
+    private func refuseTooLong(_ id: ItemID, _ vault: Vault) async throws {
+        guard let body = try await vault.item(id)?.body else { return }
+        try await vault.refuseTooLong(bodyOf: ContentPieces(of: body, in: vault).byteCount)
     }
 }

@@ -104,7 +104,8 @@ struct ShowStatus: Command {
                 ("plan", plan.name),
                 (
                     "stored",
-                    "\(plan.usage.items) of \(plan.limits.items) items, \(plan.usage.bytes) of \(plan.limits.bytes) bytes"
+                    "\(plan.usage.items) of \(counted(plan.limits.items, "item")), "
+                        + "\(plan.usage.bytes) of \(counted(plan.limits.bytes, "byte"))"
                 ),
                 ("sessions", "\(plan.usage.sessions) of \(plan.limits.sessions)"),
                 ("shares", "\(plan.usage.shares) of \(plan.limits.shares)"),
@@ -117,7 +118,7 @@ struct ShowStatus: Command {
         lines += record.unsentItems.map { item in
             (
                 "not sent",
-                "\(item.id)  \(item.bytes.map { "\($0) bytes" } ?? "unreadable")\(item.tooLong ? ", too long" : "")  "
+                "\(item.id)  \(item.bytes.map { counted($0, "byte") } ?? "unreadable")\(item.tooLong ? ", too long" : "")  "
                     + (item.title ?? "")
             )
         }

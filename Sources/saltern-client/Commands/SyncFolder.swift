@@ -172,16 +172,18 @@ extension FolderReport {
         if repeated > 0 { lines.append("left alone as before: \(repeated); see --json") }
         if held.here > 0 {
             lines.append(
-                "\(held.here) files were deleted or emptied elsewhere: see --allow-deletions-here")
+                counted(held.here, "file was", "files were")
+                    + " deleted or emptied elsewhere: see --allow-deletions-here")
             lines += HeldItem.names(heldHere.map(\.text))
         }
         if held.there > 0 {
-            lines.append("\(held.there) files are missing or empty here: see --allow-deletions-there")
+            lines.append(
+                counted(held.there, "file is", "files are") + " missing or empty here: see --allow-deletions-there")
             lines += HeldItem.names(heldThere.map(\.text))
         }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
         if !removed.isEmpty { lines.append(Findings.line(ofRemoved: removed.count)) }
-        if unsent > 0 { lines.append("not sent: \(unsent) changes; see saltern-client status") }
+        if unsent > 0 { lines.append("not sent: \(counted(unsent, "change")); see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
         return lines.map { $0 + "\n" }.joined()
     }

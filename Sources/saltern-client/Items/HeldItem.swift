@@ -28,7 +28,8 @@ struct HeldItem: Encodable {
         let collections = Dictionary(grouping: deletions, by: \.collection).sorted { $0.key < $1.key }
         let lines = collections.flatMap { collection, items in
             [
-                "\(items.count) items of the collection \(VisibleText.visible(collection)) were deleted elsewhere:"
+                counted(items.count, "item") + " of the collection \(VisibleText.visible(collection)) "
+                    + (items.count == 1 ? "was" : "were") + " deleted elsewhere:"
             ]
                 + names(items.map { $0.title.flatMap { $0.isEmpty ? nil : $0 } ?? $0.id.description })
         }

@@ -4,9 +4,13 @@ import Foundation
 import SalternClient
 
 /// Content that a command is given: a file, or standard input.
-enum InputContent {
+struct InputContent {
+    let source: AttachmentSource
+    /// Whether the source has all of it. Of what is longer than any item there is only a beginning.
+    let isWhole: Bool
+
     /// Opens a file. A regular file is read when its content is wanted, anything else now.
-    static func file(_ path: String) throws -> AttachmentSource {
+    static func file(_ path: String) throws -> InputContent {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         var status = stat()
         guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT != S_IFDIR else {
@@ -14,14 +18,16 @@ enum InputContent {
             throw CommandFailure("cannot read \(path)", status: ExitStatus.notFound, code: "file_not_found")
         }
         defer { close(descriptor) }
-        if status.st_mode & S_IFMT == S_IFREG { return try AttachmentSource(file: URL(filePath: path)) }
+        if status.st_mode & S_IFMT == S_IFREG {
+            return InputContent(source: try AttachmentSource(file: URL(filePath: path)), isWhole: true)
+        }
         return try read(descriptor, path)
     }
 
-    static func standardInput() throws -> AttachmentSource { try read(STDIN_FILENO, "standard input") }
+    static func standardInput() throws -> InputContent { try read(STDIN_FILENO, "standard input") }
 
     /// Reads to the end, but not what is longer than any item.
-    private static func read(_ descriptor: Int32, _ name: String) throws -> AttachmentSource {
+    private static func read(_ descriptor: Int32, _ name: String) throws -> InputContent {
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: false)
         var pieces: [SecureBytes] = []
         var count = 0
@@ -34,7 +40,7 @@ enum InputContent {
             data.resetBytes(in: data.indices)
             count += data.count
         }
-        // A longer one is refused for its length, and never read.
-        return AttachmentSource(SecureBytes(joining: pieces))
+        return InputContent(
+            source: AttachmentSource(SecureBytes(joining: pieces)), isWhole: count <= Vault.longestItemByteCount)
     }
 }

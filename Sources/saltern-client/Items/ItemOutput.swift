@@ -68,8 +68,11 @@ struct ItemOutput {
                 try piece.withUnsafeBytes { bytes throws(CommandFailure) in try part.append(bytes) }
             }
         } catch {
+            if case VaultError.unreadable = error { try? part.truncate(to: 0) }
             part.removeIfEmpty()
-            guard !part.isEmpty, let failure = error as? CommandFailure ?? Explanation.explain(error) else { throw error }
+            guard !part.isEmpty, let failure = error as? CommandFailure ?? Explanation.explain(error) else {
+                throw error
+            }
             throw CommandFailure(
                 failure.messages + ["what has arrived is in \(part.path); the same command goes on from there"],
                 status: failure.status, code: failure.code)

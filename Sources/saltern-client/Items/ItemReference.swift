@@ -22,6 +22,8 @@ struct ItemReference {
     func find(in items: [ItemSummary]) throws(CommandFailure) -> ItemSummary {
         var found: [ItemSummary] = []
         if let id = ItemID(text) { found = items.filter { $0.id == id } }
+        // Byte by byte first: `String` takes canonically equivalent titles for equal, and a keyboard may write either form.
+        if found.isEmpty { found = items.filter { $0.title.map { Array($0.utf8) } == Array(text.utf8) } }
         if found.isEmpty { found = items.filter { $0.title == text } }
         if found.isEmpty, text.utf8.count >= 4 {
             found = items.filter { $0.id.description.hasPrefix(text.lowercased()) }

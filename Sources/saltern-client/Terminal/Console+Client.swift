@@ -44,13 +44,13 @@ extension Swift.Result where Failure == any Error {
 extension VaultProgress {
     fileprivate var text: String {
         switch self {
-        case .fetched(let count): "\(count) changes fetched"
-        case .sent(let count, let total): "\(count) of \(total) changes sent"
-        case .sealedAnew(let count, let total): "\(count) of \(total) items sealed anew"
-        case .exported(let bytes): "\(bytes) bytes written"
-        case .imported(let bytes, let total): "\(bytes) of \(total) bytes imported"
-        case .read(let bytes): "\(bytes) bytes of the folder read"
-        case .settled(let count, let total): "\(count) of \(total) files"
+        case .fetched(let count): "\(counted(count, "change")) fetched"
+        case .sent(let count, let total): "\(count) of \(counted(total, "change")) sent"
+        case .sealedAnew(let count, let total): "\(count) of \(counted(total, "item")) sealed anew"
+        case .exported(let bytes): "\(counted(bytes, "byte")) written"
+        case .imported(let bytes, let total): "\(bytes) of \(counted(total, "byte")) imported"
+        case .read(let bytes): "\(counted(bytes, "byte")) of the folder read"
+        case .settled(let count, let total): "\(count) of \(counted(total, "file"))"
         }
     }
 }

@@ -27,7 +27,8 @@ enum SecretInput {
         // Of a file of root's the group may read, as with `saltern`'s keys: PostgreSQL's rule.
         let isRoots = status.st_uid == 0 && geteuid() != 0
         if status.st_mode & S_IFMT == S_IFREG, status.st_mode & (isRoots ? 0o037 : 0o077) != 0 {
-            throw unreadable("others can read \(path): chmod 600 it")
+            let mode = "0" + String(status.st_mode & 0o7777, radix: 8)
+            throw unreadable("others can read or write \(path) (mode \(mode)): chmod 600 it")
         }
         return try line(descriptor)
     }

@@ -50,7 +50,7 @@ struct VerifyAudit: Command {
                 }
             }
         } else {
-            console.print("the audit log is whole: \(head.sequence) rows")
+            console.print("the audit log is whole: \(counted(head.sequence, "row"))")
             console.print("head \(head)")
         }
     }

@@ -53,7 +53,7 @@ struct LockAccount: Command {
         let outcome = try await act.perform(console) { try await $0.lock($1, by: $2) }
         console.print(
             outcome.isChanged
-                ? "account \(outcome.accountID) is locked; \(outcome.sessionsEnded) sessions have ended"
+                ? "account \(outcome.accountID) is locked; \(counted(outcome.sessionsEnded, "session has", "sessions have")) ended"
                 : "account \(outcome.accountID) was locked already")
     }
 }
@@ -94,7 +94,8 @@ struct EndSessions: Command {
 
     func run(_ console: Console) async throws {
         let outcome = try await act.perform(console) { try await $0.endSessions($1, by: $2) }
-        console.print("account \(outcome.accountID): \(outcome.sessionsEnded) sessions have ended")
+        console.print(
+            "account \(outcome.accountID): \(counted(outcome.sessionsEnded, "session has", "sessions have")) ended")
     }
 }
 

@@ -65,7 +65,8 @@ struct DeleteAccount: Command {
                 ).account
             }
             try console.confirm(
-                "Delete account \(found.id) with \(found.items) items and \(found.bytes) bytes for good?")
+                "Delete account \(found.id) with \(counted(found.items, "item")) and \(counted(found.bytes, "byte")) for good?"
+            )
         }
         let signature = try await actor.signature(console)
         let outcome = try await DatabaseCommand.asOwner(console) {
@@ -87,7 +88,9 @@ struct DeleteAccount: Command {
             return progress
         }
         if interruption.wish.isThere { throw interruption.wish.fulfilled("ended by a signal; nothing was deleted") }
-        console.print("\(progress.found) of \(progress.looked) accounts were never used")
+        console.print(
+            "\(progress.found) of \(counted(progress.looked, "account")) "
+                + (progress.found == 1 ? "was never used" : "were never used"))
         return progress.found
     }
 
@@ -95,7 +98,8 @@ struct DeleteAccount: Command {
         if !isConfirmed {
             let found = try await count(olderThan: age, console)
             if found == 0 { return }
-            try console.confirm("Delete these \(found) accounts for good?")
+            try console.confirm(
+                found == 1 ? "Delete this account for good?" : "Delete these \(found) accounts for good?")
         }
         let signature = try await actor.signature(console)
         let interruption = Interruption()
@@ -109,7 +113,9 @@ struct DeleteAccount: Command {
             bar.end()
             return progress
         }
-        console.print("deleted \(progress.deleted) of \(progress.looked) accounts that were looked at")
+        console.print(
+            "deleted \(progress.deleted) of \(counted(progress.looked, "account that was", "accounts that were")) looked at"
+        )
         if interruption.wish.isThere {
             throw interruption.wish.fulfilled("ended by a signal before all accounts were looked at")
         }

@@ -86,7 +86,7 @@ extension AccountDescription {
         table.append(["recovery", recoverySetAt.map { "set \($0.shown)" } ?? "not set"])
         table.append([
             "second factor",
-            secondFactorSince.map { "since \($0.shown), \(secondFactorCodes) recovery codes left" } ?? "off",
+            secondFactorSince.map { "since \($0.shown), \(counted(secondFactorCodes, "recovery code")) left" } ?? "off",
         ])
         table.append(["receipt", receiptChangedAt.map { "since \($0.shown)" } ?? "none"])
         table.append(["invite", inviteID?.description ?? "none"])

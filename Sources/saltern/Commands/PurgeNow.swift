@@ -50,11 +50,17 @@ struct PurgeNow: Command {
             }
         } else {
             console.print(
-                "removed \(report.sessions) sessions, \(report.tombstones) tombstones, \(report.contents) contents, "
-                    + "\(report.rotations) rotations, \(report.shares) shares, \(report.events) events, "
-                    + "\(report.attempts) failures")
+                "removed "
+                    + [
+                        counted(report.sessions, "session"), counted(report.tombstones, "tombstone"),
+                        counted(report.contents, "content"), counted(report.rotations, "rotation"),
+                        counted(report.shares, "share"), counted(report.events, "event"),
+                        counted(report.attempts, "failure"),
+                    ].joined(separator: ", "))
             if report.skippedAccounts > 0 {
-                console.print("\(report.skippedAccounts) accounts were busy and are left to the next purge")
+                console.print(
+                    counted(report.skippedAccounts, "account was busy and is", "accounts were busy and are")
+                        + " left to the next purge")
             }
         }
     }

@@ -68,7 +68,7 @@ struct TellRestored: Command {
             bar.end()
             return ended
         }
-        console.print("\(ended) sessions have ended")
+        console.print("\(counted(ended, "session has", "sessions have")) ended")
         if let wish = wishes.first(where: \.isThere) {
             throw wish.fulfilled("ended by a signal before all sessions had ended")
         }

@@ -313,7 +313,8 @@ final class MemoryFolders: FolderSystem {
         guard moments.write() else { return false }
         return state.withLock { state in
             guard let node = state.open[file.number] else { return false }
-            state.nodes[node]?.content.removeLast(max((state.nodes[node]?.content.count ?? 0) - Int(count), 0))
+            let kept = state.nodes[node]?.content.prefix(Int(count)) ?? []
+            state.nodes[node]?.content = Array(kept)
             state.touch(node)
             return true
         }

@@ -53,7 +53,7 @@ struct StoreTests {
         #expect(try store.changeCount() == 0)
         let open = folder.path + "/open.sqlite"
         #expect(FileManager.default.createFile(atPath: open, contents: nil, attributes: [.posixPermissions: 0o644]))
-        #expect(throws: StoreError.unusable) { try Store(path: open) }
+        #expect(throws: StoreError.exposedFile(path: open, mode: 0o644)) { try Store(path: open) }
     }
 
     @Test func `what is committed is on the disk before anything goes on, and what was removed is nowhere`() throws {
@@ -129,7 +129,7 @@ struct StoreTests {
         try keys.save(key)
         #expect(try keys.load() == key)
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: folder.path + "/device.key")
-        #expect(throws: StoreError.unusable) { try keys.load() }
+        #expect(throws: StoreError.exposedFile(path: folder.path + "/device.key", mode: 0o640)) { try keys.load() }
         try keys.remove()
         #expect(try keys.load() == nil)
     }

@@ -218,7 +218,7 @@ import Testing
             for lines in broken {
                 try (lines.joined(separator: "\n") + "\n").write(to: file, atomically: true, encoding: .utf8)
                 await #expect { try await vault.importDocuments(from: file) } throws: {
-                    if case VaultError.unreadable = $0 { true } else { false }
+                    if case VaultError.invalidDocuments = $0 { true } else { false }
                 }
             }
             #expect(try await vault.items().isEmpty)

@@ -1,0 +1,19 @@
+/// The name of a member of a JSON object.
+///
+/// Two names are the same when their UTF-8 is (RFC 8259 section 8.3). `String` also takes canonically equivalent texts for
+/// equal, so that a dictionary with such keys loses one of two members.
+struct MemberName: Hashable, Sendable, Comparable {
+    let utf8: [UInt8]
+
+    init(_ text: String) { utf8 = Array(text.utf8) }
+
+    static func < (left: MemberName, right: MemberName) -> Bool { left.utf8.lexicographicallyPrecedes(right.utf8) }
+}
+
+extension [MemberName: JSONTree] {
+    /// The member of this name.
+    subscript(name: String) -> JSONTree? {
+        get { self[MemberName(name)] }
+        set { self[MemberName(name)] = newValue }
+    }
+}
