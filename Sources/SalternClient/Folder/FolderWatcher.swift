@@ -18,6 +18,8 @@ final class FolderWatcher: @unchecked Sendable {
     private var folders: [Int32: [UInt8]] = [:]
     private var trash: Int32?
     private var isWhole = false
+    /// Whether the kernel has lost events of which `onChange` was not told.
+    private var hasLost = false
     /// The next due time of which `onChange` was told.
     private var announced: ContinuousClock.Instant?
 
@@ -88,7 +90,8 @@ final class FolderWatcher: @unchecked Sendable {
             if count <= 0 { break }
             buffer.withUnsafeBytes { parse(UnsafeRawBufferPointer(rebasing: $0[..<count]), descriptor, now) }
         }
-        guard let due = schedule.nextDue, announced.map({ due < $0 }) ?? true else { return }
+        guard let due = schedule.nextDue, hasLost || announced.map({ due < $0 }) ?? true else { return }
+        hasLost = false
         announced = due
         onChange()
     }
@@ -110,6 +113,7 @@ final class FolderWatcher: @unchecked Sendable {
         _ event: inotify_event, _ name: [UInt8], _ descriptor: Descriptor, _ now: ContinuousClock.Instant
     ) {
         func has(_ flag: Int32) -> Bool { event.mask & UInt32(bitPattern: flag) != 0 }
+        if has(Int32(IN_Q_OVERFLOW)) { hasLost = true }
         if has(Int32(IN_Q_OVERFLOW)) || event.wd == trash { return schedule.note(FolderSchedule.everything, at: now) }
         if has(Int32(IN_IGNORED)) {
             folders[event.wd] = nil
