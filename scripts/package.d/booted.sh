@@ -138,6 +138,13 @@ port=443
 log_in
 saltern-admin doctor >/tmp/doctor || fail "nothing to mend: $(</tmp/doctor)"
 
+# Backups are named by the second.
+is_another_second() { [[ ! -e /var/backups/saltern/saltern-$(date --utc +%Y%m%dT%H%M%SZ).backup ]]; }
+back_up() {
+    wait_for "another second" is_another_second
+    systemctl start saltern-backup.service
+}
+
 say "a backup is made by the timer's service"
 [[ $(systemctl list-timers --no-legend saltern-backup.timer) == *saltern-backup.service* ]] || fail "a timer: $(systemctl list-timers --no-pager)"
 systemctl start saltern-backup.service || fail "a backup: $(journalctl --no-pager --lines 20 --unit saltern-backup)"
@@ -156,23 +163,22 @@ for name in var/lib/saltern/master.key var/lib/saltern/tls/key.pem var/lib/salte
 done
 touch --date '31 days ago' /var/backups/saltern/* /var/backups/saltern-keys/*
 old=$(echo /var/backups/saltern/*.backup)
-wait_for "another second" test "$(date --utc +%Y%m%dT%H%M%SZ)" '>' "$(sed 's/.*saltern-//; s/.backup//' <<<"$old")"
-systemctl start saltern-backup.service
+back_up
 [[ $(echo /var/backups/saltern/*.backup) != *"$old"* ]] || fail "no backup that is older than 30 days"
 [[ $(find /var/backups/saltern -type f | wc --lines) == 2 ]] || fail "database and settings: $(ls /var/backups/saltern)"
 [[ $(find /var/backups/saltern-keys -type f | wc --lines) == 1 ]] || fail "one archive of the same keys: $(ls /var/backups/saltern-keys)"
 kept=$(echo /var/backups/saltern-keys/*)
 saltern-admin certificate rotate >/dev/null
-systemctl start saltern-backup.service
+back_up
 [[ $(find /var/backups/saltern-keys -type f | wc --lines) == 2 && -e $kept ]] || fail "the keys of before, and the new ones"
 touch --date '31 days ago' /var/backups/saltern-keys/*
-systemctl start saltern-backup.service
+back_up
 [[ $(find /var/backups/saltern-keys -type f | wc --lines) == 1 && ! -e $kept ]] || fail "the new keys only: $(ls /var/backups/saltern-keys)"
 mkdir /etc/systemd/system/saltern-backup.service.d
 handbook_block 'The daily backup ini 1' >/etc/systemd/system/saltern-backup.service.d/override.conf
 touch --date '80 days ago' /var/backups/saltern/*
 systemctl daemon-reload
-systemctl start saltern-backup.service
+back_up
 [[ $(find /var/backups/saltern -type f -mtime +79 | wc --lines) != 0 ]] || fail "the handbook's 90 days"
 sed --in-place 's/DAYS=.*/DAYS=0/' /etc/systemd/system/saltern-backup.service.d/override.conf
 systemctl daemon-reload
