@@ -28,11 +28,9 @@ ip link set lo up
 link=fe80::1
 ip -6 address add "$link/64" dev lo
 
-# The first start makes the instance.
+# It makes the instance, and its PostgreSQL goes on. The servers of this script have a port of their own.
 start_own_server
-port=$own_port
-
-stop_own_server || fail "the server to stop"
+port=$(free_port)
 serving=
 
 # serve_with NAME=VALUE: the server, in place of the shell that calls it.

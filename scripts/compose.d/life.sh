@@ -132,7 +132,7 @@ still_there() {
 
 # settings_of CONTAINER…: what there is set, but for where and as whom the database is asked.
 settings_of() {
-    "$@" env | tr -d '\r' | grep '^SALTERN_' | grep --invert-match '^SALTERN_[A-Z]*_*DATABASE_URL_FILE=' | sort
+    "$@" env | tr -d '\r' | grep '^SALTERN_' | grep --invert-match '^SALTERN_\([A-Z]*_*DATABASE_URL_FILE\|ACTOR\)=' | sort
 }
 
 # agree NAME=VALUE: the server and the commands have the same settings, and this among them.
@@ -164,7 +164,7 @@ set_it() {
     # All of the handbook's but those of the containers themselves.
     # shellcheck disable=SC2016  # the backticks are the handbook's
     sed -n '/^### Settings/,/^### /s/^| `\(SALTERN_[A-Z_]*\)`.*/\1/p' "$repository/docs/admins.md" |
-        grep --invert-match 'DATABASE_URL$\|^SALTERN_\(MASTER_KEY_FILE\|TLS_DIRECTORY\|LISTEN\|HANDOVER_SOCKET\)$' |
+        grep --invert-match 'DATABASE_URL$\|^SALTERN_\(MASTER_KEY_FILE\|TLS_DIRECTORY\|LISTEN\|HANDOVER_SOCKET\|ACTOR\)$' |
         sort >"$place/documented"
     sed -n '/^x-settings:/,/^$/s/^  \(SALTERN_[A-Z_]*\):.*/\1/p' docker-compose.yml |
         grep --invert-match FILE$ | sort >"$place/known"

@@ -95,10 +95,16 @@ public struct Application: Responder {
     ) -> Plan {
         Plan(
             bodyLimit: bodyLimit, memory: memory, handlerDeadline: route.metadata.handlerDeadline,
-            client: request.client, identify: identification(route, request), body: request.body
-        ) { [self] in
-            // A chunked body that was empty is no body (RFC 9112 §6.3).
-            if request.body?.isEmpty ?? (route.body != .none) {
+            client: request.client, identify: identification(route, request), body: request.body,
+            respond: handler(route, request))
+    }
+
+    /// The handler of the route. Where the route needs content, a chunked body that turns out to be empty is refused
+    /// (RFC 9112 §6.3).
+    private func handler(_ route: Route<RouteMetadata>, _ request: Request) -> @Sendable () async -> Response {
+        guard request.head.framing == .chunked, route.body != .none else { return { await route.handler(request) } }
+        return { [self] in
+            if request.body?.isEmpty ?? true {
                 return refusal(
                     route.body.missingBody, requestID: request.id, head: request.head, route: route.metadata.name)
             }
