@@ -506,7 +506,7 @@ expect_status 0
 
 scenario "the longest item that a server can have arrives"
 plan=huge-$(openssl rand -hex 6)
-saltern plan set "$plan" --item-bytes 16777216 >/dev/null
+saltern plan set "$plan" --create --item-bytes 16777216 >/dev/null
 saltern account set-plan "$userid" "$plan" >/dev/null
 log_in "$userid" "$(stretch 'correct horse battery staple' "localhost.saltern:$userid")"
 head --bytes 16777216 /dev/urandom >"$work/huge"

@@ -90,9 +90,9 @@ set_limit 0
 cmp "$work/laptop/files/clip" "$work/phone/files/clip" || fail "the clip in the folder"
 ((first + passed < 14000000)) || fail "no chunk to be fetched twice"
 
-head --bytes 72M /dev/urandom >"$work/phone/files/film"
+head --bytes 32M /dev/urandom >"$work/phone/files/film"
 # Text, with what has to be escaped and characters that fall between two pieces.
-{ yes 'Buy "salt" \ € 😀' || true; } | head --lines 1800000 >"$work/phone/files/text"
+{ yes 'Buy "salt" \ € 😀' || true; } | head --lines 800000 >"$work/phone/files/text"
 
 scenario "a file that is too long for an item is refused before it is read"
 truncate --size 8G "$work/long"

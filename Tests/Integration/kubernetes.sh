@@ -54,11 +54,15 @@ mount_secret() {
 }
 install --mode 0755 -- "$executable" "$pod/saltern"
 
+# The instance's PostgreSQL lets only its own users in. So the database is one that is not there: keys are read before it is
+# asked.
+nowhere=$(free_port)
 # begin_pod: a server in the background, with its log in $work/pod.
 begin_pod() {
     : >"$work/pod"
     in_pod setpriv --pdeathsig TERM --reuid "$user" --regid "$user" --groups "$group" \
         env SALTERN_TLS_DIRECTORY="$pod/secret" SALTERN_MASTER_KEY_FILE="$pod/secret/master.key" \
+        SALTERN_DATABASE_URL="postgresql://nobody@127.0.0.1:$nowhere/saltern" \
         "$pod/saltern" serve >"$work/pod" 2>&1 </dev/null &
     serving=$!
 }
@@ -67,7 +71,6 @@ for mode in 0640 0440; do
     scenario "it takes keys of root's that its group may read, mode $mode"
     mount_secret "$mode" "$group"
     begin_pod
-    # The instance's PostgreSQL lets only its own users in, so the server comes as far as that: keys are read before.
     wait_until 180 grep --quiet waiting_for_database "$work/pod" || fail "the keys to be taken: $(<"$work/pod")"
     end_process "$serving" TERM 60
     wait "$serving" 2>/dev/null || true

@@ -54,29 +54,47 @@ struct ItemOutput {
 
     /// Writes the content to a new file. When it is fetched, this goes on with what an earlier command has left.
     func write(to path: String) async throws {
-        guard pieces.isFetched else {
-            let content = try await pieces.whole()
-            return try PrivateFile.create(path, with: content.withUnsafeBytes { Data($0) })
-        }
+        if pieces.isFetched { try await fetch(to: path) } else { try await writeWhole(to: path) }
+    }
+
+    private func writeWhole(to path: String) async throws {
+        try Self.create(path, with: try await pieces.whole())
+    }
+
+    // Inlined into an async function it crashes the optimiser of Swift 6.3.1.
+    @inline(never)
+    private static func create(_ path: String, with content: SecureBytes) throws {
+        try PrivateFile.create(path, with: content.withUnsafeBytes { Data($0) })
+    }
+
+    private func fetch(to path: String) async throws {
         try PrivateFile.refuseExisting(path)
         let part = try PartialFile(of: item.id, for: path)
-        let first = try await pieces.fetchedPieces(in: part.source)
-        try part.truncate(to: pieces.offset(of: first))
         do {
-            for index in first..<pieces.count {
-                let piece = try await pieces.piece(index)
-                try piece.withUnsafeBytes { bytes throws(CommandFailure) in try part.append(bytes) }
-            }
+            try await fetch(into: part)
         } catch {
-            if case VaultError.unreadable = error { try? part.truncate(to: 0) }
-            part.removeIfEmpty()
-            guard !part.isEmpty, let failure = error as? CommandFailure ?? Explanation.explain(error) else {
-                throw error
-            }
-            throw CommandFailure(
-                failure.messages + ["what has arrived is in \(part.path); the same command goes on from there"],
-                status: failure.status, code: failure.code)
+            throw Self.failure(error, leaving: part)
         }
         try part.finish()
+    }
+
+    private func fetch(into part: PartialFile) async throws {
+        let first = try await pieces.fetchedPieces(in: part.source)
+        try part.truncate(to: pieces.offset(of: first))
+        for index in first..<pieces.count { try Self.append(try await pieces.piece(index), to: part) }
+    }
+
+    private static func append(_ piece: SecureBytes, to part: PartialFile) throws {
+        try piece.withUnsafeBytes { bytes in try part.append(bytes) }
+    }
+
+    /// Returns the error of a command that leaves what has arrived, and removes what is of no use.
+    private static func failure(_ error: any Error, leaving part: PartialFile) -> any Error {
+        if case VaultError.unreadable = error { try? part.truncate(to: 0) }
+        part.removeIfEmpty()
+        guard !part.isEmpty, let failure = error as? CommandFailure ?? Explanation.explain(error) else { return error }
+        return CommandFailure(
+            failure.messages + ["what has arrived is in \(part.path); the same command goes on from there"],
+            status: failure.status, code: failure.code)
     }
 }
