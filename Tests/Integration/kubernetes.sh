@@ -14,14 +14,15 @@ register ada
 stop_own_server
 port=$(free_port)
 
-# in_pod COMMAND…: with the instance's settings and the variables of two Services.
-in_pod() (
+# enter_pod COMMAND…: in place of the shell that calls it, with the instance's settings and the variables of two Services.
+enter_pod() {
     # shellcheck source=/dev/null
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
     export "${service[@]}" SALTERN_LISTEN="127.0.0.1:$port"
     exec timeout 300 "$@"
-)
+}
+in_pod() (enter_pod "$@")
 
 scenario "a Service called saltern is in nobody's way: commands and server start beside its variables"
 start_own_server
@@ -60,7 +61,7 @@ nowhere=$(free_port)
 # begin_pod: a server in the background, with its log in $work/pod.
 begin_pod() {
     : >"$work/pod"
-    in_pod setpriv --pdeathsig TERM --reuid "$user" --regid "$user" --groups "$group" \
+    enter_pod setpriv --pdeathsig TERM --reuid "$user" --regid "$user" --groups "$group" \
         env SALTERN_TLS_DIRECTORY="$pod/secret" SALTERN_MASTER_KEY_FILE="$pod/secret/master.key" \
         SALTERN_DATABASE_URL="postgresql://nobody@127.0.0.1:$nowhere/saltern" \
         "$pod/saltern" serve >"$work/pod" 2>&1 </dev/null &
