@@ -147,7 +147,7 @@ declare -A spoken=(
     ['saltern reload PID']='Tests/Integration/certificates.sh saltern reload'
     ['saltern reload']='Tests/Integration/certificates.sh saltern reload'
     ['saltern plan remove NAME']='Tests/Integration/admin.sh run_command 0 plan remove large'
-    ['--yes']='' ['--create']='' ['--reason TEXT']=''
+    ['--yes']='' ['--create']='' ['--reason TEXT']='' ["\$USER"]=''
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
     ['--']='' ['SALTERN_PORT_8443_TCP']='' ['SALTERN_SERVICE_HOST']='' ['SALTERN_SERVICE_PORT']=''
     ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']=''
