@@ -145,7 +145,7 @@ docker-compose() {
 # Nothing but the removal of a volume that the files name.
 docker() {
     [[ $* == 'volume rm saltern_'* ]] || fail "a word of docker that the handbook may say, not: $*"
-    command docker-compose config --volumes | grep --quiet --line-regexp -- "${3#saltern_}" || fail "a volume ${3#saltern_}"
+    command docker-compose config --volumes | grep --line-regexp -- "${3#saltern_}" >/dev/null || fail "a volume ${3#saltern_}"
 }
 
 # is_said_by_script COMMAND: the script knows the options, and what --only names.
