@@ -38,7 +38,7 @@ serve_with() {
     # shellcheck source=/dev/null
     source "$own_home/run.env"
     unset "${!SALTERN_TEST_@}"
-    exec env "$1" "$executable" serve
+    exec setpriv --pdeathsig TERM env "$1" "$executable" serve
 }
 
 # serve_at LISTEN: the server, in place of the one before.
