@@ -35,7 +35,7 @@ struct ProcessEnvironment {
         return ProcessEnvironment(entries)
     }
 
-    /// Whether an argument of the process is no UTF-8. ``ProcessArguments/words`` has another text for it.
+    /// True when an argument of the process is not UTF-8. ``ProcessArguments/words`` has a different text for it.
     static var hasUnreadableWords: Bool {
         ProcessArguments.all.contains { String(validating: $0, as: UTF8.self) == nil }
     }

@@ -1,5 +1,5 @@
-/// How far a long command has come: a bar on standard error, where that is a terminal. Elsewhere nothing is written, so that a
-/// job that succeeds says nothing in cron's mail.
+/// The progress of a long command: a bar on standard error when that is a terminal. Otherwise the bar writes nothing, so that a
+/// job that succeeds causes no mail from cron.
 package struct ProgressBar {
     private let console: Console
     private let what: String
@@ -26,7 +26,7 @@ package struct ProgressBar {
         draw("[\(bar)] \(done) of \(total) \(what), \(note)")
     }
 
-    /// Shows how much is done of something whose whole is not known, a few times a second at most. What is done at once says
+    /// Shows the amount that is done when the total is unknown, a few times a second at most. Work that ends at once shows
     /// nothing.
     package mutating func show(_ done: Int) {
         guard console.isTerminal else { return }

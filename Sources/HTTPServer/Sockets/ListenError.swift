@@ -16,13 +16,13 @@ public enum ListenError: Error, CustomStringConvertible {
         }
     }
 
-    /// Whether the machine does not have the address, or not its kind (IPv6 that is switched off).
+    /// True when the machine does not have the address, or not its kind (IPv6 that is switched off).
     var isMissingAddress: Bool {
         guard case .system(_, _, let code) = self else { return false }
         return code == EADDRNOTAVAIL || code == EAFNOSUPPORT
     }
 
-    /// What failed, in the system's words.
+    /// The system's message for the failure.
     public var reason: String {
         switch self {
         case .unresolvable(_, let reason): reason

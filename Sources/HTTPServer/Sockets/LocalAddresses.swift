@@ -1,10 +1,10 @@
 public import EventLoop
 internal import Glibc
 
-/// What a server of this machine and the commands beside it do with its address: both read it in one way.
+/// The one reading of a listening address, for the server of this machine and for the commands beside it.
 extension SocketAddress {
     /// Makes sure that a server on this machine could listen here: that the host is known, and has an address of this machine's.
-    /// Whether the port is free is not checked: the server that runs has it.
+    /// A port in use is no error: the running server has it.
     /// - Returns: The addresses of the host that this machine does not have, and at which nothing would be served.
     public func requireOwnHost() throws(ListenError) -> [SocketAddress] {
         do throws(ListenError) {
@@ -15,8 +15,8 @@ extension SocketAddress {
         }
     }
 
-    /// Whether this process may listen on the port, be it free or not: the lower ones are for those who have a right to
-    /// them. True where the address cannot be bound for another reason.
+    /// True when this process may listen on the port, free or not. Low ports need a privilege. Also true when the address
+    /// cannot be bound for another reason.
     public var isPermitted: Bool {
         guard let all = try? ResolvedAddress.all(resolving: self) else { return true }
         return all.allSatisfy { resolved in

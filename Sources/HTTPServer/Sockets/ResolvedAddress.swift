@@ -56,7 +56,7 @@ struct ResolvedAddress: Sendable, Equatable {
         }
     }
 
-    /// Whether it stands for all addresses of the machine.
+    /// True for an address that stands for all addresses of the machine.
     var isWildcard: Bool { ["0.0.0.0", "::"].contains(storage.clientAddress.address) }
 
     /// The same address with another port.

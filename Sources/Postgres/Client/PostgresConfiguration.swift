@@ -99,7 +99,7 @@ public struct PostgresConfiguration: Sendable {
         }
     }
 
-    /// What to do about a password that a URL has as it is.
+    /// The advice for a URL whose password is not percent-encoded.
     private static let escapes =
         "in a URL, the characters : / ? # [ ] @ and % of a user or a password are written percent-encoded (@ is %40, / "
         + "is %2F)"
