@@ -27,9 +27,7 @@ struct ShowAccount: Command {
     }
 
     func run(_ console: Console) async throws {
-        var settings = Settings(console.environment)
-        let sessions = settings.sessionPolicy()
-        try settings.finish()
+        let sessions = try SessionPolicy(console)
         let found = try await DatabaseCommand.asOwner(console) { [account] in
             try await AccountInspection(database: $0, sessions: sessions)
                 .describe(account, now: try await DatabaseClock.now(of: $0))

@@ -27,9 +27,7 @@ struct ListAccountSessions: Command {
     }
 
     func run(_ console: Console) async throws {
-        var settings = Settings(console.environment)
-        let policy = settings.sessionPolicy()
-        try settings.finish()
+        let policy = try SessionPolicy(console)
         let sessions = try await DatabaseCommand.asOwner(console) { [account] in
             try await AccountInspection(database: $0, sessions: policy)
                 .sessions(account, now: try await DatabaseClock.now(of: $0))

@@ -21,17 +21,13 @@ struct ShowStatistics: Command {
     init(_ arguments: inout Arguments) { asJSON = arguments.flag("--json") }
 
     func run(_ console: Console) async throws {
-        var settings = Settings(console.environment)
-        let sessions = settings.sessionPolicy()
-        try settings.finish()
+        let sessions = try SessionPolicy(console)
         let statistics = try await DatabaseCommand.asOwner(console, statementTimeout: .seconds(600)) { database in
             var bar = ProgressBar(console, "parts read")
             defer { bar.end() }
             return try await Statistics.gather(
                 from: database, sessions: sessions, now: try await DatabaseClock.now(of: database)
             ) { part in
-                // Elsewhere nobody waits, and what is written would be in a script's mail.
-                guard console.isTerminal else { return }
                 bar.show(part.rawValue, of: Statistics.Part.allCases.count, note: "now the \(part.name)")
             }
         }

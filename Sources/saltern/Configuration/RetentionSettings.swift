@@ -1,4 +1,15 @@
+import CommandLineKit
 import SalternServer
+
+extension SessionPolicy {
+    /// Reads the settings of a command that needs no others.
+    /// - Throws: ``CommandFailure`` with every problem.
+    init(_ console: Console) throws(CommandFailure) {
+        var settings = Settings(console.environment)
+        self = settings.sessionPolicy()
+        try settings.finish()
+    }
+}
 
 /// What the server and `saltern purge` have to agree on.
 extension Settings {
