@@ -9,7 +9,7 @@ source "$repository/scripts/lib/packages.sh"
 # shellcheck source=scripts/lib/handbook.sh
 source "$repository/scripts/lib/handbook.sh"
 
-ensure_packages nginx-light haproxy
+ensure_packages nginx-light haproxy iproute2
 PATH=$PATH:/usr/sbin
 proxy_pid=
 stream_pid=
@@ -96,10 +96,19 @@ certificate_shown() {
 
 is_renewed() { [[ $(certificate_shown) != "$1" ]]; }
 
+# accept_no_more PROCESS…: they may still serve connections that they accepted before.
+accept_no_more() {
+    local each listeners
+    listeners=$(ss --listening --tcp --numeric --processes "sport = :$port")
+    for each in "$@"; do [[ $listeners != *"pid=$each,"* ]] || return 1; done
+}
+
 # renew_behind NAME FOLDER: what the handbook says to type, with a proxy whose files are in the folder.
 renew_behind() {
-    local before
+    local before workers
     before=$(certificate_shown)
+    mapfile -t workers < <(pgrep --parent "$proxy_pid")
+    if accept_no_more "${workers[@]}"; then fail "the proxy's workers to accept connections"; fi
     handbook_block 'Behind a proxy 1' | sed "s|/var/lib/saltern|$own_home|; s|/etc/nginx|$2|; s|reload nginx|reload $1|" >"$work/typed"
     while read -r line; do
         case $line in
@@ -115,6 +124,8 @@ renew_behind() {
         esac
     done <"$work/typed"
     is_renewed "$before" || fail "the server to show its new certificate"
+    # A reload returns before the workers with the old certificate stop accepting connections.
+    wait_until 60 accept_no_more "${workers[@]}" || fail "the proxy's earlier workers to accept no more connections"
     wait_until 60 is_well || fail "the proxy to go on with the new certificate"
     # Each worker of the proxy, and each connection.
     for _ in {1..20}; do

@@ -2,8 +2,8 @@ import HTTPServer
 import SalternServer
 import Synchronization
 
-/// Logs what a server refuses or ignores without a reply of its own: at once, and then at most once a minute. An operator
-/// sees such connections nowhere else.
+/// Logs connections and headers that a server refuses or ignores without a response. Each event is logged at once and then at
+/// most once a minute.
 struct RefusalReport: Sendable {
     let server: HTTPServer
     let metrics: [RequestMetrics]
@@ -11,35 +11,45 @@ struct RefusalReport: Sendable {
 
     private static let interval = 60
 
-    /// Looks every second, until it is cancelled.
+    /// Compares the counters every second until the task is cancelled.
     func run() async {
-        var told = Counts()
-        var secondsLeft = 0
+        var logged = Counts()
+        var secondsLeft = Seconds()
         while (try? await Task.sleep(for: .seconds(1))) != nil {
-            secondsLeft = max(secondsLeft - 1, 0)
             let present = Counts(server.statistics, metrics)
-            guard secondsLeft == 0, present != told else { continue }
-            write(present, since: told)
-            told = present
-            secondsLeft = Self.interval
+            if isDue(&secondsLeft.dropped, present.dropped > logged.dropped) {
+                log.write(
+                    .warning, "connections_dropped",
+                    ["count": present.dropped - logged.dropped, "ofAddress": present.ofAddress - logged.ofAddress])
+                logged.dropped = present.dropped
+                logged.ofAddress = present.ofAddress
+            }
+            if isDue(&secondsLeft.headers, present.headers > logged.headers) {
+                log.write(.warning, "proxy_headers_refused", ["count": present.headers - logged.headers])
+                logged.headers = present.headers
+            }
+            if isDue(&secondsLeft.forwards, present.forwards > logged.forwards) {
+                log.write(.warning, "forwarded_for_ignored", ["count": present.forwards - logged.forwards])
+                logged.forwards = present.forwards
+            }
         }
     }
 
-    private func write(_ present: Counts, since told: Counts) {
-        if present.dropped > told.dropped {
-            log.write(
-                .warning, "connections_dropped",
-                ["count": present.dropped - told.dropped, "ofAddress": present.ofAddress - told.ofAddress])
-        }
-        if present.headers > told.headers {
-            log.write(.warning, "proxy_headers_refused", ["count": present.headers - told.headers])
-        }
-        if present.forwards > told.forwards {
-            log.write(.warning, "forwarded_for_ignored", ["count": present.forwards - told.forwards])
-        }
+    /// Returns whether an event with new occurrences is to be logged now, and starts its minute if so.
+    private func isDue(_ secondsLeft: inout Int, _ hasOccurred: Bool) -> Bool {
+        secondsLeft = max(secondsLeft - 1, 0)
+        guard secondsLeft == 0, hasOccurred else { return false }
+        secondsLeft = Self.interval
+        return true
     }
 
-    private struct Counts: Equatable {
+    private struct Seconds {
+        var dropped = 0
+        var headers = 0
+        var forwards = 0
+    }
+
+    private struct Counts {
         var dropped = 0
         var ofAddress = 0
         var headers = 0
