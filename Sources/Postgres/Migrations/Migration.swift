@@ -31,9 +31,11 @@ public struct Migration: Sendable {
     }
 
     private static func remark(_ name: String, in sql: String) -> Substring? {
-        for line in sql.split(separator: "\n", omittingEmptySubsequences: false) {
-            guard line.hasPrefix("--") else { return nil }
+        var rest = sql[...]
+        while rest.hasPrefix("--") {
+            let line = rest.prefix { $0 != "\n" }
             if line.hasPrefix("-- \(name): ") { return line.dropFirst(name.count + 5) }
+            rest = rest[line.endIndex...].dropFirst()
         }
         return nil
     }

@@ -29,7 +29,9 @@ public struct Identifier<Entity>: Hashable, Sendable, Comparable, Codable, Custo
     public var description: String { uuid.uuidString.lowercased() }
 
     public static func < (left: Self, right: Self) -> Bool {
-        left.bytes.lexicographicallyPrecedes(right.bytes)
+        withUnsafeBytes(of: left.uuid.uuid) { left in
+            withUnsafeBytes(of: right.uuid.uuid) { right in left.lexicographicallyPrecedes(right) }
+        }
     }
 
     public init(from decoder: any Decoder) throws {

@@ -173,10 +173,13 @@ struct JSONStringBytes: Sendable {
 
     private static func unit(_ bytes: UnsafeRawBufferPointer, at start: Int) throws(LongLine.Failure) -> UInt16 {
         guard bytes.count >= start + 4 else { throw .malformed }
-        let digits = String(decoding: bytes[start..<start + 4], as: UTF8.self)
-        guard digits.utf8.allSatisfy({ UInt8(ascii: "+") != $0 && UInt8(ascii: "-") != $0 }),
-            let unit = UInt16(digits, radix: 16)
-        else { throw .malformed }
+        var unit: UInt16 = 0
+        for index in start..<start + 4 {
+            guard let digit = Character(Unicode.Scalar(bytes[index])).hexDigitValue, bytes[index] < 0x80 else {
+                throw .malformed
+            }
+            unit = unit << 4 | UInt16(digit)
+        }
         return unit
     }
 }

@@ -123,9 +123,12 @@ private struct ByteWindow {
 
     private func firstSpecial() -> Int? {
         block.withUnsafeBytes { bytes in
-            (index..<bytes.count).first {
-                bytes[$0] == UInt8(ascii: "\"") || bytes[$0] == UInt8(ascii: "\\")
+            var place = index
+            while place < bytes.count {
+                if bytes[place] == UInt8(ascii: "\"") || bytes[place] == UInt8(ascii: "\\") { return place }
+                place += 1
             }
+            return nil
         }
     }
 

@@ -41,15 +41,32 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
     public var description: String { text }
 
     /// Paths are one when their bytes are: texts that differ in bytes can be equal to Swift, and are two names on a disk.
-    public static func == (left: Self, right: Self) -> Bool { left.text.utf8.elementsEqual(right.text.utf8) }
+    public static func == (left: Self, right: Self) -> Bool {
+        left.text.utf8.count == right.text.utf8.count && order(left, right) == 0
+    }
 
     public func hash(into hasher: inout Hasher) {
-        for byte in text.utf8 { hasher.combine(byte) }
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         hasher.combine(0xff as UInt8)
     }
 
-    public static func < (left: Self, right: Self) -> Bool {
-        left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    public static func < (left: Self, right: Self) -> Bool { order(left, right) < 0 }
+
+    /// Compares the bytes in one call: a sync compares and sorts paths far more often than it does anything else with them.
+    /// - Returns: A negative number, zero or a positive one, as `memcmp` does.
+    private static func order(_ left: Self, _ right: Self) -> Int {
+        var (left, right) = (left.text, right.text)
+        return left.withUTF8 { left in
+            right.withUTF8 { right in
+                let count = min(left.count, right.count)
+                guard count > 0, let first = left.baseAddress, let second = right.baseAddress else {
+                    return left.count - right.count
+                }
+                let order = Int(memcmp(first, second, count))
+                return order == 0 ? left.count - right.count : order
+            }
+        }
     }
 
     /// The paths of the folders that it is in, the outermost first.

@@ -3,7 +3,7 @@ public import Postgres
 /// The schema that this program works with.
 public enum Schema {
     /// The migrations in order, as the files of `Migrations/` are at the time of building.
-    public static var migrations: [Migration] {
+    public static let migrations: [Migration] = {
         let files: [(name: String, sql: [UInt8])] = [
             ("accounts_sessions_items", PackageResources._001_accounts_sessions_items_sql),
             ("sync", PackageResources._002_sync_sql),
@@ -22,7 +22,7 @@ public enum Schema {
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))
         }
-    }
+    }()
 
     /// What all of them together make.
     public static var parts: SchemaParts { SchemaParts(String(decoding: PackageResources.parts_txt, as: UTF8.self)) }
