@@ -84,7 +84,7 @@ extension SecureBytes {
         init(count: Int, release: @escaping @Sendable (UnsafeMutableRawBufferPointer) -> Void) {
             precondition(count >= 0, "a number of bytes is not negative")
             memory = .allocate(byteCount: count, alignment: 16)
-            memory.initializeMemory(as: UInt8.self, repeating: 0)
+            wipe(memory)
             self.release = release
         }
 
