@@ -136,8 +136,9 @@ import Testing
 
     /// The rounds are those of 1,000 seeds.
     @Test(arguments: [(37, 50_000), (64, 30_000), (100, 18_000), (1_024, 4_000), (16_384, 200), (200_000, 10)])
-    func `random bytes are not refused`(_ count: Int, _ rounds: Int) {
-        for _ in 0..<max(1, rounds * PropertyTests.seeds.count / 1_000) where Self.isRefused(SecureRandom.bytes(count)) {
+    func `random bytes are not refused`(_ byteCount: Int, _ rounds: Int) {
+        let count = max(1, rounds * PropertyTests.seeds.count / 1_000)
+        for _ in 0..<count where Self.isRefused(SecureRandom.bytes(byteCount)) {
             Issue.record("random bytes were refused")
         }
     }
