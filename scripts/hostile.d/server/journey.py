@@ -14,7 +14,7 @@ from traffic.relay import Honesty, Lie, Relay, Request
 #: More than saltern-client has in memory, whatever a server sends.
 MOST_KILOBYTES = 256 << 10
 #: Real seconds for a busy machine, on top of what a lie's clocks allow.
-SLACK = 30
+SLACK = 120
 #: The only calls that may have a password key in them.
 PROVING = ("/v1/sessions", "/v1/accounts", "/v1/account", "/v1/rotations")
 WORD = "correct horse battery staple"
