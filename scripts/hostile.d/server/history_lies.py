@@ -193,10 +193,8 @@ class OtherBases(Listing):
 
 
 class Forked(Lie):
-    """Two devices are shown two histories."""
-
     name = "fork"
-    says = "the changes of a device are acknowledged, and never shown to another; then the histories are joined"
+    says = "batches are acknowledged with the next revisions and not carried out; then the histories are joined"
     hurry = 20
 
     async def answer(self, exchange: Exchange) -> None:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import secrets
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Verdict:
 
 
 class Journey:
-    """One account with a device that is lied to, and another that is not."""
+    """One account at a time, with a device that is lied to."""
 
     def __init__(self, client: str, relay: Relay, work: Path, hurry_library: str, pin: str):
         self.client = client
@@ -57,7 +56,6 @@ class Journey:
         (self.outside / "file").write_text("outside\n")
         self.count = 0
         self.phone: Device | None = None
-        self.arrivals: list[tuple[str, str]] = []
 
     # MARK: An account
 
@@ -104,7 +102,7 @@ class Journey:
             self.secrets += [key, key.hex().encode(), base64.b64encode(key)]
 
     def end(self) -> None:
-        """What the device that was not lied to has of all that was written in this account."""
+        """Removes the device; the next lie begins with another account."""
         if self.phone is None:
             return
         self.relay.lie = Honesty()
@@ -235,10 +233,7 @@ class Journey:
         complaints = []
         first = phone.run("sync", "--json")
         if first.status == 77:
-            word = "other" if any(o == "password" for o in phone.home.parts) else "password"
-            again = self.contact(self.userid, "phone", self.relay.port)
-            again[again.index("--password-file") + 1] = str(self.words / word)
-            entered = phone.run("login", *again)
+            entered = phone.run("login", *self.contact(self.userid, "phone", self.relay.port))
             if entered.status not in (0, 2):
                 complaints.append(f"afterwards {entered}")
             first = phone.run("sync", "--json")
@@ -262,8 +257,3 @@ class Journey:
             complaints.append(f"the file {file} is gone")
         return complaints
 
-
-def emptied(path: Path) -> Path:
-    shutil.rmtree(path, ignore_errors=True)
-    path.mkdir()
-    return path

@@ -85,7 +85,7 @@ class Device:
         *words: str,
         given: bytes = b"",
         hurry: int = 1,
-        limit: float = 60,
+        limit: float = 240,
         interrupt: float | None = None,
         clock: int = 0,
     ) -> Outcome:
