@@ -52,11 +52,14 @@ suite_variable() (
 
 # suite_run NAME ARGUMENT…: scripts/NAME.d/NAME.py against the throw-away server. In the background, so that a signal ends
 # it and not only us.
-suite_run() {
-    local name=$1 url=$throwaway_url home=$throwaway_home
+suite_run() { suite_run_program "$1.d/$1.py" "${@:2}"; }
+
+# suite_run_program PATH ARGUMENT…: the same of a program in scripts/PATH.
+suite_run_program() {
+    local program=$1 url=$throwaway_url home=$throwaway_home
     shift
     PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$scripts/lib setpriv --pdeathsig TERM \
-        /usr/bin/python3 "$scripts/$name.d/$name.py" --url "$url" --home "$home" \
+        /usr/bin/python3 "$scripts/$program" --url "$url" --home "$home" \
         --owner-database "$(suite_variable SALTERN_OWNER_DATABASE_URL)" "$@" &
     wait $!
 }

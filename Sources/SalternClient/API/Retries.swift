@@ -1,4 +1,5 @@
-/// Sends again what may be sent again, after waits that double and differ from one client to another.
+/// Sends again what may be sent again, after waits that double and differ from one client to another. A server that asks to be
+/// left alone for longer than the longest wait is not asked again: the error has the time that it asked for.
 ///
 /// Only for what the API promises to be repeatable ("Sending again" in docs/clients.md): its reply may have been lost.
 public struct Retries: Sendable {
@@ -42,6 +43,8 @@ public struct Retries: Sendable {
             } catch {
                 failures += 1
                 guard error.isPassing, !isFinal(error), failures < attempts else { throw error }
+                // Otherwise a server could make one call last for hours.
+                if let asked = error.retryAfter, asked > waits.upperBound { throw error }
                 let wait = wait(after: failures, asked: error.retryAfter, chance: .random(in: 0...1))
                 do { try await Task.sleep(for: wait) } catch { throw .transport(.cancelled) }
             }

@@ -40,7 +40,7 @@ public struct SalternAPI: Sendable {
         do throws(TransportError) { reply = try await transport.send(request) } catch { throw .transport(error) }
         clock.note(reply.head)
         guard reply.body.count <= request.replyLimit else { throw .transport(.unacceptableReply) }
-        guard (200..<300).contains(reply.head.status) || accepting.contains(reply.head.status) else {
+        guard reply.head.isSuccess || accepting.contains(reply.head.status) else {
             throw Self.problem(reply)
         }
         return reply
@@ -51,7 +51,7 @@ public struct SalternAPI: Sendable {
         try Self.checkSession(of: request)
         let stream: HTTPReplyStream
         do throws(TransportError) { stream = try await transport.stream(request) } catch { throw .transport(error) }
-        if (200..<300).contains(stream.head.status) { return stream }
+        if stream.head.isSuccess { return stream }
         var body: [UInt8] = []
         do {
             for try await piece in stream.body {
@@ -83,6 +83,7 @@ public struct SalternAPI: Sendable {
     static func decode<Value: Decodable>(
         _ type: Value.Type, _ body: [UInt8], _ tokens: SecretJSON.Taken? = nil
     ) throws(APIError) -> Value {
+        guard JSONBounds.include(body) else { throw .unexpectedReply }
         let decoder = JSONDecoder()
         if let tokens { decoder.userInfo[SecretJSON.Taken.key] = tokens }
         decoder.dateDecodingStrategy = .custom { decoder in

@@ -42,7 +42,7 @@ public struct HTTPRequest: Sendable {
     /// The body; zeroed when the last reference goes.
     public var body: SecureBytes?
     /// The time limit of an exchange in which nothing long is sent or received. A slow line has a second more for each
-    /// ``minimumRate`` bytes that have moved in either direction; streams have no such limit.
+    /// ``minimumRate`` bytes that have moved in either direction. The body of a stream has no such limit.
     public var timeout: Duration
     /// Bytes a second that an exchange longer than ``timeout`` has to move on average: a server may be hostile.
     public var minimumRate = HTTPRequest.slowestLine
@@ -93,6 +93,9 @@ public struct HTTPReplyHead: Sendable {
     public subscript(name: String) -> String? {
         fields.first { $0.name.lowercased() == name.lowercased() }?.value
     }
+
+    /// Whether the status is one of 2xx.
+    var isSuccess: Bool { (200..<300).contains(status) }
 
     /// How long the server asks to be left alone (RFC 9110 section 10.2.3), in whole seconds; nil for a date.
     public var retryAfter: Duration? {

@@ -79,9 +79,12 @@ extension Vault {
         let events: ServerSentEvents
         do throws(APIError) { events = try await api.streamChanges(token) } catch { return error }
         var iterator = events.makeAsyncIterator()
+        var pace = EventPace(at: .now)
         do throws(TransportError) {
             while let event = try await iterator.next(isolation: nil) {
-                if event.name == "change" { onChange() }
+                guard event.name == "change" else { continue }
+                onChange()
+                try? await Task.sleep(for: pace.wait(at: .now))
             }
             return .transport(.connectionLost)
         } catch {

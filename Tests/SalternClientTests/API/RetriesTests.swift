@@ -31,6 +31,24 @@ struct RetriesTests {
         #expect(calls == 4)
     }
 
+    @Test func `a server that asks for a longer pause than the longest wait is not asked again`() async throws {
+        let retries = Retries(attempts: 4, waits: .milliseconds(1)...(.milliseconds(1_500)))
+        for (asked, expected) in [(0, 4), (2, 1), (600, 1), (86_400, 1)] {
+            var calls = 0
+            await #expect(throws: APIError.self) {
+                try await retries { () throws(APIError) -> Int in
+                    calls += 1
+                    var problem = Problem(
+                        status: 503, code: "overloaded", title: "", detail: nil, requestId: nil, field: nil,
+                        canonical: nil, allowed: nil, used: nil, conflicts: nil, current: nil)
+                    problem.retryAfter = .seconds(asked)
+                    throw .problem(problem)
+                }
+            }
+            #expect(calls == expected, "asked for \(asked) s")
+        }
+    }
+
     @Test func `waits double, stay within their bounds and obey the server`() {
         let retries = Retries()
         #expect(retries.wait(after: 1, asked: nil, chance: 1) == .seconds(1))

@@ -113,6 +113,23 @@ import Testing
         }
     }
 
+    // The connection is there, and nothing comes on it: silence alone would end the exchange after ten minutes.
+    @Test(.timeLimit(.minutes(2))) func `a stream whose head does not come ends`() async throws {
+        try await LiveServer.with { server in
+            let port = try #require(URL(string: server.base)?.port)
+            let relay = try SlowRelay(to: UInt16(port), bytesPerTick: 4 << 10)
+            defer { relay.stop() }
+            var address = try server.address()
+            address.base = "https://localhost:\(relay.port)"
+            let transport = try CurlTransport(address)
+            _ = try await transport.send(HTTPRequest(.get, "/v1/service"))
+            relay.hold()
+            var request = HTTPRequest(.get, "/v1/changes/stream", timeout: .milliseconds(100))
+            request.silence = .seconds(600)
+            await #expect(throws: TransportError.timedOut) { try await transport.stream(request) }
+        }
+    }
+
     @Test func `what moves too little for its time ends`() async throws {
         #expect(HTTPRequest.allowance(.seconds(120), 1_024, moved: 10 << 10) == .seconds(130))
         #expect(HTTPRequest.allowance(.seconds(120), 0, moved: .min) == .seconds(120))
@@ -131,6 +148,7 @@ private final class SlowRelay: Sendable {
     private let listener: Int32
     private let bytesPerTick: Int
     private let isStopped = Atomic(false)
+    private let isHeld = Atomic(false)
 
     /// - Parameter target: Nil for a port that answers nothing.
     init(to target: UInt16?, bytesPerTick: Int) throws {
@@ -153,6 +171,9 @@ private final class SlowRelay: Sendable {
         port = UInt16(bigEndian: address.sin_port)
         if let target { Thread { [self] in accept(target) }.start() }
     }
+
+    /// Carries nothing more, and ends no connection.
+    func hold() { isHeld.store(true, ordering: .relaxed) }
 
     func stop() {
         isStopped.store(true, ordering: .relaxed)
@@ -206,6 +227,7 @@ private final class SlowRelay: Sendable {
         reading: while !isStopped.load(ordering: .relaxed) {
             let count = read(source, &buffer, buffer.count)
             guard count > 0 else { break }
+            while isHeld.load(ordering: .relaxed), !isStopped.load(ordering: .relaxed) { usleep(10_000) }
             var sent = 0
             while sent < count {
                 let written = buffer.withUnsafeBytes {

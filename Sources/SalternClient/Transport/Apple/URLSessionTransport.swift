@@ -47,9 +47,17 @@ public final class URLSessionTransport: HTTPTransport {
 
     public func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         let transfer = try transfer(request, limit: request.replyLimit)
+        let deadline = Self.deadline(of: transfer, request)
+        defer { deadline.cancel() }
+        let head = try await transfer.run()
+        return HTTPReply(head: head, body: transfer.takeBody())
+    }
+
+    /// Ends a transfer that takes longer than the bytes that have moved in it allow.
+    private static func deadline(of transfer: URLSessionTransfer, _ request: HTTPRequest) -> Task<Void, any Error> {
         let begin = ContinuousClock.now
         let (timeout, rate) = (request.timeout, request.minimumRate)
-        let deadline = Task {
+        return Task {
             while true {
                 let left =
                     HTTPRequest.allowance(timeout, rate, moved: transfer.movedByteCount) - (ContinuousClock.now - begin)
@@ -57,9 +65,6 @@ public final class URLSessionTransport: HTTPTransport {
                 try await Task.sleep(for: left)
             }
         }
-        defer { deadline.cancel() }
-        let head = try await transfer.run()
-        return HTTPReply(head: head, body: transfer.takeBody())
     }
 
     public func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
@@ -67,7 +72,12 @@ public final class URLSessionTransport: HTTPTransport {
         let body = ReplyBody(
             onRoom: { transfer.goOn() }, onAbandoned: { transfer.end(.failure(.cancelled)) })
         transfer.connect(body)
+        let deadline = Self.deadline(of: transfer, request)
+        var isOpenEnded = true
+        // The body of a refusal has the limit of its head.
+        defer { if isOpenEnded { deadline.cancel() } }
         let head = try await transfer.run()
+        isOpenEnded = head.isSuccess
         return HTTPReplyStream(head: head, body: body)
     }
 

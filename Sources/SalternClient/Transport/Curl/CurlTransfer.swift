@@ -138,9 +138,11 @@ final class CurlTransfer: @unchecked Sendable {
     /// The transfer begins now.
     func noteStart() { begin = .now }
 
-    /// True when the exchange has taken longer than the bytes that have moved in it allow.
+    /// True when the exchange has taken longer than the bytes that have moved in it allow. The body of a stream has no such
+    /// limit; its head has one, and so has the body of a refusal.
     var isTooSlow: Bool {
-        !isStream && ContinuousClock.now - begin > allowance(Int64(saltern_curl_moved(handle)))
+        if isStream, let head, head.isSuccess { return false }
+        return ContinuousClock.now - begin > allowance(Int64(saltern_curl_moved(handle)))
     }
 
     /// Takes a line of a head, or of the trailers after a body.
@@ -188,7 +190,8 @@ final class CurlTransfer: @unchecked Sendable {
             CURLE_SSL_CONNECT_ERROR:
             .failure(.unreachable)
         case CURLE_OPERATION_TIMEDOUT: .failure(.timedOut)
-        case CURLE_WRITE_ERROR where refusedReply, CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
+        case CURLE_WRITE_ERROR where refusedReply, CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL,
+            CURLE_BAD_CONTENT_ENCODING, CURLE_FILESIZE_EXCEEDED:
             .failure(.unacceptableReply)
         case CURLE_URL_MALFORMAT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_NOT_BUILT_IN: .failure(.configuration)
         default: .failure(.connectionLost)
