@@ -71,6 +71,11 @@ enum Explanation {
             untrustworthy(
                 "the server has no keyring of this client, or an older one than is known; if its database was restored: "
                     + "saltern-client login --restore-keyring", "keyring_unusable")
+        case .keyringReplaced:
+            untrustworthy(
+                "the server's keyring does not open, and one that it has kept does: a session has replaced it, or a later "
+                    + "version of this client; saltern-client login --restore-keyring, or recovery use "
+                    + "--restore-keyring, puts it back", "keyring_replaced")
         case .keyringNotRestorable:
             untrustworthy(
                 "keys were changed after the password that the server has now, which would open what is new: export what "

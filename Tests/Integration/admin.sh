@@ -266,6 +266,30 @@ for url in 'postgresql://app:p@canary@localhost/saltern' 'postgresql://app:p/can
     [[ $said != *canary* ]] || fail "no part of the password: $said"
 done
 
+scenario "… has its keyring again after a session has replaced it"
+run_command 1 account restore-keyring "$userid"
+says 'the account has no kept keyring'
+keyring=$(random_base64 120)
+request PUT /v1/account/keyring "{\"keyring\":\"$keyring\"}" --header 'If-None-Match: *'
+expect_status 201
+for _ in 1 2; do
+    request PUT /v1/account/keyring "{\"keyring\":\"$(random_base64 120)\"}" --header 'If-Match: *'
+    expect_status 200
+done
+run_command 0 account show "$userid" --json
+[[ $(jq .usage.keptKeyrings <<<"$said") == 2 ]] || fail "two kept keyrings: $said"
+run_command 1 account restore-keyring "$userid"
+says 'several keyrings are kept: name one with --revision; revision 1 was replaced at'
+run_command 1 account restore-keyring --revision 3 "$userid"
+says 'no keyring with this revision is kept'
+run_command 0 account restore-keyring --revision 1 "$userid" --reason 'ticket 13'
+says 'keyring 1 is in force again, as revision 4'
+request GET /v1/account/keyring
+expect_json .keyring "$keyring"
+run_command 0 audit list --limit 1
+says 'keyring_restored'
+says 'revision 1 as 4; reason: ticket 13'
+
 scenario "… loses its sessions on every node at once"
 run_command 0 account end-sessions "$userid"
 says '1 session has ended'
@@ -276,7 +300,7 @@ scenario "… reads all that in its security log"
 log_in
 request GET /v1/account/events
 expect_status 200
-for kind in locked unlocked plan_changed sessions_ended; do
+for kind in locked unlocked plan_changed sessions_ended keyring_changed keyring_restored; do
     expect_json ".events | any(.kind == \"$kind\")" true
 done
 run_command 0 account events "$userid" --json

@@ -170,6 +170,47 @@ phone login --password-file "$work/password"
 [[ $status == 0 || $status == 2 ]] || fail "the phone to be logged in"
 for name in phone laptop; do wait_until 180 settled "$name" || fail "the folder of $name to be in sync"; done
 
+scenario "a session has replaced the keyring: a new device restores it, and so does the printed code"
+mia=$(unique mia)
+arrive_as() {
+    local name=$1
+    shift
+    device "$name" "$@" --server "$SALTERN_TEST_URL" --userid "$mia" --certificate "$certificate" --json
+}
+arrive_as tablet register --password-file "$work/password"
+expect_status 0
+device tablet put --title kept "$work/password"
+device tablet recovery create --password-file "$work/password" --json
+expect_status 0
+json .code >"$work/code"
+device tablet sync
+# The thief has a session, and replaces what the password and the code open, twice.
+spoil() {
+    local _
+    log_in "$mia" "$(stretch "$(<"$work/password")" "localhost.saltern:$mia")"
+    for _ in 1 2; do
+        request PUT /v1/account/keyring \
+            "{\"keyring\":\"$(random_base64 300)\",\"recoveryKeyring\":\"$(random_base64 700)\"}" --header 'If-Match: *'
+        expect_status 200
+    done
+    token=
+}
+spoil
+arrive_as desktop login --password-file "$work/password"
+expect_error 76 keyring_replaced
+arrive_as desktop login --restore-keyring --password-file "$work/password"
+expect_status 0
+device desktop list --json
+expect_json '[.items[].title] | tostring' '["kept"]'
+spoil
+echo 'a third horse, a third staple' >"$work/third"
+arrive_as watch recovery use --recovery-file "$work/code" --new-password-file "$work/third"
+expect_error 76 keyring_replaced
+arrive_as watch recovery use --restore-keyring --recovery-file "$work/code" --new-password-file "$work/third"
+expect_status 0
+device watch list --json
+expect_json '[.items[].title] | tostring' '["kept"]'
+
 scenario "where the password is another since, it is not put back: what is here is exported, and imported after a new log-in"
 echo 'another horse, another staple' >"$work/later"
 mkdir "$work/other"

@@ -13,7 +13,8 @@ extension CommandLineTests {
         ["account", "list"], ["account", "show", "ada"], ["account", "events", "ada"], ["account", "lock", "ada"],
         ["account", "unlock", "ada"], ["account", "end-sessions", "ada"], ["account", "set-plan", "ada", "pro"],
         ["account", "delete", "ada", "--yes"], ["account", "delete", "--never-used", "--older-than", "30d", "--yes"],
-        ["account", "remove-second-factor", "ada"], ["plan", "list"], ["plan", "set", "pro", "--items", "1"],
+        ["account", "remove-second-factor", "ada"], ["account", "restore-keyring", "ada"], ["plan", "list"],
+        ["plan", "set", "pro", "--items", "1"],
         ["invite", "create"], ["invite", "list"], ["invite", "revoke", "11111111-2222-3333-4444-555555555555"],
         ["audit", "list"], ["audit", "verify"], ["stats"], ["purge"], ["restored"], ["restored", "--end-sessions"],
     ]

@@ -161,25 +161,32 @@ done
 for name in var/lib/saltern/master.key var/lib/saltern/tls/key.pem var/lib/saltern/tls/backup-key.pem etc/saltern/owner-database-url; do
     archived /var/backups/saltern-keys/*.tar "$name" || fail "$name in the archive of keys"
 done
-touch --date '31 days ago' /var/backups/saltern/* /var/backups/saltern-keys/*
-old=$(echo /var/backups/saltern/*.backup)
-back_up
-[[ $(echo /var/backups/saltern/*.backup) != *"$old"* ]] || fail "no backup that is older than 30 days"
-[[ $(find /var/backups/saltern -type f | wc --lines) == 2 ]] || fail "database and settings: $(ls /var/backups/saltern)"
-[[ $(find /var/backups/saltern-keys -type f | wc --lines) == 1 ]] || fail "one archive of the same keys: $(ls /var/backups/saltern-keys)"
 kept=$(echo /var/backups/saltern-keys/*)
+back_up
+[[ $(find /var/backups/saltern-keys -type f | wc --lines) == 1 ]] || fail "one archive of the same keys: $(ls /var/backups/saltern-keys)"
 saltern-admin certificate rotate >/dev/null
 back_up
 [[ $(find /var/backups/saltern-keys -type f | wc --lines) == 2 && -e $kept ]] || fail "the keys of before, and the new ones"
-touch --date '31 days ago' /var/backups/saltern-keys/*
+
+say "backups of more than 30 days are removed, but for the latest seven"
+files() { find "$1" -type f -name "$2" | wc --lines; }
+# From 32 to 41 days old, beside those that were made.
+for day in {32..41}; do
+    for name in saltern/saltern-202001${day}T000000Z.{backup,tar} saltern-keys/saltern-keys-202001${day}T000000Z.tar; do
+        touch --date "$day days ago" "/var/backups/$name"
+    done
+done
 back_up
-[[ $(find /var/backups/saltern-keys -type f | wc --lines) == 1 && ! -e $kept ]] || fail "the new keys only: $(ls /var/backups/saltern-keys)"
+[[ $(files /var/backups/saltern '*.backup') == 7 && $(files /var/backups/saltern '*.tar') == 7 ]] ||
+    fail "seven of database and settings: $(ls /var/backups/saltern)"
+[[ $(files /var/backups/saltern-keys '*.tar') == 7 ]] || fail "seven of the keys: $(ls /var/backups/saltern-keys)"
+[[ ! -e /var/backups/saltern/saltern-20200141T000000Z.backup && -e $kept ]] || fail "the oldest to be removed"
 mkdir /etc/systemd/system/saltern-backup.service.d
 handbook_block 'The daily backup ini 1' >/etc/systemd/system/saltern-backup.service.d/override.conf
 touch --date '80 days ago' /var/backups/saltern/*
 systemctl daemon-reload
 back_up
-[[ $(find /var/backups/saltern -type f -mtime +79 | wc --lines) != 0 ]] || fail "the handbook's 90 days"
+[[ $(files /var/backups/saltern '*.backup') == 8 ]] || fail "the handbook's 90 days: $(ls /var/backups/saltern)"
 sed --in-place 's/DAYS=.*/DAYS=0/' /etc/systemd/system/saltern-backup.service.d/override.conf
 systemctl daemon-reload
 ! systemctl start saltern-backup.service 2>/dev/null || fail "a retention that is no number of days to be refused"

@@ -94,6 +94,22 @@ public struct RecoveryReply: Decodable, Sendable {
     public let kdf: KDF
     public let keyring: Base64Bytes?
     public let keyringRevision: Revision?
+    /// What the code opened before a session has replaced it; nil when nothing was.
+    public let keptKeyrings: [Base64Bytes]?
+}
+
+/// A keyring that was replaced and can be restored.
+public struct KeptKeyring: Decodable, Sendable {
+    /// Nil when the account had none.
+    public let keyring: Base64Bytes?
+    public let revision: Revision?
+    /// What the recovery code opened; nil when there was none, or when the code was replaced since.
+    public let recoveryKeyring: Base64Bytes?
+    /// Whether the request that replaced it had the password key.
+    public let withPasswordKey: Bool
+    public let replacedAt: Date
+    /// The server removes it then.
+    public let expiresAt: Date
 }
 
 /// The keyring and the revision that it has.

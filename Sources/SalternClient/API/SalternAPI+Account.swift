@@ -85,14 +85,28 @@ extension SalternAPI {
         }
     }
 
+    /// `GET /v1/account/keyring/kept`
+    /// - Returns: The one first that was replaced first; none when the server keeps none or is older than this kit.
+    public func listKeptKeyrings(_ token: Token) async throws(APIError) -> [KeptKeyring] {
+        struct Reply: Decodable { let keyrings: [KeptKeyring] }
+        let request = HTTPRequest(.get, "/v1/account/keyring/kept", token: token.text)
+        do {
+            return try await call(request, as: Reply.self).keyrings
+        } catch .problem(let problem) where problem.status == 404 {
+            return []
+        }
+    }
+
     /// `PUT /v1/account/keyring`
     /// - Parameters:
     ///   - recoveryKeyring: What the recovery code opens from now on.
     ///   - removingRecovery: The present password key, so that no code sets a new password any more; in the place of a
     ///     `recoveryKeyring`.
+    ///   - currentPasswordKey: The present password key, with which what is replaced uses none of the places for keyrings that
+    ///     a session alone replaces.
     public func putKeyring(
-        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removingRecovery currentPasswordKey: SecretBytes? = nil,
-        _ precondition: Precondition, _ token: Token
+        _ keyring: [UInt8], recoveryKeyring: [UInt8]? = nil, removingRecovery: SecretBytes? = nil,
+        currentPasswordKey: SecretBytes? = nil, _ precondition: Precondition, _ token: Token
     ) async throws(APIError) -> Revision {
         struct Body: Encodable {
             let keyring: Base64Bytes
@@ -103,7 +117,8 @@ extension SalternAPI {
         struct Reply: Decodable { let revision: Revision }
         let body = Body(
             keyring: Base64Bytes(keyring), recoveryKeyring: recoveryKeyring.map(Base64Bytes.init),
-            removeRecovery: currentPasswordKey == nil ? nil : true, currentPasswordKey: currentPasswordKey)
+            removeRecovery: removingRecovery == nil ? nil : true,
+            currentPasswordKey: removingRecovery ?? currentPasswordKey)
         let request = try Self.request(
             .put, "/v1/account/keyring", token: token, fields: [precondition.field], body)
         return try await call(request, as: Reply.self).revision

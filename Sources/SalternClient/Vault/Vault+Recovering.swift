@@ -2,15 +2,19 @@ internal import Cryptography
 
 extension Vault {
     /// Sets a new password with a printed code, and opens the vault. All sessions end.
+    /// - Parameter restoringKeyring: Whether the person has agreed to take a keyring that the server has kept, after
+    ///   ``VaultError/keyringReplaced``.
     /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.
     ///   ``VaultError/keyringUnusable`` when the code opens older keys than this device knows; nothing is set then.
     ///   ``VaultError/untrustworthy(_:)`` when the server says that the account has more iterations than
     ///   ``StretchingRule/automaticIterationLimit``; nothing is set then.
+    ///   ``VaultError/keyringReplaced`` when only a keyring that the server has kept opens; nothing is set then.
     public static func recover(
-        _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password
+        _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password,
+        restoringKeyring: Bool = false
     ) async throws(VaultError) -> Vault {
         let vault = try Vault(settings)
-        try await vault.recover(userid, code, newPassword)
+        try await vault.recover(userid, code, newPassword, restoringKeyring)
         return try await reopen(vault, userid, newPassword)
     }
 
@@ -20,16 +24,16 @@ extension Vault {
         return vault
     }
 
-    private func recover(_ userid: String, _ code: RecoveryCode, _ password: Password) async throws(VaultError) {
+    private func recover(
+        _ userid: String, _ code: RecoveryCode, _ password: Password, _ restoringKeyring: Bool
+    ) async throws(VaultError) {
         try refuseOther(userid)
         let stretched = await code.stretched(saltPrefix: settings.stretching.saltPrefix)
         let reply = try await call { api throws(APIError) in
             try await api.recover(userid: userid, recoveryKey: stretched.passwordKey, deviceName: settings.deviceName)
         }
         try await usingNewSession(reply.session.token) { () async throws(VaultError) in
-            guard let sealed = reply.keyring?.bytes,
-                let opened = try? RecoveryKeys.open(sealed, with: stretched, account: reply.accountId)
-            else { throw .keyringUnusable }
+            let (opened, sealed) = try reply.keyring(openedBy: stretched, restoring: restoringKeyring)
             let keyring = try notOlder(opened, of: reply.accountId)
             let known = try knownIterations()
             try refuseTooMany(reply.kdf.iterations, over: known)

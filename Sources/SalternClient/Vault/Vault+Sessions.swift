@@ -11,12 +11,16 @@ extension Vault {
     }
 
     /// Opens the vault of an account that exists.
-    /// - Parameter code: Six digits or a recovery code, after ``VaultError/codeRequired``.
+    /// - Parameters:
+    ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
+    ///   - restoringKeyring: Whether the person has agreed that a keyring that the server has kept goes over the present one,
+    ///     after ``VaultError/keyringReplaced``.
     public static func logIn(
-        _ settings: VaultSettings, userid: String, password: Password, code: String? = nil
+        _ settings: VaultSettings, userid: String, password: Password, code: String? = nil,
+        restoringKeyring: Bool = false
     ) async throws(VaultError) -> Vault {
         let vault = try Vault(settings)
-        try await vault.logIn(asKnown: userid, password, code)
+        try await vault.logIn(asKnown: userid, password, code, restoringKeyring)
         return vault
     }
 
@@ -26,7 +30,8 @@ extension Vault {
     ///   - userid: The new one, when another device has changed it.
     ///   - restoringKeyring: Whether somebody has agreed that the keyring that is known here goes over an older one that
     ///     the server gives, after ``Notice/Kind/keyringRolledBack``: its database was restored from a backup. Fewer
-    ///     iterations than were used here are taken then, too. A printed code that not both know opens nothing afterwards
+    ///     iterations than were used here are taken then, too. After ``VaultError/keyringReplaced`` a keyring that the server
+    ///     has kept goes over one that does not open. A printed code that not both know opens nothing afterwards
     ///     (``Notice/Kind/recoveryRemoved``).
     /// - Throws: ``VaultError/keyringNotRestorable`` where the password is not the one that the known keyring is sealed
     ///   with, and there are newer keys in it. ``VaultError/unsentEdits(count:)`` when another device has changed password
@@ -128,9 +133,7 @@ extension Vault {
         try await usingNewSession(reply.session.token) { () async throws(VaultError) in
             // Somebody else's account: what is here is not to be mixed with it.
             if renamed, try knownAccount() != reply.accountId { throw .otherAccount }
-            guard var sealed = reply.keyring?.bytes, var keyring = try? Keyring(sealed: sealed, openedBy: stretched)
-            else { throw .keyringUnusable }
-            var revision = reply.keyringRevision
+            var (keyring, sealed, revision) = try await keyring(of: reply, stretched, restoring: restoringKeyring)
             // The same account gave a later keyring before: this one would seal with keys that are no longer used.
             if try order(of: keyring, openedBy: stretched.known) == .rolledBack {
                 try stored { try store.note(.keyringRolledBack) }
@@ -151,6 +154,16 @@ extension Vault {
                 device: deviceToken, keyring: keyring, sealed: sealed, keyringRevision: revision, stretched.known,
                 opens: locks == lockCount)
         }
+    }
+
+    /// The keyring of a log-in: the server's, or one that it has kept where that does not open.
+    private func keyring(
+        of reply: LoginReply, _ password: StretchedPassword, restoring: Bool
+    ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
+        if let sealed = reply.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: password) {
+            return (keyring, sealed, reply.keyringRevision)
+        }
+        return try await restoreKeyring(over: reply, password, isAgreed: restoring)
     }
 
     /// Returns a code of the second factor as it is sent.

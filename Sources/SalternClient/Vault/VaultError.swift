@@ -20,6 +20,9 @@ public enum VaultError: Error, Sendable {
     case useridNotCanonical(canonical: String)
     /// The server has an account under this userid, but not the keyring of this app, or an older one than is known.
     case keyringUnusable
+    /// The server's keyring does not open with the password or the printed code, and one that it has kept does: a session has
+    /// replaced it, or a later version of this app has. Ask the person, then repeat the call with `restoringKeyring`.
+    case keyringReplaced
     /// The keyring that is known here does not go over the server's older one: it has newer keys, and the password is
     /// another since, so that whoever knows the one of before could open what is new. Sign out after
     /// ``Vault/exportDocuments(to:collection:)``, log in, and ``Vault/importDocuments(from:)``.

@@ -32,6 +32,7 @@ extension Application {
             build.account(.put, "/v1/account/userid", rate: .registration, body: keyrings, ChangeUserid(parts)),
             build.account(.get, "/v1/account/keyring", ShowKeyring()),
             build.account(.put, "/v1/account/keyring", body: keyrings, PutKeyring()),
+            build.account(.get, "/v1/account/keyring/kept", ListKeptKeyrings()),
             build.account(.put, "/v1/account/receipt", body: .json(limit: Receipt.requestLimit), PutReceipt()),
             build.account(.post, "/v1/account/export", body: small, ExportAccount(parts)),
 

@@ -36,7 +36,8 @@ extension Application {
             statement(ForgetFailedAttempts.self),
             // Export
             statement(Owned<ExportAccountRow>.self), statement(Owned<ExportKeyring>.self),
-            statement(Owned<ExportRecovery>.self), statement(Owned<ExportSecondFactor>.self),
+            statement(Owned<ExportRecovery>.self), statement(Owned<ExportKeptKeyrings>.self),
+            statement(Owned<ExportSecondFactor>.self),
             statement(Owned<ExportReceipt>.self), statement(Owned<ExportInvites>.self),
             statement(Owned<ExportSessions>.self), statement(Owned<ExportSecurityEvents>.self),
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
@@ -60,6 +61,11 @@ extension Application {
             // Keyrings
             statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
             statement(MoveKeyringRevision.self),
+            // KeptKeyrings
+            statement(Owned<FindReplaceableKeyrings>.self), statement(Owned<FindKeptKeyrings>.self),
+            statement(InsertKeptKeyring.self), statement(DropKeptKeyrings.self), statement(RemoveKeptKeyrings.self),
+            statement(RemoveKeptRecoveryKeyrings.self), statement(RemoveKeptKeyring.self),
+            statement(RestoreKeyring.self), statement(RestoreRecoveryKeyring.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
             statement(FindLiveSessions.self), statement(FindHashParts.self),
@@ -75,9 +81,11 @@ extension Application {
             statement(BeginBite.self), statement(LimitLockWait.self),
             statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
+            statement(FindExpiredKeyrings.self), statement(RemoveExpiredKeyrings.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
-            statement(FindDueTombstones.self), statement(FindDueContents.self), statement(FindDueRotations.self),
-            statement(FindDueEvents.self), statement(FindDueAttempts.self), statement(FindDueShares.self),
+            statement(FindDueTombstones.self), statement(FindDueContents.self), statement(FindDueKeyrings.self),
+            statement(FindDueRotations.self), statement(FindDueEvents.self), statement(FindDueAttempts.self),
+            statement(FindDueShares.self),
             // Receipts
             statement(Guarded<WriteReceipt>.self), statement(StoreReceipt.self),
             // Recovery

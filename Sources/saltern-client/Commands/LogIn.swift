@@ -11,7 +11,9 @@ struct LogIn: Command {
           --restore-keyring     put the keyring that is known here over an older one that the server has: when its operator
                                 says that the database was restored. Then rotate: what an older key has sealed is believed
                                 until then. Not where the password is another since and keys were rotated: with the old
-                                one somebody could open what is new; export what is here, log out, log in, and import it
+                                one somebody could open what is new; export what is here, log out, log in, and import it.
+                                Or put a keyring that the server has kept over one that does not open: a session has
+                                replaced it
           --json                one object, for scripts
 
         \(FirstContact.trust)
@@ -100,7 +102,8 @@ struct LogIn: Command {
     ) async throws -> Vault {
         let userid = place.profile.userid
         guard let vault = try await Vault.resume(settings) else {
-            return try await Vault.logIn(settings, userid: userid, password: password, code: code)
+            return try await Vault.logIn(
+                settings, userid: userid, password: password, code: code, restoringKeyring: restoresKeyring)
         }
         try await vault.logInAgain(
             password: password, code: code, userid: place.isRenamed ? userid : nil, restoringKeyring: restoresKeyring)

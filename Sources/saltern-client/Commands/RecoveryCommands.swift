@@ -31,6 +31,8 @@ struct UseRecoveryCode: Command {
           --new-password-file FILE
                                 the new password is the first line of this file; - is standard input
           --recovery-file FILE  the printed code is the first line of this file; - is standard input
+          --restore-keyring     take a keyring that the server has kept where the code does not open the present one: a
+                                session has replaced it
           --json                one object, for scripts
 
         \(FirstContact.trust)
@@ -40,10 +42,12 @@ struct UseRecoveryCode: Command {
     private let contact: FirstContact
     private let code: SecretOption
     private let password: PasswordOption
+    private let restoresKeyring: Bool
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        restoresKeyring = arguments.flag("--restore-keyring")
         contact = try FirstContact(&arguments)
         code = try SecretOption("--recovery-file", &arguments)
         password = try PasswordOption(&arguments, "--new-password-file")
@@ -68,7 +72,9 @@ struct UseRecoveryCode: Command {
         let password = try password.readNew("New password for \(place.profile.userid)")
         do {
             return try await place.arrive { settings in
-                try await Vault.recover(settings, userid: place.profile.userid, code: code, newPassword: password)
+                try await Vault.recover(
+                    settings, userid: place.profile.userid, code: code, newPassword: password,
+                    restoringKeyring: restoresKeyring)
             }
         } catch VaultError.codeRequired {
             throw CommandFailure(

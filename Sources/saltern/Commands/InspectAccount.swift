@@ -52,6 +52,7 @@ extension AccountDescription {
             writer.member("items", items)
             writer.member("bytes", bytes)
             writer.member("keyringBytes", Int(keyringBytes))
+            writer.member("keptKeyrings", keptKeyrings)
             writer.member("sessions", sessions)
             writer.member("shares", shares)
         }
@@ -75,6 +76,7 @@ extension AccountDescription {
         table.append(["locked", lockedAt?.shown ?? "no"])
         table.append(["items", "\(items), \(bytes) bytes"])
         table.append(["keyring", keyringBytes == 0 ? "none" : "\(keyringBytes) bytes"])
+        table.append(["kept keyrings", "\(keptKeyrings)"])
         table.append(["sessions", "\(sessions) live"])
         table.append(["shares", "\(shares)"])
         table.append(["KDF iterations", iterations.map { "\($0)" }])

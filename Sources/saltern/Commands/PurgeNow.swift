@@ -4,7 +4,7 @@ import SalternServer
 
 struct PurgeNow: Command {
     static let words = ["purge"]
-    static let summary = "remove ended sessions, old tombstones and events, expired contents and rotations"
+    static let summary = "remove ended sessions, old tombstones and events, expired contents, keyrings and rotations"
     static let help = """
           --json           prints the counts as an object, for scripts
 
@@ -42,6 +42,7 @@ struct PurgeNow: Command {
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
+                writer.member("keyrings", report.keyrings)
                 writer.member("rotations", report.rotations)
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
@@ -53,7 +54,8 @@ struct PurgeNow: Command {
                 "removed "
                     + [
                         counted(report.sessions, "session"), counted(report.tombstones, "tombstone"),
-                        counted(report.contents, "content"), counted(report.rotations, "rotation"),
+                        counted(report.contents, "content"), counted(report.keyrings, "kept keyring"),
+                        counted(report.rotations, "rotation"),
                         counted(report.shares, "share"), counted(report.events, "event"),
                         counted(report.attempts, "failure"),
                     ].joined(separator: ", "))

@@ -61,8 +61,8 @@ extension Purge.Report {
     /// Removed rows by kind.
     var rows: [(kind: String, count: Int)] {
         [
-            ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("rotations", rotations),
-            ("events", events), ("attempts", attempts), ("shares", shares),
+            ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
+            ("rotations", rotations), ("events", events), ("attempts", attempts), ("shares", shares),
         ]
     }
 }

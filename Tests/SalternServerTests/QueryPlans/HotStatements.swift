@@ -245,6 +245,10 @@ struct HotStatements {
             let event = RecordSecurityEvent(accountID: owner.account, kind: .exported, now: Self.now)
             return [
                 read(FindKeyring(), rows: 1),
+                read(FindReplaceableKeyrings(now: Self.now), rows: 7),
+                read(FindKeptKeyrings(now: Self.now), rows: 4),
+                Probe(FindExpiredKeyrings(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindDueKeyrings(moment: Self.now, limit: 100), rows: 100),
                 write(
                     WriteKeyring(
                         precondition: .absent, keyring: try Keyring(json: .string(Fixtures.sealed())),

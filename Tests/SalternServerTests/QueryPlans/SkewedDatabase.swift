@@ -99,7 +99,7 @@ struct SkewedDatabase {
 
     static let tables = [
         "accounts", "logins", "sessions", "items", "deleted_contents", "security_events", "shares", "account_shares",
-        "failed_attempts", "rotations", "rotation_items",
+        "failed_attempts", "rotations", "rotation_items", "kept_keyrings",
     ]
 
     /// `things` of everything for each of `public.owners`, and 200 times as many items; every tenth item of a large
@@ -167,6 +167,12 @@ struct SkewedDatabase {
                 array_fill('2026-01-01'::timestamptz, '{5}'), array_fill('2026-01-01'::timestamptz, '{5}'), 1,
                 '2026-01-01', '2026-01-01', '2026-01-01'
             FROM public.owners, generate_series(1, CASE things WHEN 1 THEN 1 ELSE 18 END) n
+            """,
+            """
+            INSERT INTO saltern.kept_keyrings
+                (account_id, kept_id, keyring, keyring_revision, proven, replaced_at, expires_at)
+            SELECT account_id, gen_random_uuid(), '\\x00', n, false, '2026-01-01', '2126-01-01'
+            FROM public.owners, generate_series(1, 4) n
             """,
             """
             INSERT INTO saltern.rotations (account_id, rotation_id, opened_at, expires_at)

@@ -108,6 +108,7 @@ struct StorageBound {
         case "shares": amount(shares, each: itemBytes + 128)
         case "receipts": StoredAmount(rows: 1, bytes: 65_536)
         case "recoveries": StoredAmount(rows: 1, bytes: 65_536 + 128)
+        case "kept_keyrings": amount(5, each: 2 * 65_536 + 16)
         case "second_factors": StoredAmount(rows: 1, bytes: 255)
         case "second_factor_codes": amount(10, each: 32)
         default: nil

@@ -149,7 +149,9 @@ struct RemoveSessionsAltogether: Statement {
 struct RemoveAccountContents: Statement {
     let accountID: AccountID
 
-    private static let tables: [SQLFragment] = ["recoveries", "second_factors", "second_factor_codes", "receipts"]
+    private static let tables: [SQLFragment] = [
+        "recoveries", "kept_keyrings", "second_factors", "second_factor_codes", "receipts",
+    ]
 
     static let sql: SQL<Self> = """
         WITH \(tables.map(removal).joined(separator: ", "))

@@ -62,6 +62,7 @@ struct AccountExport: Sendable {
         try await output.write(CollectionOfOne(credential))
         try await output.write(try await reader.read(ExportKeyring()))
         try await output.write(try await reader.read(ExportRecovery()))
+        try await output.write(try await reader.read(ExportKeptKeyrings()))
         try await output.write(try await reader.read(ExportSecondFactor()))
         try await output.write(try await reader.read(ExportReceipt()))
         try await output.write(try await reader.read(ExportInvites()))

@@ -95,6 +95,26 @@ struct ExportRecovery: AccountRead {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
+/// The account's kept keyrings, also those that have expired and are still stored. They are few.
+struct ExportKeptKeyrings: AccountRead {
+    struct Row: ExportedRecord {
+        let kept: KeptKeyring
+
+        let type = "keptKeyring"
+
+        func write(to writer: inout JSONWriter) { kept.write(to: &writer) }
+    }
+
+    static let sql: AccountSQL<Self> = """
+        SELECT k.kept_id, k.keyring, k.keyring_revision, k.recovery_keyring, k.proven, k.replaced_at, k.expires_at
+        FROM saltern.kept_keyrings k WHERE k.account_id = \(.account) ORDER BY k.replaced_at, k.kept_id
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(kept: try row.read(KeptKeyring.init))
+    }
+}
+
 /// The second factor, when one was set up, without its secret.
 struct ExportSecondFactor: AccountRead {
     struct Row: ExportedRecord {

@@ -11,8 +11,10 @@ enum SecurityEvent {
         case credentialChanged = "credential_changed"
         case useridChanged = "userid_changed"
         case rotationCommitted = "rotation_committed"
-        /// The account's keyring was replaced, or the one that the recovery code opens, within a session alone.
+        /// The account's keyring was replaced, or the one that the recovery code opens, and the credential stays.
         case keyringChanged = "keyring_changed"
+        /// An admin has put a kept keyring in the place of the present one.
+        case keyringRestored = "keyring_restored"
         case recoverySet = "recovery_set"
         case recoveryRemoved = "recovery_removed"
         case recoveryUsed = "recovery_used"

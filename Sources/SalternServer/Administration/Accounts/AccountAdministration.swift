@@ -3,7 +3,7 @@ public import Postgres
 /// What an operator does with an account. Every act is one transaction with its row in the audit log and, where the
 /// account's owner should know, its security event.
 public struct AccountAdministration: Sendable {
-    private let database: PostgresClient
+    let database: PostgresClient
 
     /// - Parameter database: Connects as the schema's owner.
     public init(database: PostgresClient) {

@@ -33,7 +33,12 @@ struct DescribeAccount: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT a.account_id, a.userid, a.plan, a.created_at, a.locked_at, a.item_count, a.item_bytes,
-            coalesce(octet_length(a.keyring), 0), a.credential_revision, a.invite_id,
+            coalesce(octet_length(a.keyring), 0),
+            (
+                SELECT count(*) FROM saltern.kept_keyrings k
+                WHERE k.account_id = \(\.accountID) AND k.keyring IS NOT NULL AND k.expires_at > \(\.now)
+            ),
+            a.credential_revision, a.invite_id,
             (SELECT max(s.last_used_at) FROM saltern.sessions s WHERE s.account_id = \(\.accountID)),
             (
                 SELECT count(*) FROM saltern.sessions s

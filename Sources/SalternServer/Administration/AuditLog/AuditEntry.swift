@@ -10,6 +10,7 @@ public enum AuditAction: String, Sendable, CaseIterable {
     case accountUnlocked = "account_unlocked"
     case sessionsEnded = "sessions_ended"
     case secondFactorRemoved = "second_factor_removed"
+    case keyringRestored = "keyring_restored"
     case planAssigned = "plan_assigned"
     case planChanged = "plan_changed"
     case planRemoved = "plan_removed"

@@ -80,6 +80,8 @@ struct CredentialChange: Sendable {
                 keyringRevision: new.keyringRevision),
             NoteEnds(removal: removal), removal)
         guard let keyringRevision = moved.first else { throw CredentialProblem.keyringChanged }
+        // They would go on opening with the password of before, or hold data keys that were replaced.
+        _ = try await transaction.execute(RemoveKeptKeyrings(accountID: accountID))
         if let restrictedUntil {
             _ = try await transaction.execute(
                 CompleteRecovery(

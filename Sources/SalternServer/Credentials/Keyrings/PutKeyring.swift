@@ -5,8 +5,8 @@ internal import Postgres
 /// `PUT /v1/account/keyring`: creates or replaces the caller's sealed data keys, and in the same transaction what the
 /// recovery code opens.
 ///
-/// Removing the recovery needs the present password key, as `DELETE /v1/account/recovery` does. Replacing a keyring leaves an
-/// event in the security log.
+/// Removing the recovery needs the present password key, as `DELETE /v1/account/recovery` does. What is replaced is kept for a
+/// while (``KeptKeyring``), and leaves an event in the security log.
 struct PutKeyring: AccountEndpoint {
     private struct Body {
         let keyring: Keyring
@@ -36,11 +36,11 @@ struct PutKeyring: AccountEndpoint {
             let written: (row: WriteKeyring.Row, hasRecovery: Bool)
             if let proven {
                 written = try await authorization.change(as: proven) { transaction in
-                    try await Self.carryOut(write, body.recovery, authorization, transaction)
+                    try await Self.carryOut(write, body.recovery, isProven: true, authorization, transaction)
                 }
             } else {
                 written = try await authorization.transaction { transaction in
-                    try await Self.carryOut(write, body.recovery, authorization, transaction)
+                    try await Self.carryOut(write, body.recovery, isProven: false, authorization, transaction)
                 }
             }
             if written.row.outcome == .preconditionFailed, preconditions.move(to: written.row.revision) { continue }
@@ -57,25 +57,26 @@ struct PutKeyring: AccountEndpoint {
 
     /// - Returns: What was written, or why not, and whether there is a recovery key now.
     private static func carryOut(
-        _ write: WriteKeyring, _ recovery: RecoveryChange, _ authorization: Authorization, _ transaction: Transaction
+        _ write: WriteKeyring, _ recovery: RecoveryChange, isProven: Bool, _ authorization: Authorization,
+        _ transaction: Transaction
     ) async throws -> (row: WriteKeyring.Row, hasRecovery: Bool) {
+        let (accountID, now) = (authorization.accountID, authorization.now)
+        let before = try await transaction.replaceableKeyrings(of: accountID, now: now)
         let guarded = Guarded(caller: authorization.caller, write: write)
         guard let written = try await transaction.execute(guarded).first else { throw Unauthenticated() }
         guard written.isAccepted else { return (written, written.hasRecovery) }
         // A retry: by now another device may have set another code.
         let isRetry = written.outcome == .unchanged && write.precondition != .revision(written.revision)
         let appliesRecovery = recovery.isSaid && !isRetry
-        let hasRecovery =
-            appliesRecovery
-            ? try await recovery.apply(
-                transaction, to: authorization.accountID, hasRecovery: written.hasRecovery, now: authorization.now)
-            : written.hasRecovery
         let replacesRecovery = appliesRecovery && recovery.replacesKeyring && written.hasRecovery
         if written.outcome == .updated || replacesRecovery {
+            if let before { try await transaction.keep(before, of: accountID, isProven: isProven, now: now) }
             try await transaction.note(
-                RecordSecurityEvent(
-                    accountID: authorization.accountID, kind: .keyringChanged, now: authorization.now))
+                RecordSecurityEvent(accountID: accountID, kind: .keyringChanged, now: now))
         }
+        guard appliesRecovery else { return (written, written.hasRecovery) }
+        let hasRecovery = try await recovery.apply(
+            transaction, to: accountID, hasRecovery: written.hasRecovery, now: now)
         return (written, hasRecovery)
     }
 }

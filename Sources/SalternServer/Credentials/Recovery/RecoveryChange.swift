@@ -48,8 +48,8 @@ enum RecoveryChange: Sendable {
         case .removed:
             let event = RecordSecurityEvent(accountID: accountID, kind: .recoveryRemoved, now: now)
             _ = try await transaction.execute(
-                DeleteRecovery(accountID: accountID), RemoveRestrictedSessions(accountID: accountID), event,
-                DropOldEvents(after: event))
+                DeleteRecovery(accountID: accountID), RemoveKeptRecoveryKeyrings(accountID: accountID),
+                RemoveRestrictedSessions(accountID: accountID), event, DropOldEvents(after: event))
             return false
         }
     }

@@ -10,6 +10,7 @@ struct RemoveRecovery: AccountEndpoint {
             if removed.isEmpty { throw Problem.notFound }
             let event = RecordSecurityEvent(accountID: proven.accountID, kind: .recoveryRemoved, now: proven.now)
             _ = try await transaction.execute(
+                RemoveKeptRecoveryKeyrings(accountID: proven.accountID),
                 RemoveRestrictedSessions(accountID: proven.accountID), event, DropOldEvents(after: event))
         }
         return .noContent

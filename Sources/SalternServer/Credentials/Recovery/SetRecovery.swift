@@ -47,10 +47,15 @@ struct SetRecovery: AccountEndpoint {
         let keyringRevision = try await authorization.change(as: proven) { transaction in
             let findHolders = Owned(accountID: proven.accountID, read: FindKeyHolders())
             let present = try await transaction.execute(findHolders).first?.keyringRevision
+            let before = try await transaction.replaceableKeyrings(of: proven.accountID, now: proven.now)
             let written = try await body.replaceAccountKeyring(transaction, proven.caller)
+            if let before, written?.outcome == .updated {
+                try await transaction.keep(before, of: proven.accountID, isProven: true, now: proven.now)
+            }
             if try await transaction.execute(write).isEmpty { return written?.revision ?? present }
             let event = RecordSecurityEvent(accountID: proven.accountID, kind: .recoverySet, now: proven.now)
             _ = try await transaction.execute(
+                RemoveKeptRecoveryKeyrings(accountID: proven.accountID),
                 RemoveRestrictedSessions(accountID: proven.accountID), event, DropOldEvents(after: event))
             if let written, written.outcome != .unchanged { return written.revision }
             return try await body.moveKeyring(transaction, from: present, of: proven.accountID)

@@ -40,6 +40,8 @@ struct UseRecovery: OpenEndpoint {
         let login: FindLogin.Row
         let session: NewSession
         let recovery: OpenRecoverySession.Row
+        /// What the code opened before a session replaced it.
+        let keptKeyrings: [[UInt8]]
     }
 
     func respond(to request: Request) async throws -> Response {
@@ -47,13 +49,18 @@ struct UseRecovery: OpenEndpoint {
         let attempt = attempts.attempt(body.userid, body.device, from: request.client)
         let opened = try await attempt.run { look in try await open(body, look) }
         let recovery = opened.recovery
-        return .json(.created, capacity: 512 + (recovery.keyring?.count ?? 0) * 4 / 3) { writer in
+        let sealedCount = opened.keptKeyrings.reduce(recovery.keyring?.count ?? 0) { $0 + $1.count }
+        return .json(.created, capacity: 512 + sealedCount * 4 / 3) { writer in
             writer.object { writer in
                 writer.member("accountId", opened.login.accountID)
                 opened.session.write(to: &writer)
                 writer.object("kdf") { writer in writer.member("iterations", Int(opened.login.kdfIterations)) }
                 if let keyring = recovery.keyring { writer.member("keyring", base64: keyring) }
                 if let revision = recovery.keyringRevision { writer.member("keyringRevision", revision) }
+                guard !opened.keptKeyrings.isEmpty else { return }
+                writer.array("keptKeyrings") { writer in
+                    for keyring in opened.keptKeyrings { writer.string(base64: keyring) }
+                }
             }
         }
     }
@@ -73,6 +80,8 @@ struct UseRecovery: OpenEndpoint {
         guard let login = look.login, isPermitted, let recovery = rows.first else {
             return .wrong(.recoveryKey, WrongCredentials())
         }
-        return .right(Opened(login: login, session: session, recovery: recovery))
+        let kept = try await database.execute(Owned(accountID: accountID, read: FindKeptKeyrings(now: look.now)))
+        let keyrings = kept.compactMap(\.recoveryKeyring).filter { $0 != recovery.keyring }
+        return .right(Opened(login: login, session: session, recovery: recovery, keptKeyrings: keyrings))
     }
 }

@@ -22,6 +22,7 @@ extension Schema {
             TablePlacement("items", ofAccount),
             TablePlacement("deleted_contents", ofAccount),
             TablePlacement("recoveries", ofAccount),
+            TablePlacement("kept_keyrings", ofAccount),
             TablePlacement("second_factors", ofAccount),
             TablePlacement("second_factor_codes", ofAccount),
             TablePlacement("rotations", ofAccount),

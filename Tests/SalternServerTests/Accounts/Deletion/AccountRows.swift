@@ -59,6 +59,12 @@ extension TestApplication {
         let share = "sha256('\(account.id)')"
         for sql in [
             "INSERT INTO saltern.recoveries VALUES (\(id), sha256('r'), sha256('k'), now())",
+            """
+            INSERT INTO saltern.kept_keyrings
+                (account_id, kept_id, keyring, keyring_revision, recovery_keyring, proven, replaced_at, expires_at)
+            SELECT \(id), gen_random_uuid(), sha256('kept'), n, sha256('opened'), n = 2, now(), now() + interval '30 days'
+            FROM generate_series(1, 2) n
+            """,
             "INSERT INTO saltern.second_factors VALUES (\(id), sha256('s'), now(), now())",
             "INSERT INTO saltern.second_factor_codes SELECT \(id), sha256(n::text::bytea) FROM generate_series(1, 10) n",
             "INSERT INTO saltern.rotations VALUES (\(id), \(rotation), now(), now())",

@@ -1,0 +1,74 @@
+internal import Cryptography
+
+extension Vault {
+    /// Puts a keyring that the server has kept in the place of one that does not open.
+    /// - Parameter isAgreed: Whether the person has agreed. The present keyring may also be of a later version of this kit.
+    /// - Returns: The keyring that is in force now.
+    /// - Throws: ``VaultError/keyringUnusable`` when no kept keyring opens, or each is older than is known here;
+    ///   ``VaultError/keyringReplaced`` when one does and the person has not agreed.
+    func restoreKeyring(
+        over login: LoginReply, _ password: StretchedPassword, isAgreed: Bool
+    ) async throws(VaultError) -> (Keyring, sealed: [UInt8], Revision?) {
+        let token = login.session.token
+        guard login.keyring != nil, let revision = login.keyringRevision else { throw .keyringUnusable }
+        if let known = try knownAccount(), known != login.accountId { throw .otherAccount }
+        let kept = try await call { api throws(APIError) in try await api.listKeptKeyrings(token) }
+        guard let latest = try latest(of: kept, openedBy: password) else { throw .keyringUnusable }
+        guard isAgreed else { throw .keyringReplaced }
+        let account = try await call { api throws(APIError) in try await api.getAccount(token) }
+        // A recovery keyring is kept as long as its code opens the account.
+        let keepsCode = account.recovery.set && latest.kept.recoveryKeyring != nil && latest.keyring.recovery != nil
+        let next = try numberedForSending(latest.keyring.changed { if !keepsCode { $0.recovery = nil } })
+        guard let sealed = try? next.sealed(under: password) else { throw .unreadable }
+        let recoveryKeyring = try recoveryKeyring(of: next, login.accountId)
+        let losesCode = account.recovery.set && !keepsCode
+        // The same bytes again are a success: only the reply was lost then.
+        let written = try await call { api throws(APIError) in
+            try await api.putKeyring(
+                sealed, recoveryKeyring: recoveryKeyring, removingRecovery: losesCode ? password.passwordKey : nil,
+                currentPasswordKey: password.passwordKey, .revision(revision), token)
+        }
+        if losesCode { try stored { try store.note(.recoveryRemoved) } }
+        return (next, sealed, written)
+    }
+
+    /// The latest kept keyring that opens and is not older than the one that is known here.
+    private func latest(
+        of kept: [KeptKeyring], openedBy password: StretchedPassword
+    ) throws(VaultError) -> (kept: KeptKeyring, keyring: Keyring)? {
+        var latest: (kept: KeptKeyring, keyring: Keyring)?
+        for kept in kept {
+            guard let sealed = kept.keyring?.bytes, let keyring = try? Keyring(sealed: sealed, openedBy: password),
+                keyring.counter > latest?.keyring.counter ?? 0
+            else { continue }
+            if try order(of: keyring, openedBy: password.known) != .rolledBack { latest = (kept, keyring) }
+        }
+        return latest
+    }
+}
+
+extension RecoveryReply {
+    /// The keyring that a printed code opens.
+    /// - Parameter restoring: Whether the person has agreed to take one that the server has kept.
+    /// - Throws: ``VaultError/keyringUnusable`` when none opens; ``VaultError/keyringReplaced`` when a kept one does and the
+    ///   person has not agreed.
+    func keyring(
+        openedBy code: StretchedPassword, restoring: Bool
+    ) throws(VaultError) -> (Keyring, sealed: [UInt8]) {
+        if let sealed = keyring?.bytes,
+            let opened = try? RecoveryKeys.open(sealed, with: code, account: accountId)
+        {
+            return (opened, sealed)
+        }
+        var latest: (Keyring, sealed: [UInt8])?
+        for kept in keptKeyrings ?? [] {
+            guard let opened = try? RecoveryKeys.open(kept.bytes, with: code, account: accountId),
+                opened.counter > latest?.0.counter ?? 0
+            else { continue }
+            latest = (opened, kept.bytes)
+        }
+        guard let latest else { throw .keyringUnusable }
+        guard restoring else { throw .keyringReplaced }
+        return latest
+    }
+}

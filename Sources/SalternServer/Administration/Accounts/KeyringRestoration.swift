@@ -1,0 +1,89 @@
+internal import HTTPCore
+public import Postgres
+
+extension AccountAdministration {
+    /// What a restored keyring came to.
+    public struct RestoredKeyring: Sendable, Equatable {
+        public let accountID: AccountID
+        /// The revision of the kept keyring.
+        public let revision: Int64
+        /// The account's keyring has this one now.
+        public let newRevision: Int64
+    }
+
+    /// Puts a kept keyring in the place of the present one, and with it what the recovery code opened. The present ones are
+    /// kept in their place.
+    /// - Parameter revision: The revision of the one to restore; nil for the only one.
+    /// - Throws: ``AccountRefusal``, ``KeyringRestorationRefusal`` or a `PostgresError`.
+    public func restoreKeyring(
+        of reference: AccountReference, revision: Int64?, by signature: AuditSignature
+    ) async throws -> RestoredKeyring {
+        try await reference.act(in: database) { transaction, account in
+            let now = signature.now
+            let all = try await transaction.execute(Owned(accountID: account, read: FindKeptKeyrings(now: now)))
+            let kept = try KeyringRestorationRefusal.choice(of: revision, among: all)
+            guard let keyring = kept.keyring,
+                let replaced = try await transaction.replaceableKeyrings(of: account, now: now)
+            else { throw KeyringRestorationRefusal.none }
+            _ = try await transaction.execute(RemoveKeptKeyring(accountID: account, id: kept.id))
+            try await transaction.keep(replaced, of: account, isProven: true, now: now)
+            let moved = try await transaction.execute(RestoreKeyring(accountID: account, keyring: keyring))
+            guard let newRevision = moved.first else { throw reference.unknown }
+            if let recoveryKeyring = kept.recoveryKeyring {
+                _ = try await transaction.execute(
+                    RestoreRecoveryKeyring(accountID: account, keyring: recoveryKeyring))
+            }
+            try await transaction.note(
+                RecordSecurityEvent(accountID: account, kind: .keyringRestored, now: now))
+            try await transaction.record(
+                AppendAudit(
+                    signature, .keyringRestored, account, detail: "revision \(kept.revision) as \(newRevision)"))
+            return RestoredKeyring(accountID: account, revision: kept.revision, newRevision: newRevision)
+        }
+    }
+}
+
+/// Why no keyring was restored.
+public enum KeyringRestorationRefusal: Error, Equatable, CustomStringConvertible {
+    /// No keyring is kept.
+    case none
+    /// None with this revision is kept.
+    case noSuchRevision(among: [Kept])
+    /// Several are kept, and the revision was not named.
+    case several([Kept])
+
+    /// A keyring that could be restored.
+    public struct Kept: Sendable, Equatable {
+        public let revision: Int64
+        public let replacedAt: Timestamp
+        /// Whether the request that replaced it had the password key.
+        public let isProven: Bool
+    }
+
+    public var description: String {
+        switch self {
+        case .none: "the account has no kept keyring"
+        case .noSuchRevision(let kept): "no keyring with this revision is kept; \(Self.list(kept))"
+        case .several(let kept): "several keyrings are kept: name one with --revision; \(Self.list(kept))"
+        }
+    }
+
+    private static func list(_ kept: [Kept]) -> String {
+        kept.map {
+            let moment = UTCTimestamp(microsecondsSinceEpoch: $0.replacedAt.unixMicroseconds)
+            return "revision \($0.revision) was replaced at \(moment) with\($0.isProven ? "" : "out") the password key"
+        }.joined(separator: "; ")
+    }
+
+    static func choice(of revision: Int64?, among all: [KeptKeyring]) throws(Self) -> KeptKeyring {
+        let kept = all.filter { $0.keyring != nil }
+        let named = kept.map { Kept(revision: $0.revision, replacedAt: $0.replacedAt, isProven: $0.isProven) }
+        guard let first = kept.first else { throw .none }
+        guard let revision else {
+            if kept.count > 1 { throw .several(named) }
+            return first
+        }
+        guard let found = kept.first(where: { $0.revision == revision }) else { throw .noSuchRevision(among: named) }
+        return found
+    }
+}
