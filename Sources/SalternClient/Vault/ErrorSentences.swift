@@ -15,7 +15,7 @@ extension VaultError: LocalizedError {
         case .untrustworthy(let refusal): refusal.errorDescription
         case .useridNotCanonical(let canonical): "On the server the name is written “\(canonical)”. Use that form."
         case .keyringUnusable:
-            "The server has no keys for this app, or older keys than this device knows. Nothing was changed."
+            "The server has no keys for this app, or older keys than this device has. Nothing was changed."
         case .keyringNotRestorable:
             "The server has older keys, and the password was changed since. Export the items, sign out, log in, and import them."
         case .malformedRecoveryCode: "The recovery code has a typing error."
@@ -64,7 +64,7 @@ extension APIError: LocalizedError {
 extension TransportError: LocalizedError {
     public var errorDescription: String? {
         switch self {
-        case .pinMismatch: "The server is not the one that this app knows. Nothing was sent."
+        case .pinMismatch: "The server shows another key than this app expects. Nothing was sent."
         case .untrustedCertificate: "The server's certificate is not trusted. Nothing was sent."
         case .unreachable: "The server cannot be reached."
         case .timedOut: "The server did not answer in time."
