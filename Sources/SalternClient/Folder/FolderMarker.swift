@@ -74,3 +74,12 @@ struct FolderMarker: Equatable {
         Int64(text).flatMap { (0...generationLimit).contains($0) ? $0 : nil }
     }
 }
+
+/// How far a folder was when it was last in sync with a store.
+struct FolderGeneration: Equatable {
+    var number: Int64 = 0
+    /// The names of the store whose lines in the marker count.
+    var names: [ItemID] = []
+    /// Whether the number is that of such a line.
+    var hasLine = false
+}

@@ -4,6 +4,9 @@ internal import Foundation
 extension FolderSync {
     /// Before anything is written in the folder.
     func refuseWrongPlace() async throws {
+        guard CollectionName.isValid(settings.collection) else {
+            throw FolderError.vault(.invalidCollection(settings.collection))
+        }
         // The store would be sent, and written over by that of another device.
         if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
         if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
@@ -35,7 +38,7 @@ extension FolderSync {
     private func isOutdated(_ marker: FolderMarker) async throws -> Bool {
         let known = try await vault.generation(ofFolder: marker.id)
         if known.number == 0 { return false }
-        let line = try await marker.lines[vault.storeID()]
+        let line = known.names.compactMap { marker.lines[$0] }.max()
         // A store that an earlier version has used has no line yet.
         return (line ?? (known.hasLine ? -1 : marker.generation)) < known.number
     }

@@ -35,12 +35,16 @@ extension Store {
         }.first ?? HeldDeletions()
     }
 
-    /// How far a folder was when it was last here, and whether that is the store's own line in the marker: see
-    /// ``FolderMarker``.
-    func generation(ofFolder id: ItemID) throws -> (number: Int64, hasLine: Bool) {
-        try database.rows(
+    /// Returns how far a folder was when it was last here, and the names of this store whose lines in the marker may say that:
+    /// see ``FolderMarker``. Without a line it is the number of a version of the kit that wrote none.
+    func generation(ofFolder id: ItemID) throws -> FolderGeneration {
+        let known = try database.rows(
             "SELECT generation, has_line FROM folder_generations WHERE folder = ?", .blob(id.bytes)
-        ) { ($0.integer(0) ?? 0, $0.integer(1) == 1) }.first ?? (0, false)
+        ) { ($0.integer(0) ?? 0, $0.integer(1) ?? 0) }.first
+        guard let (number, line) = known else { return FolderGeneration() }
+        // See Store.renewIdentity.
+        let names = line == 2 ? try formerStoreIDs() : [try storeID()]
+        return FolderGeneration(number: number, names: names, hasLine: line != 0)
     }
 
     func setGeneration(_ generation: Int64, ofFolder id: ItemID) throws {

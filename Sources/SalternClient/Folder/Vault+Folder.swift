@@ -117,7 +117,7 @@ extension Vault {
 
     func storeID() throws(VaultError) -> ItemID { try stored { try store.storeID() } }
 
-    func generation(ofFolder id: ItemID) throws(VaultError) -> (number: Int64, hasLine: Bool) {
+    func generation(ofFolder id: ItemID) throws(VaultError) -> FolderGeneration {
         try stored { try store.generation(ofFolder: id) }
     }
 

@@ -34,10 +34,7 @@ extension Vault {
                 do { try self.store.takeBack() } catch { throw VaultError(ofStore: error) }
                 return !isSame
             }
-            if wasWritten {
-                opened = nil
-                _ = try resume()
-            }
+            if wasWritten { try reopen() }
         } catch let error as VaultError {
             storeUsers -= 1
             throw error
@@ -47,6 +44,18 @@ extension Vault {
         }
         if opened == nil { throw .locked }
         return wasWritten
+    }
+
+    /// Goes on with what another process has left in the store.
+    private func reopen() throws(VaultError) {
+        do throws(VaultError) {
+            let isThere = try resume()
+            let kept = try keptOpen()
+            if !isThere || kept == nil { opened = nil }
+        } catch {
+            opened = nil
+            throw error
+        }
     }
 
     /// Gives the store to other processes, when no round needs it.

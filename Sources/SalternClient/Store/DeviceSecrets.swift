@@ -28,16 +28,27 @@ struct DeviceSecrets {
     /// Replaces secrets in one transaction with `body`, and drops the previous ones.
     ///
     /// When the key store refuses the new key, the previous secrets can still be opened until ``finishChange()`` succeeds.
+    ///
+    /// Where the key is missing or opens nothing, and no secret is stored, no key is made or replaced: the missing one may come
+    /// back, and opens the rest.
     /// - Parameter values: The new secrets; nil drops one. Others stay, except for those that the device key does not open.
     func change(_ values: [StoreFact: SecureBytes?], _ body: () throws -> Void = {}) throws {
         try store.checkOpen()
         let kept = try keys.load()
         let before = try seal(under: kept)
+        let storesSecret = values.values.contains { $0 != nil }
+        if try !storesSecret && (kept == nil || isForeign(before)) {
+            try store.transaction {
+                try body()
+                for fact in values.keys { try store.set(fact, nil) }
+            }
+            return store.truncateLog()
+        }
+        guard let kept else { return try begin(values, body) }
         let key = SecureRandom.secureBytes(32)
         let seal = DeviceSeal(key: key)
-        // A new key opens nothing that was stored before, so it needs no second step.
-        if kept == nil { try keys.save(key) }
         try store.transaction {
+            if try isForeign(before) { try store.renewIdentity() }
             try body()
             for fact in Self.facts {
                 let secret: SecureBytes?
@@ -48,10 +59,33 @@ struct DeviceSecrets {
                 }
                 try store.set(fact, secret.map { try seal.seal($0, fact) })
             }
-            try store.set(.nextDeviceKey, kept.map { try DeviceSeal(key: $0).seal(key, .nextDeviceKey) })
+            try store.set(.nextDeviceKey, DeviceSeal(key: kept).seal(key, .nextDeviceKey))
+            try store.set(.isSignedOut, nil)
         }
         // The transaction is done either way; the next change and the next opening of the store try again.
         try? finishChange()
+    }
+
+    /// Stores secrets under the first key, or under one in the place of a key that is missing.
+    private func begin(_ values: [StoreFact: SecureBytes?], _ body: () throws -> Void) throws {
+        let seal = DeviceSeal(key: SecureRandom.secureBytes(32))
+        // A new key opens nothing that was stored before, so it needs no second step.
+        try keys.save(seal.key)
+        try store.transaction {
+            if try isForeign(nil) { try store.renewIdentity() }
+            try body()
+            for fact in Self.facts { try store.set(fact, (values[fact] ?? nil).map { try seal.seal($0, fact) }) }
+            try store.set(.nextDeviceKey, nil)
+            try store.set(.isSignedOut, nil)
+        }
+        store.truncateLog()
+    }
+
+    /// Returns whether there are secrets and none of them opens: then the store is a copy of one on another device, or has lost
+    /// its key.
+    private func isForeign(_ seal: DeviceSeal?) throws -> Bool {
+        let secrets = try Self.facts.compactMap { fact in try store.fact(fact).map { (fact, $0) } }
+        return !secrets.isEmpty && !secrets.contains { fact, sealed in (try? seal?.open(sealed, fact)) != nil }
     }
 
     /// Overwrites the device key of before the last change, unless that is done.
@@ -59,24 +93,34 @@ struct DeviceSecrets {
     func finishChange() throws {
         defer { store.truncateLog() }
         guard let key = try keys.load(), let next = try store.fact(.nextDeviceKey) else { return }
-        if let new = try? DeviceSeal(key: key).open(next, .nextDeviceKey) { try keys.save(new) }
+        if let new = try? DeviceSeal(key: key).open(next, .nextDeviceKey) {
+            try keys.save(new)
+        } else if try isForeign(DeviceSeal(key: key)) {
+            // The key that opens it may come back.
+            return
+        }
         try store.set(.nextDeviceKey, nil)
     }
 
     /// Completes a change or a sign-out that was interrupted, as far as the disk allows.
     func repair() {
         do {
-            if try store.fact(.account) == nil {
-                // Nothing that the key opens is in use.
-                guard try keys.load() != nil else { return }
-                store.truncateLog()
-                try keys.remove()
+            if try store.fact(.isSignedOut) != nil {
+                try finishSignOut()
             } else if try store.fact(.nextDeviceKey) != nil {
                 try finishChange()
             }
         } catch {
             // The next opening tries again.
         }
+    }
+
+    /// Removes the key of a store that a sign-out has emptied (``StoreFact/isSignedOut``).
+    func finishSignOut() throws {
+        store.truncateLog()
+        try keys.remove()
+        // It is set while the disk is full, too: then the next opening removes the key once more.
+        try? store.set(.isSignedOut, nil)
     }
 
     /// Returns the seal in force: the new key's when the key store still has the one of before the last change.

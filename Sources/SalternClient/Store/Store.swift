@@ -337,6 +337,10 @@ enum StoreFact: String {
     case chunksWhole
     /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see ``Store/advanceAge(to:)``.
     case age, agedAt
-    /// The name of this store in the markers of folders.
-    case storeID
+    /// The name of this store in the markers of folders, and those that it had before; see ``Store/renewIdentity()``.
+    case storeID, formerStoreIDs
+    /// The number of the store's file (inode) when the store was last opened. A copy of the file has another one.
+    case fileNumber
+    /// Set from a sign-out until the device key is removed.
+    case isSignedOut
 }

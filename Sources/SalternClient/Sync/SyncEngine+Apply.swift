@@ -178,7 +178,7 @@ extension SyncEngine {
             return try keepUnreadable(server, item, listing, into: &report)
         }
         guard let theirs = try? sealer.open(content, server.id) else {
-            return try keepBesideUnreadable(server, item, own.item, mine.collection, listing, into: &report)
+            return try keepBesideUnreadable(server, item, own.item, mine, listing, into: &report)
         }
         let taken = StoredItem(
             id: server.id, revision: server.revision, content: content, edit: theirs.edit.number)
@@ -227,7 +227,7 @@ extension SyncEngine {
             {
                 next = own.item
             } else {
-                next = merge?(mine.collection, base?.item, own.item, theirs.item)
+                next = try merge?(mine.collection, base?.item, own.item, theirs.item).flatMap(fitting)
             }
         }
         if let next,
@@ -242,6 +242,11 @@ extension SyncEngine {
         try store.forgetChange(server.id)
         if try goOnFromLostBase(change, own.item, taken, theirs.edit, item, listing, into: &report) { return }
         try keepBoth(mine, taken, listing, into: &report)
+    }
+
+    /// Returns a merged item unless it is too long to be sent: then both versions are kept.
+    private func fitting(_ merged: PlainItem) throws -> PlainItem? {
+        merged.shortage(allowed: try store.number(.itemBytes) ?? .max) == nil ? merged : nil
     }
 
     /// The change goes on from what the server has.
@@ -278,14 +283,15 @@ extension SyncEngine {
 
     /// What cannot be read may be of somebody who has a key that this device lacks: it stays as it is.
     private func keepBesideUnreadable(
-        _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ collection: String, _ listing: Int64,
+        _ server: ItemState, _ item: StoredItem?, _ own: PlainItem, _ mine: ItemContent, _ listing: Int64,
         into report: inout SyncReport
     ) throws {
-        let copy = newID()
-        guard let sealed = try? sealer.seal(own, copy, collection: collection, .first) else { return }
+        let (copy, isKept) = try copyPlace(of: mine, server.id)
+        let edit = SealedBox.Edit.copy(of: mine.body.bytes)
+        guard let sealed = try? sealer.seal(own, copy, collection: mine.collection, edit) else { return }
         try store.forgetChange(server.id)
         try keepSealed(server, over: item, other: copy, listing, into: &report)
-        try store.record(copy, content: sealed, edit: 1)
+        if !isKept { try recordCopy(copy, sealed) }
         report.changed.formUnion([server.id, copy])
     }
 

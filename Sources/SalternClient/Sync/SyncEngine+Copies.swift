@@ -1,11 +1,11 @@
 internal import Cryptography
 
-/// Copies of versions, kept beside what the server has: after a restore each device makes the same ones.
+/// Copies of versions, kept beside what the server has. Every device that holds the sealed version makes the same copy: after a
+/// restore of the server, and where a store was copied with its unsent edits.
 extension SyncEngine {
-    /// Where a version goes on beside the server's, and whether it is there already. Everything that is compared after a
-    /// restore other devices hold, too: each makes the same copy, and who edits or deletes that one has seen it.
+    /// Returns the id under which a version goes on beside the server's, and whether the copy exists already. An edit or a
+    /// deletion of an existing copy was made by a person who has seen it.
     func copyPlace(of version: ItemContent, _ id: ItemID) throws -> (id: ItemID, isKept: Bool) {
-        guard try store.number(.comparing) != nil else { return (newID(), false) }
         let copy = version.copyID(of: id)
         guard let there = try store.current(copy) ?? store.trashed(copy)?.content ?? store.item(copy)?.content else {
             // A tombstone of what was never here is the server's word.

@@ -13,14 +13,35 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
     public let number: Int
     private let migrate: Migration?
 
-    /// - Parameter migrate: Gets an item's JSON and the earlier number that it has, and returns JSON of this number.
+    /// Creates a schema with a migration of JSON.
+    /// - Parameter migrate: Gets an item's JSON with all of its members and the earlier number that it has, and returns JSON of
+    ///   this number. Members that it leaves out are removed.
     public init(_ number: Int = 1, migrate: Migration? = nil) {
         precondition(number >= 1, "schema numbers begin at 1")
         self.number = number
         self.migrate = migrate
     }
 
+    /// Creates a schema with a migration of values. Members that the earlier type does not know are carried over, at any depth.
+    /// - Parameters:
+    ///   - earlier: The schema of items with a lower number. It can have a migration of its own from one before it.
+    ///   - convert: Returns the value of this type for one of the earlier type.
+    public init<Earlier: Codable & Sendable>(
+        _ number: Int, from earlier: ItemSchema<Earlier>, _ convert: @escaping @Sendable (Earlier) throws -> Value
+    ) {
+        precondition(number > earlier.number, "the number of a later schema is greater")
+        self.number = number
+        migrate = { json, number in
+            let before = try earlier.read(json, number: number)
+            let bytes = try Self.encode(convert(before.value))
+            guard let side = before.side, let tree = JSONTree(bytes) else { return Data(bytes) }
+            return Data(UnknownMembers.carry(into: tree, from: side).text)
+        }
+    }
+
     static var member: String { "saltern-schema" }
+    /// Where the value is when it is no JSON object, which has no room for the number.
+    private static var valueMember: String { "saltern-value" }
 
     /// A body that was read.
     struct Reading {
@@ -33,8 +54,14 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
     /// Reads an item's body.
     /// - Throws: `DecodingError`, or the migration's error.
     func read(_ body: SecureBytes) throws -> Reading {
-        var data = body.withUnsafeBytes { Data($0) }
-        var number = Self.number(of: JSONTree([UInt8](data)))
+        let bytes = body.withUnsafeBytes { [UInt8]($0) }
+        let tree = JSONTree(bytes)
+        let value = tree?.members?[Self.member] == nil ? nil : tree?.members?[Self.valueMember]
+        return try read(Data(value?.text ?? bytes), number: Self.number(of: tree))
+    }
+
+    private func read(_ json: Data, number: Int) throws -> Reading {
+        var (data, number) = (json, number)
         if number < self.number, let migrate {
             data = try migrate(data, number)
             number = self.number
@@ -93,7 +120,8 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
     }
 
     private func numbered(_ tree: JSONTree, _ number: Int) -> JSONTree {
-        guard number > 1, var members = tree.members else { return tree }
+        if number == 1 { return tree }
+        var members = tree.members ?? [MemberName(Self.valueMember): tree]
         members[Self.member] = .literal(Array(String(number).utf8))
         return .object(members)
     }

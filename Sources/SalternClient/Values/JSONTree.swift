@@ -72,7 +72,11 @@ indirect enum JSONTree: Sendable {
         let text: [UInt8]
         var position = 0
 
-        init(text: [UInt8]) { self.text = text }
+        init(text: [UInt8]) {
+            self.text = text
+            // A byte order mark, which JSONDecoder accepts.
+            if text.starts(with: [0xef, 0xbb, 0xbf]) { position = 3 }
+        }
 
         private var next: UInt8? { position < text.count ? text[position] : nil }
 

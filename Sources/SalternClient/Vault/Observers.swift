@@ -3,7 +3,8 @@ internal import Synchronization
 
 /// Who wants to hear of something.
 final class Observers<Value: Sendable>: Sendable {
-    private let streams = Mutex<[UUID: AsyncStream<Value>.Continuation]>([:])
+    /// Nil when no value follows.
+    private let streams = Mutex<[UUID: AsyncStream<Value>.Continuation]?>([:])
 
     /// Begins at once, so that nothing that happens after it is missed.
     /// - Parameters:
@@ -14,14 +15,24 @@ final class Observers<Value: Sendable>: Sendable {
         if let first { continuation.yield(first) }
         let id = UUID()
         continuation.onTermination = { [weak self] _ in self?.remove(id) }
-        streams.withLock { $0[id] = continuation }
+        let hasEnded = streams.withLock { streams in
+            streams?[id] = continuation
+            return streams == nil
+        }
+        if hasEnded { continuation.finish() }
         return stream
     }
 
-    private func remove(_ id: UUID) { _ = streams.withLock { $0.removeValue(forKey: id) } }
+    private func remove(_ id: UUID) { _ = streams.withLock { $0?.removeValue(forKey: id) } }
 
     func tell(_ value: Value) {
         // A stream that has just ended calls back: not under the lock.
-        for stream in streams.withLock({ Array($0.values) }) { stream.yield(value) }
+        for stream in streams.withLock({ Array(($0 ?? [:]).values) }) { stream.yield(value) }
+    }
+
+    /// Ends all streams, and those that begin later.
+    func end() {
+        let streams = streams.withLock { $0.take() } ?? [:]
+        for stream in streams.values { stream.finish() }
     }
 }

@@ -2,8 +2,12 @@ public import Foundation
 
 /// How a vault and its server stand to each other, for an app to show.
 public enum SyncState: Sendable {
-    /// Nothing has been synced since the vault was opened, or it is locked.
+    /// Nothing has been synced since the vault was opened.
     case idle
+    /// The vault is locked: ``Vault/unlock(_:)``.
+    case locked
+    /// The vault was signed out, or its account was deleted. No other state follows.
+    case signedOut
     /// A sync is under way.
     case syncing
     /// The last sync came to its end, at this time. What was written since is not sent (``Vault/unsentCount()``).
@@ -30,6 +34,6 @@ extension Vault {
         }
     }
 
-    /// A vault that was locked meanwhile stays idle.
+    /// A vault that was locked meanwhile stays locked.
     func note(_ state: SyncState) { if opened != nil { self.state = state } }
 }

@@ -126,7 +126,7 @@ extension Vault {
             let password = current == nil ? StretchedPassword(first).known : KnownPassword(encoded: first),
             let rest = reader.secret(secrets.count - KnownPassword.byteCount),
             let keyring = try? Keyring(encoded: rest)
-        else { throw .store(.damaged) }
+        else { return nil }
         return (password, keyring)
     }
 

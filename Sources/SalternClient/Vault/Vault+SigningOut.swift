@@ -58,12 +58,14 @@ extension Vault {
             guard unsent == 0 || !keepsUnsentEdits else { throw VaultError.unsentEdits(count: unsent) }
             if keepsHeldDeletions, try store.holdsDeletions() { throw VaultError.deletionsHeld }
             try store.removeEverything()
+            try store.set(.isSignedOut, 1)
         }
-        store.truncateLog()
+        let ending = Result { try deviceSecrets.finishSignOut() }
         store.close()
         opened = nil
-        try stored { try settings.deviceKey.remove() }
         // Who follows hears that there is nothing to follow.
         tell([])
+        endObserving()
+        try stored { try ending.get() }
     }
 }

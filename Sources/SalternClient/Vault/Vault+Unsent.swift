@@ -58,10 +58,8 @@ extension Vault {
     /// What is longer than the plan allows would stay unsent for ever.
     /// - Throws: ``VaultError/noRoom(_:)``
     func refuseTooLong(_ item: PlainItem) throws(VaultError) {
-        let title = item.title.map { SealedBox.sealedCount($0.utf8.count) } ?? 0
-        let needed = Int64(SealedBox.sealedCount(item.body.count) + title)
         let allowed = try stored { try store.number(.itemBytes) } ?? .max
-        if let shortage = PlanShortage(itemOf: needed, allowed: allowed) {
+        if let shortage = item.shortage(allowed: allowed) {
             // It may have been another plan: the next sync asks.
             isLimitInDoubt = true
             throw .noRoom(shortage)
@@ -84,5 +82,13 @@ extension Vault {
         if PlanShortage(itemOf: needed, allowed: known) == nil { return }
         let allowed = (try? await room())?.itemBytes ?? known
         if let shortage = PlanShortage(itemOf: needed, allowed: allowed) { throw .noRoom(shortage) }
+    }
+}
+
+extension PlainItem {
+    /// Returns why the item cannot be sent; nil when it fits in the plan's items and in a batch.
+    func shortage(allowed: Int64) -> PlanShortage? {
+        let title = title.map { SealedBox.sealedCount($0.utf8.count) } ?? 0
+        return PlanShortage(itemOf: Int64(SealedBox.sealedCount(body.count) + title), allowed: allowed)
     }
 }

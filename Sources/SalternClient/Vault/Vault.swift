@@ -13,9 +13,17 @@ public actor Vault {
     let settings: VaultSettings
     let api: SalternAPI
     let store: Store
-    var opened: Opened? { didSet { if opened == nil || oldValue == nil { state = .idle } } }
-    /// How the last sync went, or goes.
-    public internal(set) var state = SyncState.idle { didSet { stateObservers.tell(state) } }
+    var opened: Opened? {
+        didSet {
+            if opened == nil {
+                state = store.isClosed ? .signedOut : .locked
+            } else if oldValue == nil {
+                state = .idle
+            }
+        }
+    }
+    /// How the last sync went, or goes; or that the vault is locked or signed out.
+    public internal(set) var state = SyncState.locked { didSet { stateObservers.tell(state) } }
     nonisolated let observers = Observers<Set<ItemID>>()
     nonisolated let progressObservers = Observers<VaultProgress>()
     nonisolated let stateObservers = Observers<SyncState>()
@@ -59,8 +67,11 @@ public actor Vault {
         do {
             try FileManager.default.createDirectory(
                 at: settings.folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            let store = try Store(path: settings.folder.appending(path: "store.sqlite").path)
+            let file = settings.folder.appending(path: "store.sqlite").path
+            let store = try Store(path: file)
             DeviceSecrets(store, settings.deviceKey).repair()
+            // On a full disk the next opening tries again.
+            try? store.noteFile(at: file)
             self.store = store
         } catch CocoaError.fileWriteVolumeReadOnly {
             throw .store(.readOnly)
@@ -226,10 +237,17 @@ public actor Vault {
     // MARK: Observing
 
     /// The ids of items that are other than before, as they change here, by this device or by others: everything from the
-    /// moment of the call on.
+    /// moment of the call on. The sequence ends after a sign-out, like all others of the vault.
     public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add() }
 
     func tell(_ ids: Set<ItemID>) { observers.tell(ids) }
+
+    /// Ends every sequence that an app observes.
+    func endObserving() {
+        observers.end()
+        progressObservers.end()
+        stateObservers.end()
+    }
 
     func noteRemoved(_ report: SyncReport) {
         removed.subtract(report.changed)

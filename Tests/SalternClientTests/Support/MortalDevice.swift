@@ -9,7 +9,7 @@ final class MortalDevice {
     private let name: String
     private let store: TemporaryDirectory
     private let folder: TemporaryDirectory
-    private let link: LossyTransport
+    let link: LossyTransport
     private let settings: VaultSettings
     private(set) var life = StoreLife()
     private var current: Vault?
@@ -17,12 +17,16 @@ final class MortalDevice {
     /// The kinds of end of a process.
     static let ends: [WriteFault] = [.killBefore, .killWithin, .killAfter]
 
-    init(_ name: String, _ server: MemoryServer, isFirst: Bool) async throws {
+    init(
+        _ name: String, _ server: MemoryServer, isFirst: Bool, _ change: (inout VaultSettings) -> Void = { _ in }
+    ) async throws {
         self.name = name
         store = try TemporaryDirectory(.memory)
         folder = try TemporaryDirectory(.memory)
         link = LossyTransport(server)
-        settings = .forTests(folder: store.path, link, name: name)
+        var settings = VaultSettings.forTests(folder: store.path, link, name: name)
+        change(&settings)
+        self.settings = settings
         try beginLife()
         let password = Password("password")
         current =

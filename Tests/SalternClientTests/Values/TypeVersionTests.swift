@@ -99,6 +99,83 @@ private enum Versions {
         }
     }
 
+    @Test func `a migration of values carries over what the earlier type does not know`() async throws {
+        struct Old: Codable, Sendable { var text: String }
+        struct Between: Codable, Sendable, Equatable { var lines: [String] }
+        struct New: Codable, Sendable, Equatable { var paragraphs: [String] }
+        let between = ItemSchema<Between>(2, from: ItemSchema<Old>()) { .init(lines: [$0.text]) }
+        let new = ItemSchema<New>(4, from: between) { .init(paragraphs: $0.lines) }
+        let store = try TemporaryDirectory()
+        let vault = try await Self.vault(store)
+        for number in 1...2 {
+            let before =
+                number == 1
+                ? #"{"text":"salt","by":{"a":1.50},"old":[]}"#
+                : #"{"lines":["salt"],"by":{"a":1.50},"saltern-schema":2}"#
+            let id = try await vault.put(PlainItem(body: SecureBytes(copying: before.utf8)), .random(), in: "notes")
+            let notes = vault.collection("notes", of: New.self, schema: new)
+            #expect(try await notes[id] == New(paragraphs: ["salt"]))
+            try await notes.put(New(paragraphs: ["salt", "oil"]), id)
+            let text = try #require(await vault.item(id)?.text)
+            #expect(
+                text
+                    == (number == 1
+                        ? #"{"by":{"a":1.50},"old":[],"paragraphs":["salt","oil"],"saltern-schema":4}"#
+                        : #"{"by":{"a":1.50},"paragraphs":["salt","oil"],"saltern-schema":4}"#))
+        }
+    }
+
+    @Test func `a value that is no object is migrated once`() async throws {
+        let store = try TemporaryDirectory()
+        let vault = try await Self.vault(store)
+        let old = vault.collection("notes", of: [Int].self)
+        let schema = ItemSchema<[String]>(2, from: ItemSchema<[Int]>()) { $0.map { "\($0)" } }
+        let new = vault.collection("notes", of: [String].self, schema: schema)
+        let id = try await old.put([1, 2])
+        #expect(try await new[id] == ["1", "2"])
+        try await new.put(["one"], id)
+        #expect(try await new[id] == ["one"])
+        try await new.put(["one", "two"], id)
+        #expect(try await new.contents().items == [id: ["one", "two"]])
+        #expect(try await old.contents().unreadable == [id: .isOfLaterSchema(2)])
+    }
+
+    @Test func `what a type does not know goes through a conflict copy, an export and an import`() async throws {
+        let body = #"{"labels":[{"hue":1.0,"id":1,"name":"a"}],"place":{"street":"Calle Sal","town":"Cadiz"},"text":"#
+        let server = MemoryServer()
+        let folders = try ["phone", "laptop"].map { _ in try TemporaryDirectory() }
+        let phone = try await Vault.signUp(
+            .forTests(folder: folders[0].path, server, name: "phone"), userid: "ada", password: Self.password)
+        let laptop = try await Vault.logIn(
+            .forTests(folder: folders[1].path, server, name: "laptop"), userid: "ada", password: Self.password)
+        let id = try await phone.put(
+            PlainItem(title: "kept", body: SecureBytes(copying: (body + #""new"}"#).utf8)), .random(), in: "notes")
+        for vault in [phone, laptop] { try await vault.sync() }
+        for vault in [phone, laptop] {
+            let notes = vault.collection("notes", of: Versions.First.self)
+            var note = try #require(await notes[id])
+            note.text = vault === phone ? "of the phone" : "of the laptop"
+            try await notes.put(note, id)
+        }
+        for vault in [phone, laptop, phone] { try await vault.sync() }
+        let file = URL(filePath: folders[0].path + "/documents")
+        try await phone.exportDocuments(to: file)
+        let store = try TemporaryDirectory()
+        let other = try await Self.vault(store)
+        try await other.importDocuments(from: file)
+        for vault in [phone, laptop, other] {
+            var items: Set<String> = []
+            for item in try await vault.items("notes").opened.values { items.insert((item.title ?? "") + item.text) }
+            #expect(items == ["kept" + body + #""of the phone"}"#, "kept" + body + #""of the laptop"}"#])
+        }
+    }
+
+    private static func vault(_ folder: TemporaryDirectory) async throws -> Vault {
+        try await Vault.signUp(
+            .forTests(folder: folder.path, MemoryServer(), name: "any"), userid: "ada",
+            password: password)
+    }
+
     @Test func `a merge of an older version carries over what a newer one has added, with a type and without`()
         async throws
     {
@@ -144,6 +221,60 @@ private enum Versions {
         }
     }
 
+    @Test func `a folder is not kept in sync with a collection whose name no collection can have`() async throws {
+        let store = try TemporaryDirectory()
+        let vault = try await Self.vault(store)
+        let folder = try TemporaryDirectory()
+        let settings = FolderSettings(collection: "My Files")
+        await #expect {
+            try await FolderSync(vault: vault, root: URL(filePath: folder.path), settings: settings).run()
+        } throws: {
+            if case FolderError.vault(.invalidCollection("My Files")) = $0 { true } else { false }
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+
+    @Test func `what is too long for the plan or for a batch is refused at once, title and body together`() async throws
+    {
+        let store = try TemporaryDirectory()
+        let vault = try await Self.vault(store)
+        let notes = vault.collection("notes", of: Note.self)
+        func expectNoRoom(_ body: () async throws -> Void) async {
+            await #expect { try await body() } throws: { if case VaultError.noRoom = $0 { true } else { false } }
+        }
+        let long = String(repeating: "a", count: 7 << 20)
+        await expectNoRoom { try await notes.put(Note(text: long)) }
+        await expectNoRoom { try await notes.put(Note(text: "short"), title: long) }
+        let half = String(repeating: "a", count: 7 << 19)
+        await expectNoRoom { try await notes.put(Note(text: half), title: half) }
+        #expect(try await vault.unsentCount() == 0)
+        let id = try await notes.put(Note(text: half))
+        await expectNoRoom { try await notes.put(Note(text: half), id, title: half) }
+        #expect(try await notes[id] == Note(text: half))
+    }
+
+    @Test func `a merge that makes what is too long to be sent keeps both versions`() async throws {
+        let server = MemoryServer()
+        let folders = try ["phone", "laptop"].map { _ in try TemporaryDirectory() }
+        var settings = VaultSettings.forTests(folder: folders[0].path, server, name: "phone")
+        settings.merge("notes", of: Note.self) { _, mine, theirs in Note(text: mine.text + theirs.text) }
+        let phone = try await Vault.signUp(settings, userid: "ada", password: Self.password)
+        let laptop = try await Vault.logIn(
+            .forTests(folder: folders[1].path, server, name: "laptop"), userid: "ada", password: Self.password)
+        let id = try await phone.collection("notes", of: Note.self).put(Note(text: ""))
+        for vault in [phone, laptop] { try await vault.sync() }
+        let half = [phone, laptop].map { String(repeating: $0 === phone ? "p" : "l", count: 7 << 19) }
+        for (vault, text) in zip([phone, laptop], half) {
+            try await vault.collection("notes", of: Note.self).put(Note(text: text), id)
+        }
+        for vault in [laptop, phone, laptop] { try await vault.sync() }
+        for vault in [phone, laptop] {
+            #expect(try await vault.unsentCount() == 0)
+            let texts = try await vault.collection("notes", of: Note.self).all().values.map(\.text)
+            #expect(texts.sorted() == half.sorted())
+        }
+    }
+
     @Test(arguments: [
         "Notes", "my notes", "", String(repeating: "a", count: 33), "nötes", "a_b", Attachment.chunkCollection,
     ])
@@ -159,98 +290,11 @@ private enum Versions {
         }
         #expect(try await vault.unsentCount() == 0)
     }
-
-    // MARK: Many turns
-
-    /// How many scenarios there are; a scenario is its seed.
-    private static let seeds: ClosedRange<UInt64> = 1...60
-
-    /// What all devices have in the end, as the third version writes it.
-    private struct Model: Equatable {
-        var text = ""
-        var hues: [Int: Int] = [:]
-        var isPinned: Bool?
-        var street: String?
-        var score: Int?
-    }
-
-    @Test func `three versions that edit in turn on several devices lose nothing of each other`() async throws {
-        try await LiveServer.with { server in
-            let phone = try await Vault.signUp(Device("phone", server).settings, userid: "ada", password: Self.password)
-            let vaults = [
-                phone,
-                try await Vault.logIn(Device("laptop", server).settings, userid: "ada", password: Self.password),
-                try await Vault.logIn(Device("tablet", server).settings, userid: "ada", password: Self.password),
-            ]
-            for seed in Self.seeds {
-                var random = SeededGenerator(seed: seed)
-                var model = Model()
-                let id = ItemID.random(using: &random)
-                let labels = (0..<4).map { Versions.Label(id: $0, name: "label \($0)") }
-                try await vaults[0].collection("notes", of: Versions.First.self).put(
-                    .init(text: "", labels: labels), id)
-                try await vaults[0].sync()
-                for turn in 0..<10 {
-                    // Any device may have any version.
-                    let vault = vaults[Int.random(in: 0..<3, using: &random)]
-                    try await vault.sync()
-                    try await Self.edit(id, in: vault, turn, &model, &random)
-                    try await vault.sync()
-                }
-                for vault in vaults {
-                    try await vault.sync()
-                    let note = try #require(await vault.collection("notes", of: Versions.Third.self)[id])
-                    var found = Model(
-                        text: note.text, isPinned: note.isPinned, street: note.place?.street, score: note.score)
-                    for label in note.labels { found.hues[label.id] = label.hue }
-                    #expect(found == model, "seed \(seed)")
-                }
-            }
-        }
-    }
-
-    private static func edit(
-        _ id: ItemID, in vault: Vault, _ turn: Int, _ model: inout Model, _ random: inout SeededGenerator
-    ) async throws {
-        let text = "turn \(turn)"
-        switch Int.random(in: 0..<3, using: &random) {
-        case 0:
-            let notes = vault.collection("notes", of: Versions.First.self)
-            var note = try #require(await notes[id])
-            note.text = text
-            note.labels.shuffle(using: &random)
-            try await notes.put(note, id)
-        case 1:
-            let notes = vault.collection("notes", of: Versions.Second.self)
-            var note = try #require(await notes[id])
-            note.text = text
-            note.isPinned = [nil, true, false].randomElement(using: &random) ?? nil
-            model.isPinned = note.isPinned
-            if random.chance(4) {
-                note.place = nil
-                model.street = nil
-            } else {
-                note.place = .init(town: "town of \(text)")
-            }
-            try await notes.put(note, id)
-        default:
-            let notes = vault.collection("notes", of: Versions.Third.self)
-            var note = try #require(await notes[id])
-            note.text = text
-            note.score = random.chance(3) ? nil : turn
-            model.score = note.score
-            let index = Int.random(in: 0..<4, using: &random)
-            note.labels[index].hue = turn
-            model.hues[note.labels[index].id] = turn
-            note.place = .init(town: "Cadiz", street: text)
-            model.street = text
-            try await notes.put(note, id)
-        }
-        model.text = text
-    }
 }
 
 extension PlainItem {
+    fileprivate var text: String { String(decoding: body.withUnsafeBytes { [UInt8]($0) }, as: UTF8.self) }
+
     fileprivate var first: Versions.First? {
         try? JSONDecoder().decode(Versions.First.self, from: body.withUnsafeBytes { Data($0) })
     }

@@ -1,0 +1,16 @@
+public import Foundation
+
+extension FolderError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .unusable: "The folder cannot be opened or written."
+        case .holdsStore: "The folder holds the app's own files, or is among them."
+        case .copy(let other): "The folder is a copy of “\(other)”, which exists, too."
+        case .outdated: "The folder is an older copy of one that was in sync since."
+        case .otherCollection(let name): "The folder is in sync with the collection “\(name)”."
+        case .nested(let outer): "The folder is in “\(outer)”, which is in sync."
+        case .vault(let error): error.errorDescription
+        case .cancelled: "The call was cancelled."
+        }
+    }
+}

@@ -1,0 +1,148 @@
+public import Foundation
+
+// Sentences for people, in English. An app in another language decides by the cases.
+
+extension VaultError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .wrongCredentials: "The name and the password do not belong together."
+        case .codeRequired: "The account has a second factor. Enter a code."
+        case .wrongCode: "The code is wrong, too old, or was used before."
+        case .locked: "The vault is locked. Enter the password."
+        case .sessionEnded: "The session has ended. Log in again. Nothing that is stored on this device is lost."
+        case .refused(let problem): problem.sentence
+        case .unavailable(let error): error.errorDescription
+        case .untrustworthy(let refusal): refusal.errorDescription
+        case .useridNotCanonical(let canonical): "On the server the name is written “\(canonical)”. Use that form."
+        case .keyringUnusable:
+            "The server has no keys for this app, or older keys than this device has. Nothing was changed."
+        case .keyringNotRestorable:
+            "The server has older keys, and the password was changed since. Export the items, sign out, log in, and import them."
+        case .malformedRecoveryCode: "The recovery code has a typing error."
+        case .otherAccount: "This device has the items of another account. Sign out first."
+        case .unsentEdits(let count):
+            count == 1
+                ? "One change has not reached the server yet, and would be lost."
+                : "\(count) changes have not reached the server yet, and would be lost."
+        case .deletionsHeld: "Many items were deleted. Agree to the deletions first."
+        case .noRoom(let shortage): shortage.errorDescription
+        case .notFound: "The item does not exist."
+        case .wrongShareKey: "The key at the end of the link does not open what was shared."
+        case .invalidCollection(let name):
+            "“\(name)” cannot be the name of a collection. Use 1 to 32 of the characters a-z, 0-9 and -."
+        case .invalidDocuments(let fault): fault.errorDescription
+        case .unreadable: "The content cannot be read."
+        case .store(let error): error.errorDescription
+        }
+    }
+}
+
+extension StoreError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .inUse: "Another process uses the items of this account."
+        case .unusable: "The folder of the items, or the device's key, cannot be used."
+        case .exposedFile(let path, _): "Other users of this computer can read or change “\(path)”. It is not used."
+        case .readOnly: "The disk can only be read. Nothing was changed."
+        case .tooNew: "The items on this device were written by a later version of the app. Update the app."
+        case .diskFull: "The disk is full. Nothing was changed."
+        case .damaged: "The file of the items is damaged, or the disk fails."
+        }
+    }
+}
+
+extension APIError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .problem(let problem): problem.sentence
+        case .transport(let error): error.errorDescription
+        case .unexpectedReply: "The server's reply cannot be understood."
+        }
+    }
+}
+
+extension TransportError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .pinMismatch: "The server shows another key than this app expects. Nothing was sent."
+        case .untrustedCertificate: "The server's certificate is not trusted. Nothing was sent."
+        case .unreachable: "The server cannot be reached."
+        case .timedOut: "The server did not answer in time."
+        case .connectionLost: "The connection was lost."
+        case .unacceptableReply: "The server does not speak the protocol of this app."
+        case .cancelled: "The call was cancelled."
+        case .configuration: "The app's address, pin or certificate for the server is malformed."
+        }
+    }
+}
+
+extension StretchingRule.Refusal: LocalizedError {
+    public var errorDescription: String? {
+        let reason =
+            switch self {
+            case .algorithm: "another algorithm"
+            case .saltPrefix, .salt: "another salt"
+            case .iterations(let minimum): "fewer than \(minimum) iterations"
+            case .tooManyIterations(let maximum): "more than \(maximum) iterations"
+            case .keyLength: "another length of the key"
+            case .host: "the salt of another server"
+            }
+        return "The server asks this app to derive the password's key with \(reason). The password was not used."
+    }
+}
+
+extension PlanShortage: LocalizedError {
+    public var errorDescription: String? {
+        switch limit {
+        case .items: "The plan has no room. \(needed) items are needed, and \(free) are free."
+        case .itemBytes: "The item is too long. It needs \(needed) bytes, and \(free) are allowed."
+        case .bytes: "The plan has no room. \(needed) bytes are needed, and \(free) are free."
+        }
+    }
+}
+
+extension DocumentFault: LocalizedError {
+    public var errorDescription: String? {
+        let reason =
+            switch self.reason {
+            case .notUTF8: "is not UTF-8"
+            case .noBeginning: "does not begin a file of documents that this version reads"
+            case .noDocument: "is no document"
+            case .wrongCount: "names another number of documents than there are"
+            case .afterEnd: "is behind the last line"
+            case .noEnd: "ends the file without its last line"
+            }
+        return "Line \(line) \(reason). Nothing was imported."
+    }
+}
+
+extension AttachmentError: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .vault(let error): error.errorDescription
+        case .sourceFailed: "The file cannot be read."
+        case .noRoom(let shortage): shortage.errorDescription
+        case .missingChunk: "The server does not have a part of the attachment."
+        case .damagedChunk: "A part of the attachment is damaged on the server."
+        case .cancelled: "The transfer was cancelled."
+        }
+    }
+}
+
+extension ShareAddress.Malformation: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .notALink: "The text is no link to something shared."
+        case .noKey: "The end of the link is missing. It holds the key."
+        case .brokenKey: "The end of the link, which holds the key, is damaged."
+        }
+    }
+}
+
+extension Problem {
+    /// What the server says, as much as a person reads.
+    fileprivate var sentence: String {
+        let text = [title, detail].compactMap(\.self).joined(separator: ": ")
+        return "The server has refused it (\(String(text.prefix(500))))."
+    }
+}
