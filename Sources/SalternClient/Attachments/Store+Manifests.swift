@@ -7,8 +7,10 @@ extension Store {
     /// - Parameter opened: The body; nil for who has not opened it.
     func noteVersion(_ id: ItemID, _ body: [UInt8], opened: SecureBytes? = nil) throws {
         if let opened {
-            for attachment in Attachment.all(in: opened).found { try noteManifest(attachment, in: id) }
-            return
+            let attachments = Attachment.all(in: opened)
+            for attachment in attachments.found { try noteManifest(attachment, in: id) }
+            // One that cannot be read is examined again by each search.
+            if attachments.isWhole { return }
         }
         try database.execute(
             """

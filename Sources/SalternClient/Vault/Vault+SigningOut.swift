@@ -59,7 +59,7 @@ extension Vault {
             if keepsHeldDeletions, try store.holdsDeletions() { throw VaultError.deletionsHeld }
             try store.removeEverything()
         }
-        store.truncateLog()
+        store.shrink()
         store.close()
         opened = nil
         try stored { try settings.deviceKey.remove() }

@@ -1,0 +1,7 @@
+package javax.annotation;
+
+public @interface Generated {
+    String[] value();
+
+    String comments() default "";
+}
