@@ -97,7 +97,9 @@ extension Vault {
         let (kept, areVersionsWhole) = try chunksOfReplacedVersions(sealer)
         guard areVersionsWhole else { return [] }
         try stored {
-            try store.transaction { for chunk in due where named.contains(chunk.id) { try store.forgetUnnamed(chunk.id) } }
+            try store.transaction {
+                for chunk in due where named.contains(chunk.id) { try store.forgetUnnamed(chunk.id) }
+            }
         }
         return due.filter { !named.contains($0.id) && !kept.contains($0.id) }
     }

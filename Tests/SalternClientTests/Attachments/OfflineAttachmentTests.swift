@@ -100,7 +100,9 @@ import Testing
             let known = try await attachment(vault)
             _ = try await vault.piece(0, of: known)
             phone.link.setUnreachable(true)
-            await #expect { _ = try await vault.content(of: known) } throws: { ($0 as? AttachmentError)?.code == "vault" }
+            await #expect {
+                _ = try await vault.content(of: known)
+            } throws: { ($0 as? AttachmentError)?.code == "vault" }
             #expect(try await vault.piece(0, of: known).count == Self.piece)
             phone.link.setUnreachable(false)
             let fetched = Mutex(0)
@@ -365,11 +367,11 @@ import Testing
                         try await put(made, vault)
                         isPut = true
                     }
-                } catch where phone.life.hasFailed {}
+                } catch  where phone.life.hasFailed {}
                 phone.link.setUnreachable(false)
                 if sends {
                     phone.life.arm(end, at: call)
-                    do { try await vault?.sync() } catch where phone.life.hasFailed {}
+                    do { try await vault?.sync() } catch  where phone.life.hasFailed {}
                 }
                 let hasFailed = phone.life.hasFailed
                 vault = nil
