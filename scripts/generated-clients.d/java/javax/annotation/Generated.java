@@ -1,7 +1,0 @@
-package javax.annotation;
-
-public @interface Generated {
-    String[] value();
-
-    String comments() default "";
-}
