@@ -26,6 +26,8 @@ extension Store {
             INSERT INTO manifests (attachment, item, has_chunks) VALUES (?, ?, ?)
             ON CONFLICT (attachment, item) DO UPDATE SET has_chunks = 1 WHERE excluded.has_chunks > has_chunks
             """, .blob(attachment.id.bytes), .blob(item.bytes), .integer(attachment.chunks.isEmpty ? 0 : 1))
+        // Named between two sweeps, a chunk begins to age again.
+        for chunk in attachment.chunks { try forgetUnnamed(chunk) }
     }
 
     /// No version of the item has one any more.
