@@ -196,6 +196,9 @@ extension PlanShortage {
         case .items: "the plan has no room: \(counted(needed, "more item is", "more items are")) needed, \(free) free"
         case .itemBytes:
             "it is too long: sealed it has \(counted(needed, "byte")), and the plan allows \(free) in an item"
+        case .waitingBytes:
+            "the server cannot be reached, and there is no room to wait on this device: "
+                + "\(counted(needed, "more byte is", "more bytes are")) needed, \(free) free"
         case .bytes: "the plan has no room: \(counted(needed, "more byte is", "more bytes are")) needed, \(free) free"
         }
     }

@@ -117,10 +117,10 @@ public struct Attachment: Sendable, Equatable {
     }
 }
 
-/// An attachment in a value of an app: where it stands does not matter, also in lists and in values within values. Its chunks
-/// stay on the server as long as an item has it.
+/// An attachment in a value of an app: its place does not matter, also in lists and in values within values. Its chunks stay on
+/// the server as long as an item has it. ``AttachmentSearch`` lists the encodings in which it is found.
 extension Attachment: Codable {
-    private enum CodingKeys: String, CodingKey {
+    enum CodingKeys: String, CodingKey {
         case version = "saltern-attachment"
         case id, byteCount, digest, properties, chunkByteCount, chunks, content
     }
@@ -154,35 +154,5 @@ extension Attachment: Codable {
         try container.encode(chunkByteCount, forKey: .chunkByteCount)
         if !chunks.isEmpty { try container.encode(chunks, forKey: .chunks) }
         if let inline { try container.encode(SecretBytes(inline), forKey: .content) }
-    }
-
-    /// Finds the attachments in an item's body: the body as a whole, or what stands in a value of an app.
-    /// - Returns: Also whether all of them can be read. Where one cannot, its chunks are not known.
-    static func all(in body: SecureBytes) -> (found: [Attachment], isWhole: Bool) {
-        if let attachment = Attachment(body) { return ([attachment], true) }
-        let isNamed = body.withUnsafeBytes { bytes in
-            let name = Array("\"\(CodingKeys.version.rawValue)\"".utf8)
-            return bytes.indices.dropLast(name.count - 1).contains { start in
-                bytes[start] == name[0] && bytes[start..<start + name.count].elementsEqual(name)
-            }
-        }
-        guard isNamed, let tree = JSONTree(body.withUnsafeBytes { [UInt8]($0) }) else { return ([], true) }
-        var found: [Attachment] = []
-        let isWhole = collect(tree, &found)
-        return (found, isWhole)
-    }
-
-    private static func collect(_ tree: JSONTree, _ found: inout [Attachment]) -> Bool {
-        switch tree {
-        case .object(let members):
-            if members[CodingKeys.version.rawValue] != nil {
-                guard let one = try? JSONDecoder().decode(Attachment.self, from: Data(tree.text)) else { return false }
-                found.append(one)
-                return true
-            }
-            return members.values.reduce(true) { collect($1, &found) && $0 }
-        case .array(let elements): return elements.reduce(true) { collect($1, &found) && $0 }
-        case .string, .literal: return true
-        }
     }
 }

@@ -5,10 +5,14 @@ struct AttachmentDraft: Sendable {
     let isResumable: Bool
     /// What the server has of it already, in an item; nil for who does not know.
     let before: Before?
+    /// Whether the content is kept on this device, to wait or as a copy: not when a file of this device has it.
+    var keepsContent = true
+    /// Whether copies are kept: not of content that is longer than all copies may be.
+    var keepsCopies = true
 
     /// What an attachment takes the place of.
     struct Before: Sendable {
-        /// Chunks of it that manifests here name: nobody takes those back.
+        /// Chunks of it that present items name: no device takes those back or sweeps them.
         var named: Set<ItemID> = []
         /// The sealed bytes of the manifest that is replaced on the server; nil for none.
         var manifestByteCount: Int64?

@@ -5,7 +5,8 @@ public enum AttachmentError: Error, Sendable {
     /// The source threw, or gave another number of bytes than was asked for.
     case sourceFailed
     /// The plan has no room for it. Nothing of it stays on the server, but for chunks that other versions have, or other
-    /// devices.
+    /// devices. With ``PlanShortage/Limit/waitingBytes``: the server cannot be reached, and there is no room for content that
+    /// waits on this device.
     case noRoom(PlanShortage)
     /// The server does not have a chunk that the manifest names.
     case missingChunk(ItemID)
@@ -28,7 +29,7 @@ public enum AttachmentError: Error, Sendable {
 
     /// Whether it is so only because the plan is full.
     var isForWantOfRoom: Bool {
-        if case .noRoom = self { true } else { isRefusalForWantOfRoom }
+        if case .noRoom(let shortage) = self { shortage.limit != .waitingBytes } else { isRefusalForWantOfRoom }
     }
 
     /// Whether the server has said so when a chunk came.

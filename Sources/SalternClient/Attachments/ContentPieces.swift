@@ -7,13 +7,16 @@ package struct ContentPieces: Sendable {
     package let byteCount: Int64
     private let body: SecureBytes
     private let vault: Vault
+    private let keepsCopies: Bool
 
-    package init(of body: SecureBytes, in vault: Vault) {
+    /// - Parameter keepsCopies: Whether copies of what is fetched are kept on this device.
+    package init(of body: SecureBytes, in vault: Vault, keepsCopies: Bool = true) {
         // A body that only begins like a manifest is content.
         let attachment = Attachment(body)
         self.attachment = attachment
         self.body = attachment?.inline ?? body
         self.vault = vault
+        self.keepsCopies = keepsCopies
         byteCount = attachment?.byteCount ?? Int64(body.count)
     }
 
@@ -30,7 +33,7 @@ package struct ContentPieces: Sendable {
     package func piece(_ index: Int) async throws(VaultError) -> SecureBytes {
         if let attachment, isFetched {
             do throws(AttachmentError) {
-                return try await vault.piece(index, of: attachment)
+                return try await vault.piece(index, of: attachment, keepsCopy: keepsCopies)
             } catch {
                 throw error.vaultError
             }

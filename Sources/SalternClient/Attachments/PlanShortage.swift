@@ -8,6 +8,9 @@ public struct PlanShortage: Error, Hashable, Sendable {
         case itemBytes
         /// Sealed bytes of all items.
         case bytes
+        /// Sealed bytes of attachments that wait on this device (``AttachmentStorage/waitingByteLimit``), no limit of the
+        /// plan.
+        case waitingBytes
     }
 
     public let limit: Limit
@@ -80,6 +83,9 @@ struct AttachmentSize: Hashable, Sendable {
         let (sum, isTooMany) = chunkByteCount.addingReportingOverflow(max(manifestByteCount - (replaced ?? 0), 0))
         return isTooMany ? .max : sum
     }
+
+    /// The sealed bytes of the chunks alone.
+    var chunksByteCount: Int64 { chunkByteCount }
 
     /// With a manifest, and no chunk yet.
     /// - Parameter chunkCount: How many the manifest names.

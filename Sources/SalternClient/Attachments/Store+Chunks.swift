@@ -43,13 +43,15 @@ extension Store {
     /// Notes that the server has it no more, though something may name it.
     func loseChunk(_ id: ItemID) throws {
         try set(.chunksWhole, nil)
+        try set(.chunksLost, 1)
         try forgetChunk(id)
     }
 
     /// The listing of everything that has just ended did not have them.
     func forgetUnlistedChunks(_ listing: Int64) throws {
         try set(.chunksWhole, nil)
-        try database.execute("DELETE FROM chunks WHERE listing <> ?", .integer(listing))
+        let lost = try database.execute("DELETE FROM chunks WHERE listing <> ?", .integer(listing))
+        if lost > 0 { try set(.chunksLost, 1) }
     }
 
     /// Calls `body` with everything that may hold a manifest: what the server has, what is kept in the trash, what was

@@ -7,8 +7,10 @@ extension Store {
     /// - Parameter opened: The body; nil for who has not opened it.
     func noteVersion(_ id: ItemID, _ body: [UInt8], opened: SecureBytes? = nil) throws {
         if let opened {
-            for attachment in Attachment.all(in: opened).found { try noteManifest(attachment, in: id) }
-            return
+            let attachments = Attachment.all(in: opened)
+            for attachment in attachments.found { try noteManifest(attachment, in: id) }
+            // One that cannot be read is examined again by each search.
+            if attachments.isWhole { return }
         }
         try database.execute(
             """
@@ -24,6 +26,8 @@ extension Store {
             INSERT INTO manifests (attachment, item, has_chunks) VALUES (?, ?, ?)
             ON CONFLICT (attachment, item) DO UPDATE SET has_chunks = 1 WHERE excluded.has_chunks > has_chunks
             """, .blob(attachment.id.bytes), .blob(item.bytes), .integer(attachment.chunks.isEmpty ? 0 : 1))
+        // Named between two sweeps, a chunk begins to age again.
+        for chunk in attachment.chunks { try forgetUnnamed(chunk) }
     }
 
     /// No version of the item has one any more.

@@ -2,18 +2,27 @@ public import Cryptography
 internal import Foundation
 
 extension Vault {
-    /// Brings an attachment's content to the server, where it is long, and makes its manifest. Put ``Attachment/body()``
-    /// in an item afterwards, and before the next version is made under its id: what no item names is removed.
+    /// Makes an attachment's manifest, and brings the content to the server where it is long. Put ``Attachment/body()``, or a
+    /// value that has the attachment, in an item afterwards, and before the next version is made under its id: what no item
+    /// names is removed.
     ///
-    /// What was interrupted or cancelled goes on when it is called again with the same id: only what the server does not
-    /// have is sent, and ``abandonAttachment(_:)`` is for who does not go on. Without an id nobody can go on: then what was
-    /// sent is taken back. Content that fits in an item needs no network.
+    /// When the server cannot be reached, long content waits sealed on this device, as edits do, within
+    /// ``AttachmentStorage/waitingByteLimit``. The next ``sync()`` sends it, and after it the items that name it. Content
+    /// that fits in an item needs no network in any case.
     ///
-    /// Whether the plan has room for all of it is asked first; what runs out of room all the same is taken back.
+    /// What was interrupted or cancelled goes on when it is called again with the same id: only what is neither on the server
+    /// nor on this device is added, and ``abandonAttachment(_:)`` is for a caller that does not go on. Without an id no caller
+    /// can go on: then what was added is taken back.
+    ///
+    /// Where the server can be reached, it is asked first whether the plan has room for all of it; what runs out of room all
+    /// the same is taken back.
     /// - Parameters:
-    ///   - id: That of the version before, when there is one: then only what has changed is sent. Or one that the caller has
+    ///   - id: That of the version before, when there is one: then only what has changed is added. Or one that the caller has
     ///     drawn, and keeps until it is done.
-    ///   - progress: Is told after each piece.
+    ///   - progress: Is called after each piece.
+    /// - Throws: ``AttachmentError/noRoom(_:)`` of the plan, or of this device
+    ///   (``PlanShortage/Limit/waitingBytes``). ``VaultError/unavailable(_:)`` when the line is lost on the way and the rest
+    ///   has no room to wait.
     public func attach(
         _ source: AttachmentSource, id: ItemID? = nil, properties: [String: String] = [:],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
@@ -25,8 +34,10 @@ extension Vault {
         _ source: AttachmentSource, _ draft: AttachmentDraft, properties: [String: String],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
     ) async throws(AttachmentError) -> Attachment {
-        let (size, room) = try await pieces(of: source.byteCount)
-        guard let room, source.byteCount > Int64(size) else {
+        var draft = draft
+        if source.byteCount > settings.attachments.copiedByteLimit { draft.keepsCopies = false }
+        let (size, room) = try await pieces(of: source.byteCount, mayWait: draft.keepsContent)
+        guard source.byteCount > Int64(size) else {
             let content = try Self.read(source, 0, Int(source.byteCount))
             return Attachment(
                 id: draft.id, byteCount: source.byteCount, digest: SHA256.hash(content).bytes, properties: properties,
@@ -37,8 +48,8 @@ extension Vault {
         let digest: [UInt8]
         do throws(AttachmentError) {
             defer { endAttaching(draft) }
-            try await refuse(source, draft, size, room, properties)
-            (chunks, digest) = try await send(source, draft, size, progress)
+            if let room { try await refuse(source, draft, size, room, properties) }
+            (chunks, digest) = try await add(source, draft, size, isAway: room == nil, progress)
         } catch {
             if !draft.isResumable || error.isForWantOfRoom { await giveUp(draft) }
             throw error.isRefusalForWantOfRoom ? await reason(error, source, draft, size, properties) : error
@@ -65,10 +76,14 @@ extension Vault {
         if attaching[draft.id]?.callCount == 0 { attaching[draft.id] = nil }
     }
 
-    private func send(
-        _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int,
+    /// Sends the content piece by piece; what cannot be sent waits here.
+    /// - Parameter isAway: Whether the server was not reached before.
+    private func add(
+        _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, isAway: Bool,
         _ progress: @Sendable (AttachmentProgress) -> Void
     ) async throws(AttachmentError) -> (chunks: [ItemID], digest: [UInt8]) {
+        var isAway = isAway
+        if isAway { try checkWaitingRoom(source.byteCount, size, draft, else: nil) }
         var chunks: [ItemID] = []
         var hash = SHA256.Incremental()
         var offset: Int64 = 0
@@ -77,10 +92,23 @@ extension Vault {
             do throws(VaultError) { try await beforePiece?(self) } catch { throw AttachmentError(error) }
             let content = try Self.read(source, offset, Int(min(Int64(size), source.byteCount - offset)))
             hash.update(content)
-            do throws(VaultError) {
-                chunks.append(try await send(content, draft.id, chunks.count, draft))
-            } catch {
-                throw AttachmentError(error)
+            if !isAway {
+                do throws(VaultError) {
+                    chunks.append(try await send(content, draft.id, chunks.count, draft))
+                } catch {
+                    guard draft.keepsContent, error.isAbsence, !Task.isCancelled else { throw AttachmentError(error) }
+                    try checkWaitingRoom(source.byteCount - offset, size, draft, else: error)
+                    isAway = true
+                }
+            }
+            if isAway {
+                do throws(VaultError) {
+                    chunks.append(try keepWaiting(content, draft, chunks.count))
+                } catch {
+                    throw AttachmentError(error)
+                }
+                // Other calls have a turn between two pieces.
+                await Task.yield()
             }
             offset += Int64(content.count)
             progress(AttachmentProgress(byteCount: offset, total: source.byteCount))
@@ -88,13 +116,34 @@ extension Vault {
         return (chunks, hash.finalize().bytes)
     }
 
-    /// One piece of the content, of ``Attachment/pieceCount``: fetched when it is long. Who was interrupted goes on with
-    /// the piece that is missing.
+    /// - Parameter cause: Why the rest has to wait, which is thrown when it cannot; nil for the shortage itself.
+    private func checkWaitingRoom(
+        _ byteCount: Int64, _ size: Int, _ draft: AttachmentDraft, else cause: VaultError?
+    ) throws(AttachmentError) {
+        do throws(VaultError) {
+            guard let shortage = try waitingShortage(byteCount, size: size, of: draft.id) else { return }
+            throw cause ?? .noRoom(shortage)
+        } catch {
+            throw AttachmentError(error)
+        }
+    }
+
+    /// One piece of the content, of ``Attachment/pieceCount``. A piece that waits on this device, or of which it has a copy, is
+    /// read without network; another one is fetched, and a copy is kept. After an interruption the reader goes on with the
+    /// piece that is missing.
     public func piece(_ index: Int, of attachment: Attachment) async throws(AttachmentError) -> SecureBytes {
+        try await piece(index, of: attachment, keepsCopy: true)
+    }
+
+    /// - Parameter keepsCopy: Whether a copy of what is fetched is kept on this device.
+    func piece(
+        _ index: Int, of attachment: Attachment, keepsCopy: Bool
+    ) async throws(AttachmentError) -> SecureBytes {
         if let inline = attachment.inline { return inline }
         if Task.isCancelled { throw .cancelled }
         let id = attachment.chunks[index]
         do throws(VaultError) {
+            if let piece = try localPiece(index, of: attachment) { return piece }
             guard let state = try await state(ofChunk: id, open), let content = state.content else {
                 try stored { try store.transaction { try store.loseChunk(id) } }
                 throw VaultError.notFound
@@ -106,9 +155,10 @@ extension Vault {
                 opened = try? open.engine.sealer.openChunk(content, id)
             }
             // The name is made of the content: nothing else can be in its place.
-            guard let opened, opened.count == attachment.byteCount(ofPiece: index),
-                try open.engine.sealer.chunkID(attachment.id, index, opened) == id
-            else { throw VaultError.unreadable }
+            guard let opened, try isPiece(opened, index, of: attachment, open.engine.sealer) else {
+                throw VaultError.unreadable
+            }
+            if keepsCopy { keepCopy(id, content, of: attachment.byteCount) }
             return opened
         } catch {
             switch error {

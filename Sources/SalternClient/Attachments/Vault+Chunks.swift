@@ -17,16 +17,37 @@ extension Vault {
         let sealer = opened.engine.sealer
         let id = sealer.chunkID(attachment, index, content)
         let known = try stored { try store.chunk(id) }
-        if let known, try await isKept(known, draft, opened) { return id }
+        if let known, try await isKept(known, draft, opened) {
+            try stored { try store.noteArrived(id, copyLimit: settings.attachments.copiedByteLimit) }
+            return id
+        }
         guard let sealed = try? sealer.sealChunk(content, id) else { throw .unreadable }
-        var precondition = known.map { Precondition.revision($0.revision) } ?? .absent
+        let written = try await write(
+            id, sealed, known.map { .revision($0.revision) } ?? .absent, draft, opened)
+        try note(written.state, isCreated: written.isCreated)
+        return id
+    }
+
+    /// Writes a chunk.
+    /// - Parameters:
+    ///   - precondition: What the server is expected to have.
+    ///   - draft: Nil when an item names the chunk.
+    /// - Returns: Also whether it was created from here.
+    func write(
+        _ id: ItemID, _ sealed: ItemContent, _ precondition: Precondition, _ draft: AttachmentDraft?,
+        _ opened: Opened
+    ) async throws(VaultError) -> (state: ItemState, isCreated: Bool) {
+        var precondition = precondition
         for _ in 0..<Self.attempts {
             if let draft, precondition == .absent { try stored { try store.noteSending(id, sealed, of: draft) } }
-            let state: ItemState
             do throws(APIError) {
-                state = try await settings.retries({ () throws(APIError) in
+                let state = try await settings.retries({ () throws(APIError) in
                     try await api.putItemBody(id, sealed, precondition, opened.token)
                 })
+                if let draft, draft.keepsContent, draft.keepsCopies {
+                    keepCopy(id, sealed, of: Int64(sealed.body.bytes.count))
+                }
+                return (state, precondition == .absent)
             } catch {
                 guard case .problem(let problem) = error, problem.code == .preconditionFailed else {
                     throw VaultError(error)
@@ -36,17 +57,12 @@ extension Vault {
                     continue
                 }
                 // It was sent before, and the reply was lost.
-                if precondition == .absent, let content = current.content,
-                    try stored({ try store.draftChunk(id) })?.hasSent(content) == true
-                {
-                    try note(current, isCreated: true)
-                    return id
+                if precondition == .absent, let content = current.content {
+                    let sent = try stored { try store.draftChunk(id) }
+                    if content.digest == sealed.digest || sent?.hasSent(content) == true { return (current, true) }
                 }
                 precondition = .revision(current.revision)
-                continue
             }
-            try note(state, isCreated: precondition == .absent)
-            return id
         }
         throw .unavailable(.unexpectedReply)
     }
@@ -80,6 +96,7 @@ extension Vault {
                     try store.forgetDraftChunk(state.id)
                 }
                 try store.noteChunk(state.id, state.revision, storedAt: state.updatedAt)
+                try store.noteArrived(state.id, copyLimit: settings.attachments.copiedByteLimit)
             }
         }
     }

@@ -15,6 +15,7 @@ extension Vault {
 
     /// Removes what of a draft is on the server, but for `kept`.
     func takeBack(_ attachment: ItemID, except kept: [ItemID] = []) async throws(VaultError) {
+        try forgetWaiting(of: attachment, except: kept)
         let hasAny = try stored {
             try store.transaction {
                 try store.abandonDraft(attachment, except: kept)
@@ -37,7 +38,12 @@ extension Vault {
         if draft.isResumable {
             try? await takeBack(draft.id, except: chunks)
         } else {
-            try? stored { try store.forgetDraft(draft.id) }
+            try? stored {
+                try store.transaction {
+                    try store.forgetDraft(draft.id)
+                    try store.settleWaiting(of: draft.id)
+                }
+            }
         }
     }
 
@@ -47,10 +53,11 @@ extension Vault {
         var before = AttachmentDraft.Before()
         if try stored({ try !store.hasChunks() }) { return before }
         _ = try forEachManifest(of: draft.id, open.engine.sealer) { id, content, known in
+            let isOnServer = try store.item(id)?.content == content
+            if isOnServer { before.manifestByteCount = Int64(content.body.bytes.count) }
+            // What only the trash of this device names, another device may sweep any day.
+            guard try isOnServer || store.current(id) == content else { return }
             before.named.formUnion(known.chunks)
-            if let item = try store.item(id), item.content == content {
-                before.manifestByteCount = Int64(content.body.bytes.count)
-            }
         }
         attaching[draft.id]?.before = before
         return before

@@ -16,7 +16,9 @@ extension Vault {
                             (isWhole, isThere) = (false, true)
                             continue
                         }
-                        for manifest in Attachment.all(in: opened.body).found where manifest.id == attachment {
+                        let attachments = Attachment.all(in: opened.body)
+                        if !attachments.isWhole { isWhole = false }
+                        for manifest in attachments.found where manifest.id == attachment {
                             isThere = true
                             try body(id, content, manifest)
                         }
@@ -33,23 +35,35 @@ extension Vault {
     func manifests(
         lackingChunksOf there: Set<ItemID>, _ sealer: Sealer
     ) throws(VaultError) -> (lacking: [Attachment], isWhole: Bool) {
+        var lacking: [Attachment] = []
+        let isWhole = try forEachManifestWithChunks(sealer) { _, _, manifest in
+            if !there.isSuperset(of: manifest.chunks) && !lacking.contains(manifest) { lacking.append(manifest) }
+        }
+        return (lacking, isWhole)
+    }
+
+    /// The manifests here, in whatever version, that name chunks.
+    /// - Returns: Whether everything that may be one opens.
+    func forEachManifestWithChunks(
+        _ sealer: Sealer, _ body: (ItemID, ItemContent, Attachment) throws -> Void
+    ) throws(VaultError) -> Bool {
         try stored {
             try store.transaction {
                 var isWhole = try readUnread(sealer)
-                var lacking: [Attachment] = []
                 for id in try store.itemsWithChunks() {
                     for content in try store.versions(of: id) where content.format == SealedBox.format {
                         guard let opened = read(content, id, sealer) else {
                             isWhole = false
                             continue
                         }
-                        for manifest in Attachment.all(in: opened.body).found
-                        where !there.isSuperset(of: manifest.chunks) && !lacking.contains(manifest) {
-                            lacking.append(manifest)
+                        let attachments = Attachment.all(in: opened.body)
+                        if !attachments.isWhole { isWhole = false }
+                        for manifest in attachments.found where !manifest.chunks.isEmpty {
+                            try body(id, content, manifest)
                         }
                     }
                 }
-                return (lacking, isWhole)
+                return isWhole
             }
         }
     }
@@ -64,7 +78,9 @@ extension Vault {
                     opens = false
                     continue
                 }
-                for manifest in Attachment.all(in: opened.body).found { try store.noteManifest(manifest, in: id) }
+                let attachments = Attachment.all(in: opened.body)
+                for manifest in attachments.found { try store.noteManifest(manifest, in: id) }
+                if !attachments.isWhole { opens = false }
             }
             if opens { try store.noteRead(id) } else { isWhole = false }
         }

@@ -7,8 +7,12 @@ extension Vault {
     func room() async throws(VaultError) -> PlanRoom { PlanRoom(try await account()) }
 
     /// How long a piece may be: what fits in an item of the plan, with room for a title and a manifest's head.
-    /// - Returns: Also what is left of the plan, for content that has more than one piece.
-    func pieces(of byteCount: Int64) async throws(AttachmentError) -> (size: Int, room: PlanRoom?) {
+    /// - Parameter mayWait: Whether content may wait on this device when the server cannot be reached.
+    /// - Returns: Also what is left of the plan, for content that has more than one piece; nil when the server cannot be
+    ///   reached.
+    func pieces(
+        of byteCount: Int64, mayWait: Bool
+    ) async throws(AttachmentError) -> (size: Int, room: PlanRoom?) {
         // So little fits in every plan's item, or in none.
         if byteCount <= 4 << 10 { return (Attachment.chunkByteCount, nil) }
         do throws(VaultError) {
@@ -17,7 +21,17 @@ extension Vault {
             {
                 return (size, nil)
             }
-            let room = try await room()
+            let room: PlanRoom
+            do throws(VaultError) {
+                room = try await self.room()
+            } catch {
+                guard mayWait, settings.attachments.waitingByteLimit > 0, error.isAbsence, !Task.isCancelled else {
+                    throw error
+                }
+                // As the server said last, or what every plan allows that was seen so far.
+                let limit = try stored { try store.number(.itemBytes) } ?? .max
+                return (try Self.pieceByteCount(limit), nil)
+            }
             return (try Self.pieceByteCount(room.itemBytes), room)
         } catch {
             throw AttachmentError(error)

@@ -1,11 +1,12 @@
 internal import Foundation
 
 extension Vault {
-    /// Removes chunks that nothing names any more: no item, none in the trash, nothing unsent and nothing that it was
-    /// changed from, for as long as a deleted item can be restored, here or on the server.
+    /// Removes chunks that nothing names any more: no item, none in the trash, nothing unsent, nothing that it was changed from,
+    /// and no version that was replaced. A chunk is removed after it had no name for as long as a deleted item can be
+    /// restored, here or on the server.
     ///
-    /// Where one item does not open, nothing is removed: it may be a manifest.
-    /// - Returns: How many were removed.
+    /// Nothing is removed while something on this device or on the server cannot be read: it may be a manifest.
+    /// - Returns: The number of removed chunks.
     @discardableResult
     public func sweepChunks() async throws(VaultError) -> Int {
         // By the server's clock as it answers below.
@@ -14,59 +15,50 @@ extension Vault {
 
     /// - Parameter age: The age of the store; nil for the one that the server's clock confirms.
     func sweepChunks(at moment: Date, age: Int64?) async throws(VaultError) -> Int {
-        try await sweep(at: moment, age: age).count
+        try await sweep(at: moment, age: age, limit: .max).count
     }
 
-    /// Sweeps once a day of the store's age, where there are chunks.
+    /// The largest number of chunks that a sync removes.
+    static let sweepLimit = 200
+
+    /// Sweeps once a day of the store's age, where there are chunks. While there are more to remove than one sync does, the
+    /// next sync goes on.
     /// - Parameter age: The age of the store; nil when no clock confirms it, and then nothing is due.
     /// - Returns: The report of the sweep's own round; nil when nothing was due or it failed.
     func sweepWhenDue(at moment: Date, age: Int64?) async -> SyncReport? {
-        guard let age, let hasChunks = try? store.hasChunks(), hasChunks else { return nil }
+        guard let age else { return nil }
         do {
+            guard try store.hasChunks() || store.hasWaitingChunks() else { return nil }
             if let before = try store.number(.sweptAt), age - before < 86_400 { return nil }
             try store.set(.sweptAt, age)
-            return try await sweep(at: moment, age: age).report
+            try forgetUnnamedWaiting(at: age)
+            let (count, report) = try await sweep(at: moment, age: age, limit: Self.sweepLimit)
+            if count >= Self.sweepLimit { try store.set(.sweptAt, nil) }
+            return report
         } catch {
             return nil
         }
     }
 
-    private func sweep(at moment: Date, age: Int64?) async throws(VaultError) -> (count: Int, report: SyncReport) {
+    private func sweep(
+        at moment: Date, age: Int64?, limit: Int
+    ) async throws(VaultError) -> (count: Int, report: SyncReport) {
         try await takeBackAbandoned()
         guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
         // A plan has ten years at most; a server may answer with any number.
-        let days = min(max(try await account().limits.deletedDays, 30), 3_650)
-        let end = moment.addingTimeInterval(-Double(days) * 86_400)
+        let days = Int64(min(max(try await account().limits.deletedDays, 30), 3_650))
         await beginTurn()
         defer { endTurn() }
         // A manifest that another device has put meanwhile is here before anything is decided.
         let report = try await round()
         guard report.isHeld == false else { throw .deletionsHeld }
         let opened = try open
-        let (named, isWhole) = try namedChunks(opened.engine.sealer)
         let confirmed = age == nil ? try confirmedAge() : age
-        guard isWhole, let age = confirmed else { return (0, report) }
-        let unnamed = try stored {
-            try store.transaction {
-                for chunk in try store.chunks() {
-                    if named.contains(chunk.id) {
-                        try store.forgetDraftChunk(chunk.id)
-                        try store.forgetUnnamed(chunk.id)
-                    } else {
-                        try store.noteUnnamed(chunk.id, at: age)
-                    }
-                }
-                let since = try store.unnamedChunks()
-                for id in since.keys where try store.chunk(id) == nil { try store.forgetUnnamed(id) }
-                let last = age - Int64(days) * 86_400
-                return try store.chunks().filter { chunk in
-                    guard let since = since[chunk.id] else { return false }
-                    return since <= last && chunk.storedAt <= end
-                }
-            }
-        }
+        guard let age = confirmed else { return (0, report) }
+        let end = moment.addingTimeInterval(-Double(days) * 86_400)
+        let unnamed = try unnamedChunks(at: age, days: days, storedUntil: end, opened.engine.sealer)
         var count = 0
-        for chunk in unnamed {
+        for chunk in unnamed where count < limit {
             if Task.isCancelled { throw .unavailable(.transport(.cancelled)) }
             // An attachment that is made meanwhile may want it.
             guard try stored({ try store.chunk(chunk.id) }) == chunk else { continue }
@@ -89,23 +81,48 @@ extension Vault {
         return (count, report)
     }
 
-    /// The chunks that manifests here name.
-    /// - Returns: Also whether everything opens: what does not may name any.
-    func namedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
-        var named: Set<ItemID> = []
-        var isWhole = true
+    /// Notes which chunks have no name, and returns those that have had none for so many days.
+    /// - Parameter end: A chunk that the server got later is not among them.
+    private func unnamedChunks(
+        at age: Int64, days: Int64, storedUntil end: Date, _ sealer: Sealer
+    ) throws(VaultError) -> [StoredChunk] {
+        try stored { try store.removeAgedVersions(at: age) }
+        let (indexed, isIndexWhole) = try indexedChunks(sealer)
+        guard isIndexWhole, try !stored({ try store.hasItemsBehind() }) else { return [] }
+        let due = try noteUnnamed(except: indexed, at: age, days: days).filter { $0.storedAt <= end }
+        if due.isEmpty { return [] }
+        // What is removed is gone for all devices. So the index is not relied on: everything is opened.
+        let (named, isWhole) = try namedChunks(sealer)
+        guard isWhole else { return [] }
+        let (kept, areVersionsWhole) = try chunksOfReplacedVersions(sealer)
+        guard areVersionsWhole else { return [] }
         try stored {
-            try store.forEachContent { id, content in
-                guard content.format == SealedBox.format else { return }
-                if let opened = try? sealer.open(content, id) {
-                    let attachments = Attachment.all(in: opened.item.body)
-                    for manifest in attachments.found { named.formUnion(manifest.chunks) }
-                    if !attachments.isWhole { isWhole = false }
-                } else {
-                    isWhole = false
-                }
+            try store.transaction {
+                for chunk in due where named.contains(chunk.id) { try store.forgetUnnamed(chunk.id) }
             }
         }
-        return (named, isWhole)
+        return due.filter { !named.contains($0.id) && !kept.contains($0.id) }
+    }
+
+    /// - Returns: The chunks that have had no name for so many days.
+    private func noteUnnamed(
+        except named: Set<ItemID>, at age: Int64, days: Int64
+    ) throws(VaultError) -> [StoredChunk] {
+        try stored {
+            try store.transaction {
+                for chunk in try store.chunks() {
+                    if named.contains(chunk.id) {
+                        try store.forgetDraftChunk(chunk.id)
+                        try store.forgetUnnamed(chunk.id)
+                    } else {
+                        try store.noteUnnamed(chunk.id, at: age)
+                    }
+                }
+                let since = try store.unnamedChunks()
+                for id in since.keys where try store.chunk(id) == nil { try store.forgetUnnamed(id) }
+                let last = age - days * 86_400
+                return try store.chunks().filter { chunk in since[chunk.id].map { $0 <= last } ?? false }
+            }
+        }
     }
 }

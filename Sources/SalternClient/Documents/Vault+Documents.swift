@@ -63,7 +63,7 @@ extension Vault {
     /// - Returns: Whether there is such an item.
     private func write(_ summary: ItemSummary, to file: NewFile) async throws(VaultError) -> Bool {
         guard let item = try item(summary.id) else { return false }
-        let pieces = ContentPieces(of: item.body, in: self)
+        let pieces = ContentPieces(of: item.body, in: self, keepsCopies: false)
         let properties = pieces.attachment?.properties ?? [:]
         if pieces.count == 1 {
             let whole = PlainItem(title: item.title, body: try await pieces.piece(0))

@@ -78,7 +78,7 @@ extension FolderSync {
             let kept = min(Int64(first) * Int64(attachment.chunkByteCount), attachment.byteCount)
             guard byteCount == kept || system.truncate(part.file, to: kept) else { throw .sourceFailed }
             for index in first..<attachment.pieceCount {
-                let piece = try await vault.piece(index, of: attachment)
+                let piece = try await vault.piece(index, of: attachment, keepsCopy: false)
                 let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
                 guard isWritten else { throw .sourceFailed }
             }

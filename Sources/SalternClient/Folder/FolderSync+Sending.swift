@@ -22,8 +22,11 @@ extension FolderSync {
         let seen = id.flatMap { view.remote[$0]?.stamp }
         let made: Attachment
         do throws(AttachmentError) {
+            var draft = try await draft(path, content, id, seen, round.folder)
+            // The file has it.
+            draft.keepsContent = false
             made = try await vault.attach(
-                source, try await draft(path, content, id, seen, round.folder),
+                source, draft,
                 properties: FileVersion.properties(isExecutable: content.isExecutable, modified: modified))
         } catch {
             if case .noRoom(let shortage) = error {

@@ -37,8 +37,17 @@ extension Store {
 
     /// Removes content that has been in the trash for long enough, replaced versions of that age, and records of deleted items.
     func removeAged(at age: Int64) throws {
+        try removeAged(Self.agingTables, at: age)
+    }
+
+    /// Removes replaced versions of that age.
+    func removeAgedVersions(at age: Int64) throws {
+        try removeAged(Self.agingTables.filter { $0.0 == "versions" }, at: age)
+    }
+
+    private func removeAged(_ tables: [(String, String, String)], at age: Int64) throws {
         try database.transaction {
-            for (table, key, stamp) in Self.agingTables {
+            for (table, key, stamp) in tables {
                 try database.execute(
                     "INSERT OR IGNORE INTO aging (kind, key, stamp, since) SELECT ?, \(key), \(stamp), ? FROM \(table)",
                     .text(table), .integer(age))
@@ -59,23 +68,28 @@ extension Store {
 
     // MARK: Chunks
 
-    private static let chunkKind = "chunk"
+    /// Where a chunk is that nothing names.
+    enum ChunkPlace: String {
+        case server = "chunk"
+        /// Its content waits here to be sent.
+        case waiting = "waiting-chunk"
+    }
 
     /// Notes at which age of the store a chunk was first found without a name.
-    func noteUnnamed(_ id: ItemID, at age: Int64) throws {
+    func noteUnnamed(_ id: ItemID, _ place: ChunkPlace = .server, at age: Int64) throws {
         try database.execute(
-            "INSERT OR IGNORE INTO aging (kind, key, stamp, since) VALUES (?, ?, 0, ?)", .text(Self.chunkKind),
+            "INSERT OR IGNORE INTO aging (kind, key, stamp, since) VALUES (?, ?, 0, ?)", .text(place.rawValue),
             .blob(id.bytes), .integer(age))
     }
 
     /// Notes that something names the chunk, or that it is gone.
-    func forgetUnnamed(_ id: ItemID) throws {
-        try database.execute("DELETE FROM aging WHERE kind = ? AND key = ?", .text(Self.chunkKind), .blob(id.bytes))
+    func forgetUnnamed(_ id: ItemID, _ place: ChunkPlace = .server) throws {
+        try database.execute("DELETE FROM aging WHERE kind = ? AND key = ?", .text(place.rawValue), .blob(id.bytes))
     }
 
     /// Returns since which age of the store nothing names the chunks.
-    func unnamedChunks() throws -> [ItemID: Int64] {
-        let rows = try database.rows("SELECT key, since FROM aging WHERE kind = ?", .text(Self.chunkKind)) {
+    func unnamedChunks(_ place: ChunkPlace = .server) throws -> [ItemID: Int64] {
+        let rows = try database.rows("SELECT key, since FROM aging WHERE kind = ?", .text(place.rawValue)) {
             (try Self.id($0, 0), $0.integer(1) ?? 0)
         }
         return Dictionary(rows) { _, last in last }

@@ -3,13 +3,14 @@ internal import Cryptography
 extension Store {
     private static let page = 100
 
-    /// Seals under the keys of `new` what they do not open: items, the trash, versions that were replaced, and what was changed
-    /// here. An item stays the edit that it is, as on the server; a change becomes a later one, because its bytes of before
+    /// Seals under the keys of `new` what they do not open: items, the trash, versions that were replaced, chunks, and what was
+    /// changed here. An item stays the edit that it is, as on the server; a change becomes a later one, because its bytes of before
     /// may be under way. What `old` does not open stays as it is.
     func reseal(from old: Sealer, to new: Sealer) throws {
         try resealItems("items", from: old, to: new)
         try resealItems("trash", from: old, to: new)
         try resealVersions(from: old, to: new)
+        try resealContents(from: old, to: new)
         try forEachChange { try reseal($0, from: old, to: new) }
     }
 

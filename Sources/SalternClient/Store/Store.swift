@@ -53,6 +53,12 @@ final class Store {
     /// Empties the write-ahead log, where SQLite keeps pages from before. Fails without an error within a transaction.
     func truncateLog() { _ = try? database.rows("PRAGMA wal_checkpoint(TRUNCATE)") { _ in } }
 
+    /// Gives the room of what was removed back to the disk, and empties the write-ahead log.
+    func shrink() {
+        _ = try? database.execute("VACUUM")
+        truncateLog()
+    }
+
     /// Nothing is read or written any more: whoever still tries gets ``StoreClosed``.
     func close() { database.close() }
 
@@ -122,7 +128,7 @@ final class Store {
             INSERT INTO items (\(Self.itemColumns), listing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, collection = excluded.collection,
                 format = excluded.format, iterations = excluded.iterations, title = excluded.title, body = excluded.body,
-                edit = excluded.edit, listing = excluded.listing
+                edit = excluded.edit, listing = excluded.listing, behind = NULL
             """, .blob(item.id.bytes), .integer(item.revision.number), .text(content.collection),
             .text(content.format), .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes),
             .blob(content.body.bytes), .integer(Int64(bitPattern: item.edit)), .integer(listing))
@@ -149,7 +155,18 @@ final class Store {
     /// Notes that a listing had it, with nothing new.
     func setListed(_ id: ItemID, _ listing: Int64) throws {
         try database.execute(
-            "UPDATE items SET listing = ? WHERE id = ?", .integer(listing), .blob(id.bytes))
+            "UPDATE items SET listing = ?, behind = NULL WHERE id = ?", .integer(listing), .blob(id.bytes))
+    }
+
+    /// Notes that the server has a later version, which does not open here.
+    func setBehind(_ id: ItemID, _ revision: Revision) throws {
+        try database.execute(
+            "UPDATE items SET behind = ? WHERE id = ?", .integer(revision.number), .blob(id.bytes))
+    }
+
+    /// Whether the server has a version of some item that does not open here and is not in the store.
+    func hasItemsBehind() throws -> Bool {
+        try !database.rows("SELECT 1 FROM items WHERE behind IS NOT NULL LIMIT 1", decode: { _ in true }).isEmpty
     }
 
     func itemCount() throws -> Int64 {
@@ -335,6 +352,8 @@ enum StoreFact: String {
     case batchBytes
     /// Set when the server was seen to have every chunk that is named here, until it is seen to have lost one.
     case chunksWhole
+    /// Set when the server was seen to have lost chunks, until copies of them wait to be sent.
+    case chunksLost
     /// The age of the store, and the moment at which it was last advanced (seconds since 1970); see ``Store/advanceAge(to:)``.
     case age, agedAt
     /// The name of this store in the markers of folders, and those that it had before; see ``Store/renewIdentity()``.

@@ -154,6 +154,24 @@ enum StoreSchema {
         ALTER TABLE folders ADD COLUMN held_here INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE folders ADD COLUMN held_there INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        -- Sealed content of attachments' chunks: of those that wait to be sent, and copies of what the server has.
+        CREATE TABLE chunk_contents (
+            id BLOB NOT NULL UNIQUE,
+            -- The attachment of a chunk that waits; null for a copy.
+            waiting BLOB,
+            -- Whether a call that cannot be repeated is still adding the attachment.
+            draft INTEGER NOT NULL DEFAULT 0,
+            byte_count INTEGER NOT NULL,
+            -- Orders copies by their last use.
+            used INTEGER NOT NULL,
+            body BLOB NOT NULL
+        );
+        CREATE INDEX chunk_contents_by_use ON chunk_contents (waiting, used, byte_count);
+
+        -- The revision of a version on the server that does not open here and did not replace the known one.
+        ALTER TABLE items ADD COLUMN behind INTEGER;
+        """,
     ]
 
     /// Brings the store up to date.

@@ -9,7 +9,10 @@ extension SyncEngine {
         guard let content = server.content else { return }
         try store.note(.unreadable, server.id, other: other)
         if isUnderUnknownKey(content) { try store.set(.unread, 1) }
-        if let item, !item.isSealed { return try store.setListed(item.id, listing) }
+        if let item, !item.isSealed {
+            try store.setListed(item.id, listing)
+            return try store.setBehind(item.id, server.revision)
+        }
         try store.put(StoredItem(id: server.id, revision: server.revision, content: content, edit: 0), listing: listing)
         report.changed.insert(server.id)
     }

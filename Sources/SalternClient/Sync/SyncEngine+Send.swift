@@ -7,7 +7,7 @@ extension SyncEngine {
     }
 
     /// - Parameter refused: The sequences of changes that are not sent again in this round, because the server has refused
-    ///   them, or nobody could read them.
+    ///   them, nobody could read them, or they wait for chunks.
     /// - Returns: What has changed on the server meanwhile; empty when nothing is left that could be sent now.
     func push(except refused: inout Set<Int64>, into report: inout SyncReport) async throws -> [Dispute] {
         var last: Int64 = 0
@@ -22,6 +22,9 @@ extension SyncEngine {
                 for change in changes where !refused.contains(change.sequence) {
                     if change.isPointless {
                         try store.forgetChange(change.id)
+                    } else if try waitsForChunks(change) {
+                        refused.insert(change.sequence)
+                        report.unsent += 1
                     } else if try isSendable(change) {
                         sent.append(change)
                     } else {

@@ -16,6 +16,8 @@ extension VaultError: LocalizedError {
         case .useridNotCanonical(let canonical): "On the server the name is written “\(canonical)”. Use that form."
         case .keyringUnusable:
             "The server has no keys for this app, or older keys than this device has. Nothing was changed."
+        case .keyringReplaced:
+            "The password opens only earlier keys, which the server has kept. Restore them if you did not replace the keys yourself."
         case .keyringNotRestorable:
             "The server has older keys, and the password was changed since. Export the items, sign out, log in, and import them."
         case .malformedRecoveryCode: "The recovery code has a typing error."

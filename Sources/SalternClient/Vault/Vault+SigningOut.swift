@@ -61,6 +61,7 @@ extension Vault {
             try store.set(.isSignedOut, 1)
         }
         let ending = Result { try deviceSecrets.finishSignOut() }
+        store.shrink()
         store.close()
         opened = nil
         // Who follows hears that there is nothing to follow.

@@ -3,19 +3,24 @@ internal import Foundation
 extension Vault {
     /// Brings device and server together. One at a time: a second call waits for the first and then does its own.
     ///
-    /// Once a day it also removes chunks of deleted attachments from the server (``sweepChunks()``), whose failure is not one
-    /// of the sync.
+    /// Content of attachments that waits on this device is sent, and after it the items that name it; ``progress()`` reports how
+    /// much. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``). A failure of
+    /// that is not a failure of the sync.
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
-        var report = try await roundInTurn()
+        try await roundAndSweep(.none)
+    }
+
+    private func roundAndSweep(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
+        var report = try await roundInTurn(agreement)
         if let later = await sweepWhenDue(at: settings.now(), age: try confirmedAge()) { report.add(later) }
         return report
     }
 
-    private func roundInTurn() async throws(VaultError) -> SyncReport {
+    private func roundInTurn(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
         await beginTurn()
         defer { endTurn() }
-        return try await round()
+        return try await round(agreement)
     }
 
     /// Agrees to the deletions that ``Notice/Kind/massDeletion`` tells of, and syncs. Whatever stops it, the consent is of
@@ -23,9 +28,7 @@ extension Vault {
     /// - Parameter collection: Only to those of this collection; nil for all.
     @discardableResult
     public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
-        await beginTurn()
-        defer { endTurn() }
-        return try await round(collection.map { .collections([$0]) } ?? .all)
+        try await roundAndSweep(collection.map { .collections([$0]) } ?? .all)
     }
 
     /// The items that were deleted elsewhere and are kept until a person agrees (``agreeToDeletions(in:)``), by collection
@@ -68,7 +71,10 @@ extension Vault {
             try await settleRotation()
             try await lookAtOlderKeyringAgain()
             try await makeRoom()
-            let report = try await runEngine(agreement)
+            var report = try await runEngine(agreement)
+            if try await sendWaiting(), try stored({ try store.changeCount() }) > 0 {
+                report.add(try await runEngine(agreement))
+            }
             try stored { try store.set(.leaving, nil) }
             // What the server does not take may never be taken: whoever looks is told.
             if isLimitInDoubt || report.unsent > 0 {
@@ -81,6 +87,7 @@ extension Vault {
 
     /// Before anything is sent: chunks that were given up may have its room.
     private func makeRoom() async throws(VaultError) {
+        try forgetUnsettled()
         do throws(VaultError) { try await removeAbandoned() } catch .refused {
             // It holds up nothing else.
         }

@@ -4,6 +4,8 @@ public enum VaultProgress: Hashable, Sendable {
     case fetched(Int)
     /// So many of the changes that were made here have been sent.
     case sent(Int, of: Int)
+    /// So many bytes of attachments that waited on this device have been sent, sealed.
+    case sentContent(Int64, of: Int64)
     /// So many items have been sealed anew for a rotation.
     case sealedAnew(Int, of: Int)
     /// So many bytes of an export have been written.

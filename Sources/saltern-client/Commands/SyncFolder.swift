@@ -107,13 +107,11 @@ struct SyncFolder {
         if watches {
             let told = Mutex(Set(known))
             let learning = PeriodicTask(every: .seconds(3_600))
-            let sweeping = PeriodicTask(every: .seconds(86_400))
             do {
                 try await sync.watch { report in
                     if !report.isOffline {
                         // A server's next key is known long before it is shown.
                         await learning.runIfDue { try await account.learnPins() }
-                        await sweeping.runIfDue { _ = try await vault.sweepChunks() }
                     }
                     let notices = try await vault.notices()
                     let before = told.withLock { told in
@@ -135,7 +133,6 @@ struct SyncFolder {
         try show(report, try await vault.heldDeletions(), notices, console)
         // Not what was asked for: without it the next time will do.
         if !report.isOffline { try? await account.learnPins() }
-        _ = try? await vault.sweepChunks()
         if report.needsAttention || notices.wantAttention {
             throw CommandFailure([], status: ExitStatus.attention, code: "attention")
         }

@@ -46,6 +46,7 @@ extension VaultProgress {
         switch self {
         case .fetched(let count): "\(counted(count, "change")) fetched"
         case .sent(let count, let total): "\(count) of \(counted(total, "change")) sent"
+        case .sentContent(let bytes, let total): "\(bytes) of \(counted(total, "byte")) of attachments sent"
         case .sealedAnew(let count, let total): "\(count) of \(counted(total, "item")) sealed anew"
         case .exported(let bytes): "\(counted(bytes, "byte")) written"
         case .imported(let bytes, let total): "\(bytes) of \(counted(total, "byte")) imported"

@@ -22,7 +22,8 @@ import Testing
 
     private func withPhone(_ body: (LiveServer, Device, Vault) async throws -> Void) async throws {
         try await LiveServer.with { server in
-            let phone = try Device("phone", server)
+            var phone = try Device("phone", server)
+            phone.settings.attachments = AttachmentStorage(waitingByteLimit: 0, copiedByteLimit: 0)
             try await body(
                 server, phone, try await Vault.signUp(phone.settings, userid: userid, password: password))
         }
@@ -101,6 +102,7 @@ import Testing
     @Test func `whose process ends while it takes back goes on with that at the next sync`() async throws {
         try await LiveServer.with { server in
             var phone = try Device("phone", server)
+            phone.settings.attachments = AttachmentStorage(waitingByteLimit: 0, copiedByteLimit: 0)
             try phone.beginLife()
             defer { phone.endLives() }
             var vault: Vault? = try await Vault.signUp(phone.settings, userid: userid, password: password)

@@ -14,7 +14,8 @@ import Testing
 
     private func withPhone(_ body: (Vault, Device, LiveServer, SentChunks) async throws -> Void) async throws {
         try await LiveServer.with { server in
-            let phone = try Device("phone", server)
+            var phone = try Device("phone", server)
+            phone.settings.attachments = AttachmentStorage(waitingByteLimit: 0, copiedByteLimit: 0)
             let vault = try await Vault.signUp(phone.settings, userid: "ada@example.org", password: password)
             try await body(vault, phone, server, SentChunks(phone.link))
         }

@@ -13,8 +13,11 @@ import Testing
 
     private func withPair(_ body: (Vault, Vault, Device, Device) async throws -> Void) async throws {
         try await LiveServer.with { server in
-            let phone = try Device("phone", server)
-            let laptop = try Device("laptop", server)
+            var phone = try Device("phone", server)
+            var laptop = try Device("laptop", server)
+            // Everything is sent and fetched; ``OfflineAttachmentTests`` has what is kept.
+            phone.settings.attachments = AttachmentStorage(waitingByteLimit: 0, copiedByteLimit: 0)
+            laptop.settings.attachments = phone.settings.attachments
             let first = try await Vault.signUp(phone.settings, userid: "ada@example.org", password: password)
             let second = try await Vault.logIn(laptop.settings, userid: "ada@example.org", password: password)
             try await body(first, second, phone, laptop)

@@ -1,0 +1,38 @@
+/// The limits of what a device keeps of the chunks of attachments, in sealed bytes.
+public struct AttachmentStorage: Sendable, Hashable {
+    /// The limit of content that waits to be sent, because the server could not be reached when it was attached. 0: nothing
+    /// waits, and ``Vault/attach(_:id:properties:progress:)`` needs the server.
+    public let waitingByteLimit: Int64
+    /// The limit of copies of content that was attached or read on this device, for reading without network. Copies that were
+    /// not used for longest are removed first. 0: no copies.
+    public let copiedByteLimit: Int64
+
+    /// - Parameters: A negative limit is 0.
+    public init(waitingByteLimit: Int64 = 256 << 20, copiedByteLimit: Int64 = 256 << 20) {
+        self.waitingByteLimit = max(waitingByteLimit, 0)
+        self.copiedByteLimit = max(copiedByteLimit, 0)
+    }
+}
+
+/// What a device keeps of the chunks of attachments, in sealed bytes.
+public struct AttachmentUsage: Sendable, Hashable {
+    /// Content that waits to be sent.
+    public let waitingByteCount: Int64
+    /// Copies of content that the server has.
+    public let copiedByteCount: Int64
+}
+
+extension Vault {
+    /// How much is kept of the chunks of attachments on this device.
+    public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
+        try stored {
+            AttachmentUsage(
+                waitingByteCount: try store.waitingByteCount(), copiedByteCount: try store.copiedByteCount())
+        }
+    }
+
+    /// Removes the copies of content that the server has. What waits to be sent stays.
+    public func removeAttachmentCopies() throws(VaultError) {
+        try stored { try store.removeCopies(downTo: 0) }
+    }
+}

@@ -1,0 +1,167 @@
+/// A chunk whose content waits on this device to be sent.
+struct WaitingChunk: Hashable, Sendable {
+    let id: ItemID
+    let attachment: ItemID
+    /// The length of the sealed content.
+    let byteCount: Int64
+}
+
+/// Sealed content of chunks: of those that wait to be sent, and copies of what the server has.
+extension Store {
+    /// The sealed content of a chunk, as it is sent; nil when it is not here.
+    func chunkContent(_ id: ItemID) throws -> ItemContent? {
+        try database.rows("SELECT body FROM chunk_contents WHERE id = ?", .blob(id.bytes)) { row in
+            ItemContent(
+                collection: Attachment.chunkCollection, format: SealedBox.format, body: row.blob(0) ?? [])
+        }.first
+    }
+
+    // MARK: Waiting
+
+    func waitingByteCount() throws -> Int64 {
+        try sum("waiting IS NOT NULL")
+    }
+
+    func hasWaitingChunks() throws -> Bool {
+        try !database.rows("SELECT 1 FROM chunk_contents WHERE waiting IS NOT NULL LIMIT 1", decode: { _ in true })
+            .isEmpty
+    }
+
+    func isWaiting(_ id: ItemID) throws -> Bool {
+        try !database.rows(
+            "SELECT 1 FROM chunk_contents WHERE id = ? AND waiting IS NOT NULL", .blob(id.bytes),
+            decode: { _ in true }
+        ).isEmpty
+    }
+
+    /// The chunks that wait, in the order in which they were added.
+    func waitingChunks() throws -> [WaitingChunk] {
+        try database.rows(
+            "SELECT id, waiting, byte_count FROM chunk_contents WHERE waiting IS NOT NULL ORDER BY used"
+        ) { WaitingChunk(id: try Self.id($0, 0), attachment: try Self.id($0, 1), byteCount: $0.integer(2) ?? 0) }
+    }
+
+    /// Keeps content until it is sent.
+    /// - Parameter isDraft: Whether the content is removed when the call that adds it does not come to its end.
+    func keepWaiting(_ id: ItemID, _ body: [UInt8], of attachment: ItemID, isDraft: Bool) throws {
+        try insert(id, body, waiting: attachment, isDraft: isDraft)
+    }
+
+    /// A copy waits to be sent: the server has it no more.
+    func sendAgain(_ id: ItemID, of attachment: ItemID) throws {
+        try database.execute(
+            "UPDATE chunk_contents SET waiting = ?, draft = 0 WHERE id = ? AND waiting IS NULL",
+            .blob(attachment.bytes), .blob(id.bytes))
+    }
+
+    /// The server has the content. It stays as a copy, within the limit.
+    func noteArrived(_ id: ItemID, copyLimit: Int64) throws {
+        let count = try database.execute(
+            "UPDATE chunk_contents SET waiting = NULL, draft = 0 WHERE id = ? AND waiting IS NOT NULL",
+            .blob(id.bytes))
+        if count > 0 { try removeCopies(downTo: copyLimit) }
+    }
+
+    /// The call that adds an attachment has come to its end.
+    func settleWaiting(of attachment: ItemID) throws {
+        try database.execute("UPDATE chunk_contents SET draft = 0 WHERE waiting = ?", .blob(attachment.bytes))
+    }
+
+    /// Attachments whose adding did not come to its end, and cannot be repeated.
+    func unsettledAttachments() throws -> [ItemID] {
+        try database.rows("SELECT DISTINCT waiting FROM chunk_contents WHERE waiting IS NOT NULL AND draft = 1") {
+            try Self.id($0, 0)
+        }
+    }
+
+    /// Removes content that waits, unless it is in `kept`.
+    func forgetWaiting(of attachment: ItemID, except kept: Set<ItemID>) throws {
+        for chunk in try waitingChunks() where chunk.attachment == attachment && !kept.contains(chunk.id) {
+            try forgetContent(chunk.id)
+        }
+    }
+
+    // MARK: Copies
+
+    func copiedByteCount() throws -> Int64 { try sum("waiting IS NULL") }
+
+    func hasCopies() throws -> Bool {
+        try !database.rows("SELECT 1 FROM chunk_contents WHERE waiting IS NULL LIMIT 1", decode: { _ in true })
+            .isEmpty
+    }
+
+    /// Keeps a copy of what the server has, in the place of copies that were not used for longest.
+    func keepCopy(_ id: ItemID, _ body: [UInt8], limit: Int64) throws {
+        guard body.count <= limit, try chunkContent(id) == nil else { return }
+        try insert(id, body, waiting: nil, isDraft: false)
+        try removeCopies(downTo: limit)
+    }
+
+    /// Notes that a copy was read. One that is among the later half of all is not written again.
+    func noteUse(_ id: ItemID) throws {
+        try database.execute(
+            """
+            UPDATE chunk_contents SET used = (SELECT max(used) + 1 FROM chunk_contents)
+            WHERE id = ? AND waiting IS NULL
+                AND used < (SELECT max(used) - count(*) / 2 FROM chunk_contents)
+            """, .blob(id.bytes))
+    }
+
+    /// Removes the copies that were not used for longest, until the rest is within a limit.
+    func removeCopies(downTo limit: Int64) throws {
+        var count = try copiedByteCount()
+        guard count > limit else { return }
+        let oldest = try database.rows(
+            "SELECT id, byte_count FROM chunk_contents WHERE waiting IS NULL ORDER BY used"
+        ) { (id: try Self.id($0, 0), byteCount: $0.integer(1) ?? 0) }
+        try transaction {
+            for copy in oldest where count > limit {
+                try forgetContent(copy.id)
+                count -= copy.byteCount
+            }
+        }
+    }
+
+    func forgetContent(_ id: ItemID) throws {
+        try database.execute("DELETE FROM chunk_contents WHERE id = ?", .blob(id.bytes))
+    }
+
+    // MARK: Keys
+
+    /// Seals the content under the keys of `new`. A copy that `old` does not open is removed.
+    func resealContents(from old: Sealer, to new: Sealer) throws {
+        let ids = try database.rows("SELECT id FROM chunk_contents") { try Self.id($0, 0) }
+        for id in ids {
+            guard let content = try chunkContent(id), let key = try? SealedBox.keyID(of: content.body.bytes) else {
+                continue
+            }
+            if (try? new.keyring.key(key)) != nil { continue }
+            if let plain = try? old.openChunk(content, id), let sealed = try? new.sealChunk(plain, id) {
+                try database.execute(
+                    "UPDATE chunk_contents SET body = ?, byte_count = ? WHERE id = ?", .blob(sealed.body.bytes),
+                    .integer(Int64(sealed.body.bytes.count)), .blob(id.bytes))
+            } else if try !isWaiting(id) {
+                try forgetContent(id)
+            }
+        }
+    }
+
+    // MARK: Parts
+
+    private func sum(_ condition: String) throws -> Int64 {
+        try database.rows("SELECT coalesce(sum(byte_count), 0) FROM chunk_contents WHERE \(condition)") {
+            $0.integer(0) ?? 0
+        }.first ?? 0
+    }
+
+    private func insert(_ id: ItemID, _ body: [UInt8], waiting: ItemID?, isDraft: Bool) throws {
+        try database.execute(
+            """
+            INSERT INTO chunk_contents (id, waiting, draft, byte_count, used, body)
+            SELECT ?, ?, ?, ?, coalesce(max(used), 0) + 1, ? FROM chunk_contents WHERE true
+            ON CONFLICT (id) DO UPDATE SET waiting = excluded.waiting, draft = excluded.draft,
+                byte_count = excluded.byte_count, used = excluded.used, body = excluded.body
+            """, .blob(id.bytes), .optional(waiting?.bytes), .integer(isDraft ? 1 : 0), .integer(Int64(body.count)),
+            .blob(body))
+    }
+}

@@ -1,0 +1,34 @@
+internal import Cryptography
+
+/// Content of attachments that can be read without network: what waits to be sent, and copies of what was attached or read on
+/// this device.
+extension Vault {
+    /// A piece as it is on this device; nil when it is not here.
+    func localPiece(_ index: Int, of attachment: Attachment) throws(VaultError) -> SecureBytes? {
+        let sealer = try open.engine.sealer
+        // While another process has the store, its copies are not read.
+        if store.isLent { return nil }
+        let id = attachment.chunks[index]
+        guard let content = try stored({ try store.chunkContent(id) }) else { return nil }
+        guard let opened = try? sealer.openChunk(content, id), isPiece(opened, index, of: attachment, sealer) else {
+            // A damaged copy is fetched again.
+            try stored { if try !store.isWaiting(id) { try store.forgetContent(id) } }
+            return nil
+        }
+        try? store.noteUse(id)
+        return opened
+    }
+
+    /// Whether content is the piece that a manifest names: the name is made of the content.
+    func isPiece(_ content: SecureBytes, _ index: Int, of attachment: Attachment, _ sealer: Sealer) -> Bool {
+        content.count == attachment.byteCount(ofPiece: index)
+            && sealer.chunkID(attachment.id, index, content) == attachment.chunks[index]
+    }
+
+    /// Keeps a copy of a chunk, when all of its attachment has room. A full disk has no effect on the content's reader.
+    func keepCopy(_ id: ItemID, _ content: ItemContent, of byteCount: Int64) {
+        let limit = settings.attachments.copiedByteLimit
+        guard byteCount <= limit, !store.isLent else { return }
+        try? store.transaction { try store.keepCopy(id, content.body.bytes, limit: limit) }
+    }
+}

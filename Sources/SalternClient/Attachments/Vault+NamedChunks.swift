@@ -1,0 +1,50 @@
+/// The chunks that are in use.
+extension Vault {
+    /// Formats of other clients, whose items name no chunks. An item of a format that is neither in this list nor the kit's own
+    /// may be one of a later kit.
+    private static let foreignFormats: Set = ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "opaque"]
+
+    /// Returns the chunks that are named here, as far as the index of manifests shows them.
+    /// - Returns: Also whether everything that came since the last search can be read.
+    func indexedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+        var named: Set<ItemID> = []
+        let isWhole = try forEachManifestWithChunks(sealer) { _, _, manifest in named.formUnion(manifest.chunks) }
+        return (named, isWhole)
+    }
+
+    /// Opens everything and returns the chunks that it names.
+    /// - Returns: Also whether everything can be read: what cannot be read may name any chunk.
+    func namedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+        var chunks = NamedChunks()
+        try stored {
+            try store.forEachContent { id, content in chunks.add(content, id, sealer) }
+        }
+        return (chunks.named, chunks.isWhole)
+    }
+
+    /// Likewise for the versions that were replaced and are kept. They keep chunks, but do not postpone the day on which a
+    /// chunk without another name is removed.
+    func chunksOfReplacedVersions(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {
+        var chunks = NamedChunks()
+        try stored {
+            try store.forEachReplaced(of: nil) { version in chunks.add(version.content, version.item, sealer) }
+        }
+        return (chunks.named, chunks.isWhole)
+    }
+
+    private struct NamedChunks {
+        var named: Set<ItemID> = []
+        var isWhole = true
+
+        mutating func add(_ content: ItemContent, _ id: ItemID, _ sealer: Sealer) {
+            guard content.format == SealedBox.format else {
+                if !Vault.foreignFormats.contains(content.format) { isWhole = false }
+                return
+            }
+            guard let opened = try? sealer.open(content, id) else { return isWhole = false }
+            let attachments = Attachment.all(in: opened.item.body)
+            for manifest in attachments.found { named.formUnion(manifest.chunks) }
+            if !attachments.isWhole { isWhole = false }
+        }
+    }
+}
