@@ -154,6 +154,10 @@ enum StoreSchema {
         ALTER TABLE folders ADD COLUMN held_here INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE folders ADD COLUMN held_there INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        -- Whether the file was ignored when it was examined last: then its absence does not count as a deletion.
+        ALTER TABLE folder_files ADD COLUMN ignored INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 
     /// Brings the store up to date.
