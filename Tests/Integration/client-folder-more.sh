@@ -27,10 +27,11 @@ expect_names() {
     [[ $found == "$2" ]] || fail "$1 to be '$2', not '$found': $body $headers"
 }
 
-# contents NAME: a digest of everything in the folder, in the stores and in the settings of a device.
+# contents NAME: what is in the folder of a device, with all times, and a digest of each of its files, also of the store.
 contents() {
-    (cd "$work/$1" && find . -printf '%p %m %s %T@\n' | grep --invert-match -- '-shm ' | sort &&
-        find . -type f ! -name '*-shm' -print0 | sort --zero-terminated | xargs --null sha256sum)
+    (cd "$work/$1/files" && find . -printf '%p %m %s %T@\n' | sort)
+    (cd "$work/$1" && find . -type f ! -name '*-shm' ! -path '*/queue/*' -print0 | sort --zero-terminated |
+        xargs --null sha256sum)
 }
 
 mkdir --parents "$work/phone/files/sub" "$work/laptop/files"
