@@ -39,6 +39,9 @@ public struct FolderReport: Sendable {
     public internal(set) var deletedThere: [FolderPath] = []
     /// Copies that hold what was changed here and elsewhere.
     public internal(set) var conflicts: [FolderPath] = []
+    /// Entries that the ignore files leave out: their paths, those of folders with a slash at the end. What is in an ignored
+    /// folder is not listed. Complete after a round that has examined everything.
+    public internal(set) var ignored: [String] = []
     public internal(set) var warnings: [FolderWarning] = []
     /// What waits for somebody to agree; see ``FolderSettings/allowsDeletions``.
     public internal(set) var held = HeldDeletions()
@@ -60,6 +63,12 @@ public struct FolderReport: Sendable {
 
     mutating func warn(_ kind: FolderWarning.Kind, _ path: String, _ failure: SystemFailure? = nil) {
         let warning = FolderWarning(kind: kind, path: path, failure: failure)
+        if !warnings.contains(warning) { warnings.append(warning) }
+    }
+
+    /// An ignore file that cannot be applied.
+    mutating func warn(_ fault: IgnoreFault, _ path: String) {
+        let warning = FolderWarning(fault, path)
         if !warnings.contains(warning) { warnings.append(warning) }
     }
 
@@ -101,6 +110,9 @@ public struct FolderWarning: Hashable, Sendable {
         /// An executable file of another device beneath a name with a leading dot. What is here stays as it is
         /// (``FolderSettings/allowsHiddenExecutables``).
         case hiddenExecutable = "hidden_executable"
+        /// An ignore file that cannot be applied: nothing in its folder is sent, fetched or deleted until it is corrected, but
+        /// the file itself. ``FolderWarning/ignoreFault`` has the reason.
+        case ignoreFile = "ignore_file"
         /// A file that could not be written, moved or sent now.
         case failed
     }
@@ -111,6 +123,8 @@ public struct FolderWarning: Hashable, Sendable {
     public let shortage: PlanShortage?
     /// For ``Kind/failed``: why the kernel has refused it; nil when it was something else.
     public let failure: SystemFailure?
+    /// For ``Kind/ignoreFile``.
+    public let ignoreFault: IgnoreFault?
     /// Whether an earlier round has reported the same link, special file, name, title or folder.
     public internal(set) var isRepeated = false
 
@@ -119,6 +133,15 @@ public struct FolderWarning: Hashable, Sendable {
         self.path = path
         self.failure = failure
         shortage = nil
+        ignoreFault = nil
+    }
+
+    init(_ fault: IgnoreFault, _ path: String) {
+        kind = .ignoreFile
+        self.path = path
+        shortage = nil
+        failure = nil
+        ignoreFault = fault
     }
 
     init(_ shortage: PlanShortage, _ path: FolderPath) {
@@ -126,6 +149,7 @@ public struct FolderWarning: Hashable, Sendable {
         self.path = path.text
         self.shortage = shortage
         failure = nil
+        ignoreFault = nil
     }
 
     func isNoRoom(for path: FolderPath) -> Bool { kind == .noRoom && self.path == path.text }

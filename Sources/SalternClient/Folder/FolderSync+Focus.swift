@@ -40,6 +40,7 @@ extension FolderSync {
         view.local = scan.files
         view.isWalkComplete = scan.isComplete && round.memory.obstacles.isEmpty
         settlePending(&view)
+        try await leaveOut(&view, &round, &report)
         view = try await vault.finished(view, round.folder)
         complete(&view, round, &report)
         return view
@@ -51,6 +52,7 @@ extension FolderTree.Scan {
         files.merge(other.files) { _, last in last }
         skipped.formUnion(other.skipped)
         obstacles.formUnion(other.obstacles)
+        ignored.formUnion(other.ignored)
         hashes.merge(other.hashes) { _, last in last }
         if !other.isComplete { isComplete = false }
     }

@@ -43,8 +43,9 @@ extension FolderSync {
         return (line ?? (known.hasLine ? -1 : marker.generation)) < known.number
     }
 
+    /// Finds out which folder it is, and changes nothing in it.
     /// - Returns: Nil when a folder that was here has lost its marker, and nobody has agreed to begin anew.
-    func identify(
+    func recognize(
         _ tree: FolderTree, _ report: inout FolderReport
     ) async throws -> (id: ItemID, isAnew: Bool)? {
         var marker = tree.marker()
@@ -64,6 +65,14 @@ extension FolderSync {
             id = .random()
             isAnew = true
         }
+        return (id, isAnew)
+    }
+
+    /// The same, and marks a folder that is new.
+    func identify(
+        _ tree: FolderTree, _ report: inout FolderReport
+    ) async throws -> (id: ItemID, isAnew: Bool)? {
+        guard let (id, isAnew) = try await recognize(tree, &report) else { return nil }
         if tree.marker()?.id != id {
             guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else {
                 throw FolderError.unusable

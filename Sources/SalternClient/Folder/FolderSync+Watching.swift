@@ -75,6 +75,7 @@ extension FolderSync {
             let wasWritten = lends ? try await reclaim() : false
             let isWhole =
                 nextWhole <= now || due.contains(FolderSchedule.everything) || mustExamineAll || wasWritten
+                || FolderFocus(entries: due).isAboutRules
             // Before the round: what changes while it goes on is another event.
             if isWhole, watcher.watchAll() { hasWarned = false }
             var done = try await run(within: isWhole ? nil : FolderFocus(entries: due, items: items))

@@ -163,7 +163,7 @@ public actor FolderSync {
         }
     }
 
-    private static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
+    static func today() -> String { String(Date().ISO8601Format().prefix(10)) }
 
     /// - Returns: The items that are other than before.
     private func syncVault(
@@ -198,8 +198,9 @@ public actor FolderSync {
             round.remote = view.remote
             round.known = Dictionary(view.known.values.map { ($0.path, $0.content) }) { _, last in last }
             var deletions = try await deletionGuard(round, view)
-            let actions = FolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
-            let (permitted, held, noted) = deletions.permit(actions, view)
+            let decided = FolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
+            let (allowed, held, noted) = deletions.permit(decided, view)
+            let permitted = FolderAction.rulesFirst(allowed, after: failed.keys, view)
             round.deletions = deletions
             report.note(held, view)
             waiting = held.values.flatMap(\.self)
@@ -227,6 +228,7 @@ public actor FolderSync {
                 }
                 vault.progressObservers.tell(.settled(number + 1, of: permitted.count))
             }
+            if round.focus != nil, permitted.contains(where: \.changesRules) { try await round.takeWhole(vault) }
         }
         for (action, failure) in failed where !report.hasRoomWarning(action.path) {
             report.warn(.failed, action.path?.text ?? "", failure)
@@ -241,20 +243,22 @@ public actor FolderSync {
         return hasDone
     }
 
-    private func deletionGuard(_ round: Round, _ view: FolderView) async throws -> FolderDeletionGuard {
+    func deletionGuard(_ round: Round, _ view: FolderView) async throws -> FolderDeletionGuard {
         if let known = round.deletions { return known }
         return FolderDeletionGuard(
             total: view.knownCount,
             try await vault.deletions(inFolder: round.folder, of: view.knownCount, agreeing: round.allowed))
     }
 
-    private func view(_ round: inout Round, _ report: inout FolderReport) async throws -> FolderView {
+    func view(_ round: inout Round, _ report: inout FolderReport) async throws -> FolderView {
         if let focus = round.focus {
-            if let view = try await view(of: focus, &round, &report) { return view }
+            if !focus.isAboutRules, let view = try await view(of: focus, &round, &report) { return view }
             try await round.takeWhole(vault)
         }
         let before = round.tree.hashes
+        report.warnings.removeAll { $0.kind == .ignoreFile }
         let scan = round.tree.walk(into: &report)
+        report.ignored = scan.ignored.sorted()
         try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         try Task.checkCancellation()
         var (view, warnings) = try await vault.folderView(round.folder, settings.collection)
@@ -266,6 +270,7 @@ public actor FolderSync {
         round.memory.obstacles = scan.obstacles
         round.memory.skipped = scan.skipped
         settlePending(&view)
+        try await leaveOut(&view, &round, &report)
         complete(&view, round, &report)
         return view
     }
@@ -303,7 +308,7 @@ extension FolderMemory {
 
 extension FolderReport {
     /// Notes the deletions that wait, as the last look has found them.
-    fileprivate mutating func note(_ held: [DeletionDirection: [FolderAction]], _ view: FolderView) {
+    mutating func note(_ held: [DeletionDirection: [FolderAction]], _ view: FolderView) {
         func paths(_ direction: DeletionDirection) -> [FolderPath] {
             (held[direction] ?? []).compactMap { action in
                 if case .deleteThere(let id) = action { view.remote[id]?.path } else { action.path }
@@ -343,7 +348,7 @@ extension FolderAction {
     }
 
     /// The item that it is about; nil for a file that has none.
-    fileprivate var item: ItemID? {
+    var item: ItemID? {
         switch self {
         case .note(let id, _, _), .forget(let id), .download(let id, _, _), .moveHere(let id, _, _, _),
             .moveThere(let id, _, _), .deleteHere(let id, _, _), .deleteThere(let id), .mergeThere(let id):

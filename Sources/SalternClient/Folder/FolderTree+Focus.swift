@@ -5,6 +5,7 @@ extension FolderTree {
     /// - Parameter entries: The bytes of their paths on the disk.
     func examine(_ entries: Set<[UInt8]>, into report: inout FolderReport) -> Scan {
         var scan = Scan()
+        rules.reset()
         let now = timespecNow()
         for entry in entries.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             if Task.isCancelled {
@@ -33,10 +34,14 @@ extension FolderTree {
                 Array(path.text.utf8) == Array(prefix.utf8) + bytes,
                 let inner = system.openFolder(name, in: folder), system.status(inner)?.st_dev == device,
                 Self.marker(in: inner, system) == nil
-            else { return visit(named: bytes, folder, prefix, now, &scan, &report) }
+            else {
+                if isLeftOut(bytes, in: Self.names(of: prefix)) { return }
+                return visit(named: bytes, folder, prefix, now, &scan, &report)
+            }
             folder = inner
             prefix = path.text + "/"
         }
+        if isLeftOut(last, in: Self.names(of: prefix)) { return }
         visit(named: last, folder, prefix, now, &scan, &report)
     }
 

@@ -13,6 +13,8 @@ final class FolderTree {
         var obstacles: Set<[UInt8]> = []
         /// Files whose content was read recently enough to be known, with what was read.
         var hashes: [FolderPath: KnownHash] = [:]
+        /// Entries that are ignored: their paths, those of folders with a slash at the end. What is in those is not listed.
+        var ignored: Set<String> = []
 
         mutating func block(_ path: [UInt8]) {
             isComplete = false
@@ -26,6 +28,10 @@ final class FolderTree {
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
+    /// Whether nothing may be changed.
+    private(set) var isReading = false
+    /// What the ignore files say.
+    let rules: FolderRules
     /// What was read of a file when it was this one.
     var hashes: [FolderPath: KnownHash] = [:]
     /// Is told how many bytes walks have read, after each piece.
@@ -40,6 +46,7 @@ final class FolderTree {
     }
 
     static let trashFolder = "trash"
+    private static let partsFolder = "parts"
     private static let markerName = "folder"
     static let markerPath = FolderPath.corner + "/" + markerName
     /// The disk's clock may be as coarse as this.
@@ -60,7 +67,7 @@ final class FolderTree {
     init(_ path: String, _ system: any FolderSystem = DiskFolders()) throws(FolderError) {
         guard let root = system.openRoot(path), let status = system.status(root),
             let corner = Self.folder(FolderPath.corner, in: root, system),
-            let parts = Self.folder("parts", in: corner, system),
+            let parts = Self.folder(Self.partsFolder, in: corner, system),
             let trash = Self.folder(Self.trashFolder, in: corner, system)
         else { throw .unusable }
         self.system = system
@@ -69,7 +76,22 @@ final class FolderTree {
         self.corner = corner
         self.parts = parts
         self.trash = trash
+        rules = FolderRules(system, root, status.st_dev)
         tidy()
+    }
+
+    /// For a plan: nothing is made in the folder. Only what reads may be called.
+    init(reading path: String, _ system: any FolderSystem) throws(FolderError) {
+        guard let root = system.openRoot(path), let status = system.status(root) else { throw .unusable }
+        self.system = system
+        self.root = root
+        device = status.st_dev
+        // A folder that was never in sync has none of these; nothing is looked up in the root in their place.
+        corner = system.openFolder(FolderPath.corner, in: root) ?? root
+        parts = system.openFolder(Self.partsFolder, in: corner) ?? root
+        trash = system.openFolder(Self.trashFolder, in: corner) ?? root
+        isReading = true
+        rules = FolderRules(system, root, status.st_dev)
     }
 
     private static func folder(_ name: String, in folder: Descriptor, _ system: any FolderSystem) -> Descriptor? {
@@ -120,6 +142,7 @@ final class FolderTree {
 
     /// Whether the file system takes "a" and "A" for one name.
     private(set) lazy var folds: Bool = {
+        if corner === root { return false }
         // A folder of that name may be there all the same: another one.
         guard let other = system.status(FolderPath.corner.uppercased(), in: root),
             let own = system.status(corner)
@@ -129,6 +152,10 @@ final class FolderTree {
 
     /// Whether the file system keeps the executable bit. On some mounts every file has it, on others none.
     private(set) lazy var keepsExecutableBit: Bool = {
+        if isReading {
+            // The marker is made without it.
+            return system.status(Self.markerName, in: corner)?.isExecutable != true
+        }
         guard let probe = try? newPart() else { return true }
         defer { removePart(probe.name) }
         guard let plain = system.status(probe.file) else { return true }
@@ -142,6 +169,7 @@ final class FolderTree {
     /// Examines everything; a task that is cancelled sees only the beginning, which is not complete.
     func walk(into report: inout FolderReport) -> Scan {
         var scan = Scan()
+        rules.reset()
         walk(root, "", timespecNow(), &scan, &report)
         // Who was interrupted goes on with what was read.
         hashes = Task.isCancelled ? hashes.merging(scan.hashes) { $1 } : scan.hashes
@@ -161,9 +189,12 @@ final class FolderTree {
             report.warn(.unreadable, prefix)
             return scan.block(Array(prefix.utf8.dropLast()))
         }
+        let place = Self.names(of: prefix)
+        _ = rules.state(in: place, (folder, names))
         for bytes in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             if Task.isCancelled { return scan.isComplete = false }
             if prefix.isEmpty, bytes == Array(FolderPath.corner.utf8) { continue }
+            if isLeftOut(bytes, in: place) { continue }
             visit(bytes, folder, prefix, now, &scan, &report)
         }
     }
@@ -174,6 +205,7 @@ final class FolderTree {
         _ report: inout FolderReport
     ) {
         let place = Array(prefix.utf8) + bytes
+        if isIgnored(bytes, folder, prefix, &scan) { return }
         guard let (name, path) = usable(bytes, folder, prefix, &report) else {
             // What is missing may be there under this name.
             return scan.block(place)
@@ -216,10 +248,12 @@ final class FolderTree {
         _ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ report: inout FolderReport
     ) -> (String, FolderPath)? {
         guard let text = String(validating: bytes, as: UTF8.self), var path = try? FolderPath(prefix + text) else {
-            report.warn(.unusableName, prefix + String(decoding: bytes, as: UTF8.self))
+            report.warn(.unusableName, prefix + VisibleName.text(bytes))
             return nil
         }
         if Array(path.names[path.names.count - 1].utf8) == bytes { return (path.names[path.names.count - 1], path) }
+        // A plan reads the file under the name that it has.
+        if isReading { return (text, path) }
         for number in 1..<100 {
             if number > 1 { path = path.suffixed(String(number)) }
             let name = path.names[path.names.count - 1]

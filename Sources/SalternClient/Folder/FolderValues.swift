@@ -22,6 +22,8 @@ struct KnownFile: Hashable, Sendable {
     var stamp: ItemStamp?
     /// Whether it was only about to be so: it counts when the file is there.
     var isPending = false
+    /// Whether the file was ignored when it was examined last; see ``FolderSync/leaveOut(_:_:_:)``.
+    var isIgnored = false
 
     /// It has come to be so.
     var done: KnownFile { KnownFile(path: path, content: content, stamp: stamp) }

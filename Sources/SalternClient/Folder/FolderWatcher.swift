@@ -17,6 +17,8 @@ final class FolderWatcher: @unchecked Sendable {
     /// The paths of watched folders by the kernel's numbers.
     private var folders: [Int32: [UInt8]] = [:]
     private var trash: Int32?
+    /// What the ignore files said when everything was watched last: ignored folders are not watched.
+    private var rules: FolderRules?
     private var isWhole = false
     /// Whether the kernel has lost events of which `onChange` was not told.
     private var hasLost = false
@@ -59,6 +61,7 @@ final class FolderWatcher: @unchecked Sendable {
             schedule.takeAll()
             announced = nil
             isWhole = true
+            rules = system.status(top).map { FolderRules(system, top, $0.st_dev) }
             watch(top, [], hearing.descriptor)
             watchTrash(top, hearing.descriptor)
             return isWhole
@@ -166,6 +169,8 @@ final class FolderWatcher: @unchecked Sendable {
     }
 
     private func watch(_ folder: Descriptor, _ path: [UInt8], _ descriptor: Descriptor) {
+        let names = path.split(separator: Self.slash).map { String(decoding: $0, as: UTF8.self) }
+        if case .ignored? = rules?.state(in: names[...]) { return }
         let events =
             IN_CREATE | IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ATTRIB | IN_ONLYDIR
         // By its descriptor, so that no link in the path is followed.

@@ -63,7 +63,7 @@ extension Store {
 
     // MARK: What both sides were
 
-    static let knownColumns = "id, path, digest, byte_count, executable, revision, sequence, pending"
+    static let knownColumns = "id, path, digest, byte_count, executable, revision, sequence, pending, ignored"
 
     func knownFiles(in folder: ItemID) throws -> [ItemID: KnownFile] {
         let files = try database.rows(
@@ -83,7 +83,8 @@ extension Store {
             KnownFile(
                 path: path,
                 content: FileContent(digest: digest, byteCount: count, isExecutable: executable != 0),
-                stamp: stamp == ItemStamp() ? nil : stamp, isPending: row.integer(7) == 1)
+                stamp: stamp == ItemStamp() ? nil : stamp, isPending: row.integer(7) == 1,
+                isIgnored: row.integer(8) == 1)
         )
     }
 
@@ -107,12 +108,12 @@ extension Store {
             "DELETE FROM folder_files WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(file.path.text))
         try database.execute(
             """
-            INSERT INTO folder_files (folder, id, path, digest, byte_count, executable, revision, sequence, pending)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO folder_files (folder, id, path, digest, byte_count, executable, revision, sequence, pending, ignored)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, .blob(folder.bytes), .blob(id.bytes), .text(file.path.text), .blob(file.content.digest),
             .integer(file.content.byteCount), .integer(file.content.isExecutable ? 1 : 0),
             .optional(file.stamp?.revision), .optional(file.stamp?.sequence),
-            .integer(file.isPending ? 1 : 0))
+            .integer(file.isPending ? 1 : 0), .integer(file.isIgnored ? 1 : 0))
     }
 
     // MARK: Files that are being sent

@@ -251,6 +251,16 @@ extension Vault {
         try stored { try store.transaction { try store.setKnownFile(id, file, in: folder) } }
     }
 
+    /// Notes what is known of several files, with nil that it is forgotten.
+    func setKnownFiles(_ files: [ItemID: KnownFile?], in folder: ItemID) throws(VaultError) {
+        if files.isEmpty { return }
+        try stored {
+            try store.transaction {
+                for (id, file) in files { try store.setKnownFile(id, file, in: folder) }
+            }
+        }
+    }
+
     /// Writes a file's item, with what is known from then on.
     /// - Parameters:
     ///   - body: Nil for the one that it has.

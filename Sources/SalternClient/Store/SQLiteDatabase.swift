@@ -24,6 +24,21 @@ final class SQLiteDatabase {
         try openFile()
     }
 
+    /// Copies a database into memory (SQLite's online backup).
+    init(copyOf other: SQLiteDatabase) throws {
+        path = ":memory:"
+        try other.checkOpen()
+        var handle: OpaquePointer?
+        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_MEMORY, nil)
+        self.handle = handle
+        guard code == SQLITE_OK else { throw StoreError.unusable }
+        sqlite3_extended_result_codes(handle, 1)
+        guard let backup = sqlite3_backup_init(handle, "main", other.handle, "main") else { throw StoreError.unusable }
+        sqlite3_backup_step(backup, -1)
+        // Returns the error of the step, if there was one.
+        try check(sqlite3_backup_finish(backup))
+    }
+
     private func openFile() throws {
         try Self.prepare(path)
         var handle: OpaquePointer?

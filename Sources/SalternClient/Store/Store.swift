@@ -14,6 +14,9 @@ final class Store {
         try StoreSchema.prepare(database)
     }
 
+    /// Copies a store into memory.
+    init(copyOf store: Store) throws { database = try SQLiteDatabase(copyOf: store.database) }
+
     /// Runs several changes as one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         try database.transaction(body)

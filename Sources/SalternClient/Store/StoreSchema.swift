@@ -172,6 +172,10 @@ enum StoreSchema {
         -- The revision of a version on the server that does not open here and did not replace the known one.
         ALTER TABLE items ADD COLUMN behind INTEGER;
         """,
+        """
+        -- Whether the file was ignored when it was examined last: then its absence does not count as a deletion.
+        ALTER TABLE folder_files ADD COLUMN ignored INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 
     /// Brings the store up to date.

@@ -36,13 +36,17 @@ final class SyncEngine {
     /// - Parameters:
     ///   - report: What has changed here; also what was done before an error.
     ///   - agreement: To which deletions a person has agreed, however many this round brings.
-    func round(into report: inout SyncReport, _ agreement: DeletionAgreement = .none) async throws {
+    ///   - sends: False where only what is new there is fetched.
+    func round(
+        into report: inout SyncReport, _ agreement: DeletionAgreement = .none, sends: Bool = true
+    ) async throws {
         var guardian = DeletionGuard(store, limits, agreement, at: moment)
         var progress = PullProgress(limits)
         var disputed: [Dispute] = []
         var refused: Set<Int64> = []
         for _ in 0..<limits.rounds {
             try await pull(&guardian, agreement, &progress, into: &report)
+            if !sends { return }
             // Nothing is sent before all of what a restored server has was compared.
             if report.isHeld, try store.number(.comparing) != nil { return }
             try await settle(disputed, into: &report)

@@ -93,7 +93,10 @@ extension Vault {
         }
     }
 
-    func runEngine(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
+    /// - Parameter sends: False where only news are fetched.
+    func runEngine(
+        _ agreement: DeletionAgreement = .none, sends: Bool = true
+    ) async throws(VaultError) -> SyncReport {
         let engine = try self.engine
         let noticesBefore = try stored { try store.lastNotice() }
         var report = SyncReport()
@@ -104,7 +107,7 @@ extension Vault {
                 let hasNotices = (try? store.lastNotice()) != noticesBefore
                 if !report.changed.isEmpty || hasNotices { tell(report.changed) }
             }
-            try await engine.round(into: &report, agreement)
+            try await engine.round(into: &report, agreement, sends: sends)
             mayAskForLimits = true
             try removeAged()
             return report

@@ -80,6 +80,13 @@ public actor Vault {
         }
     }
 
+    /// For a store that is open already.
+    init(_ settings: VaultSettings, _ store: Store) {
+        self.settings = settings
+        self.store = store
+        api = SalternAPI(settings.transport)
+    }
+
     // MARK: Items
 
     /// The item as it is here; nil when there is none.

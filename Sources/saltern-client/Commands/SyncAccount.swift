@@ -13,6 +13,8 @@ struct SyncAccount: Command {
           --collection NAME     the collection of the folder's files (files); without DIR: that of --allow-deletions
           --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere; other commands of the
                                 account can be used meanwhile
+          --dry-run             with DIR: only print the names of what would be sent, fetched, renamed, deleted or kept
+                                twice, and of what is ignored; nothing is changed, neither here nor on the server
           --allow-deletions     also when many items were deleted elsewhere, or many files here, at once: with DIR those of
                                 its collection, in both directions; with --watch those of its first round
           --allow-deletions-here, --allow-deletions-there
@@ -21,6 +23,9 @@ struct SyncAccount: Command {
                                 with DIR: also executable files of other devices beneath names with a leading dot, such as
                                 .git/hooks, which other programs run by themselves
           --json                one object, for scripts
+
+        A file .salternignore in DIR or a folder in it names what stays out of the sync there, in the syntax of .gitignore:
+        it is neither sent nor fetched, and deleted nowhere. The file itself is synced.
 
         What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of
         many items within an hour wait for --allow-deletions, with their names; all that is no deletion goes on. Then it ends
@@ -47,6 +52,7 @@ struct SyncAccount: Command {
     private let account: AccountOption
     private let allowed: Set<DeletionDirection>
     private let watches: Bool
+    private let isDry: Bool
     private let allowsHiddenExecutables: Bool
     private let collection: String?
     private let folders: [String]
@@ -64,18 +70,21 @@ struct SyncAccount: Command {
         }
         self.allowed = allowed
         watches = arguments.flag("--watch")
+        isDry = arguments.flag("--dry-run")
         allowsHiddenExecutables = arguments.flag("--allow-hidden-executables")
         collection = try CollectionOption.name(&arguments)
         account = try AccountOption(withRate: &arguments)
         var folders: [String] = []
         while let folder = try arguments.optionalWord() { folders.append(folder) }
         self.folders = folders
-        let isForFolder = watches || hasDirection || allowsHiddenExecutables || collection != nil && allowed.isEmpty
+        if watches, isDry { throw UsageError(message: "--dry-run is about one round: leave --watch away") }
+        let isForFolder =
+            watches || isDry || hasDirection || allowsHiddenExecutables || collection != nil && allowed.isEmpty
         if folders.isEmpty, isForFolder {
             throw UsageError(
                 message:
-                    "--watch, --collection, --allow-hidden-executables and the directions of deletions are about a folder: "
-                    + "sync DIR")
+                    "--watch, --dry-run, --collection, --allow-hidden-executables and the directions of deletions are about a "
+                    + "folder: sync DIR")
         }
     }
 
@@ -92,7 +101,8 @@ struct SyncAccount: Command {
                 settings.allowedDeletions = allowed
                 settings.allowsHiddenExecutables = allowsHiddenExecutables
                 settings.lendsStore = watches
-                return SyncFolder(folder: folder, settings: settings, watches: watches, asJSON: asJSON)
+                return SyncFolder(
+                    folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON)
             }
             return try await SyncFolder.run(syncs, account, console)
         }

@@ -17,6 +17,9 @@ struct SyncFolder {
             /// Why the kernel has refused it.
             let errno: Int32?
             let reason: String?
+            /// For an ignore file that cannot be applied: the reason, and the line.
+            let fault: String?
+            let line: Int?
             /// Whether an earlier round has reported it.
             let known: Bool
 
@@ -28,6 +31,8 @@ struct SyncFolder {
                 free = warning.shortage?.free
                 errno = warning.failure?.number
                 reason = warning.failure?.reason
+                fault = warning.ignoreFault?.reason.rawValue
+                line = warning.ignoreFault?.line
                 known = warning.isRepeated
             }
         }
@@ -51,8 +56,14 @@ struct SyncFolder {
         let offline: Bool
         let warnings: [Warning]
         let notices: [NoticeRecord]
+        /// True for what would be done.
+        let dryRun: Bool
+        /// What the ignore files leave out; of a dry run alone.
+        let ignored: [String]?
 
-        init(_ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice]) {
+        init(_ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], dryRun: Bool) {
+            self.dryRun = dryRun
+            ignored = dryRun ? report.ignored : nil
             downloaded = report.downloaded.map(\.text)
             uploaded = report.uploaded.map(\.text)
             renamed = report.renamed.map(\.text)
@@ -76,6 +87,8 @@ struct SyncFolder {
     let folder: String
     let settings: FolderSettings
     let watches: Bool
+    /// Whether it only prints what would be done.
+    let isDry: Bool
     let asJSON: Bool
 
     /// Syncs several folders. Those that are watched go on together; when one of them fails, all end.
@@ -103,6 +116,12 @@ struct SyncFolder {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let sync = FolderSync(vault: account.vault, root: root, settings: settings)
         let vault = account.vault
+        if isDry {
+            let plan = try await console.showingProgress(of: vault) { try await sync.plan() }
+            try show(plan, [], [], console)
+            if plan.needsAttention { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
+            return
+        }
         let known = try await vault.notices()
         if watches {
             let told = Mutex(Set(known))
@@ -144,8 +163,8 @@ struct SyncFolder {
     private func show(
         _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], _ console: Console
     ) throws {
-        try console.show(Record(report, held, notices), asJSON: asJSON) {
-            report.lines + HeldItem.lines(held) + notices.map { "\($0.text)\n" }.joined()
+        try console.show(Record(report, held, notices, dryRun: isDry), asJSON: asJSON) {
+            report.lines(isDry: isDry) + HeldItem.lines(held) + notices.map { "\($0.text)\n" }.joined()
         }
     }
 }
@@ -158,12 +177,14 @@ extension FolderReport {
     }
 
     /// What a person reads: a line for each file, none when nothing was to do.
-    fileprivate var lines: String {
+    fileprivate func lines(isDry: Bool) -> String {
         var lines: [String] = []
-        for (word, paths) in [
-            ("fetched", downloaded), ("sent", uploaded), ("renamed", renamed), ("deleted here", deletedHere),
-            ("deleted there", deletedThere), ("kept both", conflicts),
-        ] { lines += paths.map { "\(word): \(VisibleText.visible($0.text))" } }
+        for (word, plan, paths) in [
+            ("fetched", "would fetch", downloaded), ("sent", "would send", uploaded),
+            ("renamed", "would rename", renamed), ("deleted here", "would delete here", deletedHere),
+            ("deleted there", "would delete there", deletedThere), ("kept both", "would keep both", conflicts),
+        ] { lines += paths.map { "\(isDry ? plan : word): \(VisibleText.visible($0.text))" } }
+        if isDry { lines += ignored.map { "ignored: \(VisibleText.visible($0))" } }
         lines += warnings.filter { !$0.isRepeated }.map(\.text)
         let repeated = warnings.count(where: \.isRepeated)
         if repeated > 0 { lines.append("left alone as before: \(repeated); see --json") }
@@ -198,5 +219,28 @@ extension FolderWarning {
         return "left alone (\(kind.rawValue)): \(VisibleText.visible(path))"
             + (kind == .hiddenExecutable ? ": see --allow-hidden-executables" : "")
             + (shortage.map { ": \($0.text)" } ?? "") + (failure.map { ": \($0.reason)" } ?? "")
+            + (ignoreFault.map { ": \($0.text)" } ?? "")
+    }
+}
+
+extension IgnoreFault {
+    /// The same as a sentence.
+    fileprivate var text: String {
+        (line.map { "line \($0): " } ?? "") + words + "; nothing else in its folder is synced until it is corrected"
+    }
+
+    private var words: String {
+        switch reason {
+        case .fileTooLong: "the file has more than 64 KiB"
+        case .lineTooLong: "it has more than 1,024 bytes"
+        case .tooManyPatterns: "the file has more than 1,000 patterns"
+        case .notText: "it is not UTF-8, or contains a NUL"
+        case .emptyName: "a name in the pattern is empty"
+        case .dotName: "no path contains the names . and .."
+        case .trailingBackslash: "the backslash at the end escapes nothing"
+        case .openBracket: "a bracket expression has no end"
+        case .noFile: "it is a link, a folder or a special file"
+        case .unreadable: "it cannot be read"
+        }
     }
 }

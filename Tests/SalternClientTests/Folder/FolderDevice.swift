@@ -68,7 +68,7 @@ struct FolderDevice {
         let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
         return names.reduce(into: [:]) { files, name in
             var isFolder: ObjCBool = false
-            guard !name.hasPrefix(".saltern"),
+            guard name != ".saltern", !name.hasPrefix(".saltern/"),
                 FileManager.default.fileExists(atPath: folder.path + "/" + name, isDirectory: &isFolder),
                 !isFolder.boolValue
             else { return }
@@ -101,7 +101,7 @@ extension FolderDevice: PersonsFolder {
 
     func clearEmptyFolders() {
         let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
-        for name in names.sorted(by: >) where !name.hasPrefix(".saltern") {
+        for name in names.sorted(by: >) where name != ".saltern" && !name.hasPrefix(".saltern/") {
             // Only what is empty goes.
             _ = rmdir(url(name).path)
         }

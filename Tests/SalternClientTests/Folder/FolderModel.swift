@@ -6,25 +6,18 @@ import SalternTesting
 final class ModelVault {
     var remote: [ItemID: RemoteFile] = [:]
     var buried: Set<ItemID> = []
-    private var revision: Int64 = 0
     private var random = SeededGenerator(seed: 7)
 
-    func write(_ id: ItemID?, _ path: FolderPath, _ content: FileContent) -> (ItemID, ItemStamp) {
-        revision += 1
-        let id = id ?? .random(using: &random)
-        let stamp = ItemStamp(revision: revision)
-        remote[id] = RemoteFile(path: path, content: content, stamp: stamp)
-        buried.remove(id)
-        return (id, stamp)
-    }
+    func newID() -> ItemID { .random(using: &random) }
 
-    func delete(_ id: ItemID) {
-        remote[id] = nil
-        buried.insert(id)
+    /// What a device has done is there for all others at once.
+    func take(_ view: FolderView) {
+        remote = view.remote
+        buried = view.buried
     }
 }
 
-/// A folder without a disk: carries out what is decided, in memory.
+/// A folder without a disk: what is decided is carried out by the simulation of dry runs.
 struct ModelDevice {
     let name: String
     var files: [FolderPath: FileContent] = [:]
@@ -58,45 +51,11 @@ struct ModelDevice {
     }
 
     mutating func carryOut(_ action: FolderAction, _ vault: ModelVault) {
-        switch action {
-        case .note(let id, let path, let content):
-            known[id] = KnownFile(path: path, content: content, stamp: vault.remote[id]?.stamp)
-        case .forget(let id): known[id] = nil
-        case .upload(let path, let content, let id):
-            let (id, stamp) = vault.write(id, path, content)
-            known[id] = KnownFile(path: path, content: content, stamp: stamp)
-        case .download(let id, let path, let over):
-            guard files[path] == over, isRoom(path), let remote = vault.remote[id] else { return }
-            files[path] = remote.content
-            known[id] = KnownFile(
-                path: path, content: remote.content, stamp: remote.path == path ? remote.stamp : nil)
-        case .moveHere(let id, let from, let to, let content):
-            guard files[from] == content, files[to] == nil else { return }
-            files[from] = nil
-            guard isRoom(to) else { return files[from] = content }
-            files[to] = content
-            known[id]?.path = to
-            known[id]?.stamp = nil
-        case .moveThere(let id, let path, let isHere):
-            guard let remote = vault.remote[id] else { return }
-            _ = vault.write(id, path, remote.content)
-            if isHere {
-                known[id]?.path = path
-                known[id]?.stamp = nil
-            }
-        case .deleteHere(let id, let path, let content):
-            guard files[path] == content else { return }
-            files[path] = nil
-            known[id] = nil
-        case .deleteThere(let id):
-            vault.delete(id)
-            known[id] = nil
-        case .mergeThere(let id): vault.delete(id)
-        case .moveAside(let from, let to, let content):
-            guard files[from] == content, files[to] == nil else { return }
-            files[from] = nil
-            files[to] = content
-        }
+        var simulation = FolderSimulation(view(vault), newID: vault.newID)
+        var report = FolderReport()
+        _ = simulation.carryOut(action, &report)
+        (files, known) = (simulation.view.local, simulation.view.known)
+        vault.take(simulation.view)
     }
 
     /// Whether no file is where a folder has to be, and no folder where the file goes.

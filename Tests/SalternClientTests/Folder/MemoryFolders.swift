@@ -87,7 +87,7 @@ final class MemoryFolders: FolderSystem {
     func takeChanged() -> Set<[UInt8]> {
         state.withLock { state in
             defer { state.changed = [] }
-            return state.changed.filter { !$0.starts(with: FolderPath.corner.utf8) }
+            return state.changed.filter { !($0 + [UInt8(ascii: "/")]).starts(with: "\(FolderPath.corner)/".utf8) }
         }
     }
 

@@ -1,0 +1,171 @@
+internal import Foundation
+
+/// Which parts of a folder its ignore files leave out, as they are on the disk.
+///
+/// What was read is kept until ``reset()``.
+final class FolderRules {
+    /// What applies in one folder.
+    enum State {
+        case active(IgnoreScope)
+        /// The folder is ignored, and so is everything in it.
+        case ignored
+        /// An ignore file cannot be applied: of the folder whose path has so many names.
+        case broken(depth: Int)
+    }
+
+    /// What becomes of a path.
+    enum Fate {
+        case kept
+        case ignored
+        /// Nothing is done before an ignore file is corrected.
+        case broken
+    }
+
+    /// A folder that is open already, with the names in it where they were read.
+    typealias OpenFolder = (descriptor: Descriptor, names: [[UInt8]]?)
+
+    private let system: any FolderSystem
+    private let root: Descriptor
+    private let device: dev_t
+    /// By the paths of folders.
+    private var states: [String: State] = [:]
+    /// Ignore files that cannot be applied, by their paths.
+    private(set) var faults: [String: IgnoreFault] = [:]
+    /// Whether there is any pattern.
+    private(set) var hasPatterns = false
+    /// The content of ignore files that a plan changes; nil for one that it removes.
+    private var planned: [FolderPath: [UInt8]?] = [:]
+
+    init(_ system: any FolderSystem, _ root: Descriptor, _ device: dev_t) {
+        self.system = system
+        self.root = root
+        self.device = device
+    }
+
+    /// From now on the disk is read again.
+    func reset() {
+        states = [:]
+        faults = [:]
+        hasPatterns = false
+    }
+
+    /// From now on an ignore file has the content that a plan gives it, with nil none.
+    func plan(_ path: FolderPath, _ content: [UInt8]?) {
+        planned[path] = .some(content)
+        reset()
+    }
+
+    /// Returns what applies in a folder, which need not be there.
+    /// - Parameter names: The names of its path.
+    func state(in names: ArraySlice<String>, _ open: OpenFolder? = nil) -> State {
+        let key = names.joined(separator: "/")
+        if let known = states[key] { return known }
+        var state = State.active(IgnoreScope())
+        if !names.isEmpty { state = self.state(in: names.dropLast()) }
+        if case .active(let scope) = state {
+            let isIgnored = scope.ignores(names.map { Array($0.utf8) }, isFolder: true)
+            state = isIgnored ? .ignored : adding(names, key.isEmpty ? "" : key + "/", scope, open ?? self.open(names))
+        }
+        states[key] = state
+        return state
+    }
+
+    /// Returns what becomes of a file, which need not be there.
+    func fate(of path: FolderPath) -> Fate {
+        let folder = path.names.dropLast()
+        switch state(in: folder) {
+        case .ignored: return .ignored
+        case .broken(let depth):
+            // A broken ignore file is kept in sync all the same: another device may correct it.
+            return depth == folder.count && IgnoreFile.isName(path.names[depth]) ? .kept : .broken
+        case .active(let scope):
+            return !scope.isEmpty && scope.ignores(path.names.map { Array($0.utf8) }, isFolder: false)
+                ? .ignored : .kept
+        }
+    }
+
+    /// Returns what becomes of a folder, which need not be there.
+    func fate(ofFolder path: FolderPath) -> Fate {
+        switch state(in: path.names[...]) {
+        case .ignored: .ignored
+        // The folder of the broken file is one that is kept.
+        case .broken(let depth): depth == path.names.count ? .kept : .broken
+        case .active: .kept
+        }
+    }
+
+    // MARK: Reading
+
+    /// Returns the content of an ignore file; nil when there is none that can be read.
+    func content(of path: FolderPath) -> [UInt8]? {
+        let names = path.names.dropLast()
+        let prefix = names.map { $0 + "/" }.joined()
+        return try? content(of: path.names[names.count], in: open(names)?.descriptor, prefix)
+    }
+
+    private func open(_ names: ArraySlice<String>) -> OpenFolder? {
+        var folder = root
+        for name in names {
+            guard let inner = system.openFolder(name, in: folder), system.status(inner)?.st_dev == device else {
+                return nil
+            }
+            folder = inner
+        }
+        return (folder, nil)
+    }
+
+    /// Adds what the ignore files in a folder say.
+    private func adding(
+        _ names: ArraySlice<String>, _ prefix: String, _ scope: IgnoreScope, _ folder: OpenFolder?
+    ) -> State {
+        var files: [IgnoreFile] = []
+        var isBroken = false
+        for name in ignoreFiles(in: folder, prefix) {
+            do throws(IgnoreFault) {
+                guard let bytes = try content(of: name, in: folder?.descriptor, prefix) else { continue }
+                files.append(try IgnoreFile(bytes))
+                hasPatterns = true
+            } catch {
+                faults[prefix + name] = error
+                isBroken = true
+            }
+        }
+        return isBroken ? .broken(depth: names.count) : .active(scope.adding(files, depth: names.count))
+    }
+
+    /// Returns the names of the ignore file and, beside it, of copies that conflicts have left.
+    private func ignoreFiles(in folder: OpenFolder?, _ prefix: String) -> [String] {
+        var names: Set<String> = []
+        for path in planned.keys {
+            let name = path.names[path.names.count - 1]
+            if path.text == prefix + name { names.insert(name) }
+        }
+        guard let folder, isThere(folder) else { return names.sorted() }
+        names.insert(IgnoreFile.name)
+        for bytes in folder.names ?? system.names(in: folder.descriptor) ?? [] {
+            if let name = String(validating: bytes, as: UTF8.self), IgnoreFile.isName(name) { names.insert(name) }
+        }
+        return names.sorted()
+    }
+
+    private func isThere(_ folder: OpenFolder) -> Bool {
+        if let names = folder.names { return names.contains(Array(IgnoreFile.name.utf8)) }
+        if case .nothing? = system.entry(IgnoreFile.name, in: folder.descriptor) { return false }
+        return true
+    }
+
+    /// - Returns: Nil when there is none.
+    private func content(of name: String, in folder: Descriptor?, _ prefix: String) throws(IgnoreFault) -> [UInt8]? {
+        if !planned.isEmpty, let path = try? FolderPath(prefix + name), let content = planned[path] { return content }
+        guard let folder else { return nil }
+        guard let entry = system.entry(name, in: folder) else { throw IgnoreFault(.unreadable) }
+        guard case .something(let status) = entry else { return nil }
+        guard status.isFile else { throw IgnoreFault(.noFile) }
+        guard let file = system.openFile(name, in: folder) else { throw IgnoreFault(.unreadable) }
+        var bytes = [UInt8](repeating: 0, count: IgnoreFile.byteLimit + 1)
+        guard let count = bytes.withUnsafeMutableBytes({ system.read(file, at: 0, into: $0) }) else {
+            throw IgnoreFault(.unreadable)
+        }
+        return Array(bytes.prefix(count))
+    }
+}

@@ -1,0 +1,60 @@
+/// What the ignore files leave out is neither sent nor fetched, and is deleted on neither side.
+extension FolderSync {
+    /// Takes out of a view what is ignored, and what waits until an ignore file is corrected.
+    ///
+    /// While a file is ignored, what was known of it stays, with a mark. It counts again when the file is ignored no longer and
+    /// is there on both sides. Otherwise it is forgotten: nothing that was missing meanwhile counts as deleted.
+    func leaveOut(_ view: inout FolderView, _ round: inout Round, _ report: inout FolderReport) async throws {
+        let rules = round.tree.rules
+        if round.focus == nil, !rules.hasPatterns, rules.faults.isEmpty,
+            !view.known.values.contains(where: \.isIgnored)
+        {
+            return
+        }
+        var changed: [ItemID: KnownFile?] = [:]
+        for (id, known) in view.known {
+            let file = Self.known(id, known, view, rules)
+            if file != known { changed[id] = .some(file) }
+            view.known[id] = file
+            if file?.isIgnored == true || rules.fate(of: known.path) == .broken { view.ignored.insert(id) }
+        }
+        for (id, file) in view.remote where rules.fate(of: file.path) != .kept && view.known[id]?.path != file.path {
+            view.ignored.insert(id)
+        }
+        for (path, fault) in rules.faults.sorted(by: { $0.key < $1.key }) { report.warn(fault, path) }
+        // Which deletions have waited for the correction, only the whole folder shows.
+        if !rules.faults.isEmpty { round.needsWhole = true }
+        try await vault.setKnownFiles(changed, in: round.folder)
+    }
+
+    /// Returns what is known of a file from now on.
+    private static func known(
+        _ id: ItemID, _ known: KnownFile, _ view: FolderView, _ rules: FolderRules
+    ) -> KnownFile? {
+        let remote = view.remote[id]
+        var file = known
+        switch rules.fate(of: known.path) {
+        case .broken: break
+        case .ignored:
+            // Under its new name it is another file here.
+            if let remote, remote.path != known.path, rules.fate(of: remote.path) == .kept { return nil }
+            file.isIgnored = true
+        case .kept:
+            if let remote, remote.path != known.path, rules.fate(of: remote.path) == .ignored { return nil }
+            guard known.isIgnored, view.isWalkComplete else { break }
+            if remote == nil || view.local[known.path] == nil { return nil }
+            file.isIgnored = false
+        }
+        return file
+    }
+}
+
+extension FolderFocus {
+    /// Whether an ignore file has changed: then everything is examined.
+    var isAboutRules: Bool {
+        entries.contains { entry in
+            IgnoreFile.isName(
+                String(decoding: entry[((entry.lastIndex(of: UInt8(ascii: "/")) ?? -1) + 1)...], as: UTF8.self))
+        }
+    }
+}

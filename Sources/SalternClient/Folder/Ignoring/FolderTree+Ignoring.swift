@@ -1,0 +1,34 @@
+internal import Foundation
+
+extension FolderTree {
+    /// The names in the path of a folder.
+    /// - Parameter prefix: The path with a slash at the end; empty for the root.
+    static func names(of prefix: String) -> ArraySlice<String> {
+        prefix.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }[...]
+    }
+
+    /// Returns whether an entry is ignored, and notes it. Its name may be one that cannot be synced.
+    func isIgnored(_ bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ scan: inout Scan) -> Bool {
+        let outer = Self.names(of: prefix)
+        guard case .active(let scope) = rules.state(in: outer), !scope.isEmpty else { return false }
+        let text = String(validating: bytes, as: UTF8.self)
+        let name = text.map { Array($0.precomposedStringWithCanonicalMapping.utf8) } ?? bytes
+        // An entry whose name is not UTF-8 counts as a file.
+        let isFolder = text.map { system.status($0, in: folder)?.isFolder == true } ?? false
+        guard scope.ignores(outer.map { Array($0.utf8) } + [name], isFolder: isFolder) else { return false }
+        scan.ignored.insert(prefix + VisibleName.text(name) + (isFolder ? "/" : ""))
+        if let text, let path = try? FolderPath(prefix + text) { scan.skipped.insert(path) }
+        return true
+    }
+
+    /// Returns whether nothing is examined in the folder of an entry, because that is ignored, or because an ignore file
+    /// cannot be applied.
+    func isLeftOut(_ name: [UInt8], in folder: ArraySlice<String>) -> Bool {
+        switch rules.state(in: folder) {
+        case .active: false
+        case .ignored: true
+        case .broken(let depth):
+            depth != folder.count || !IgnoreFile.isName(String(decoding: name, as: UTF8.self))
+        }
+    }
+}

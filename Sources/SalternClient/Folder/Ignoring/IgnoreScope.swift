@@ -1,0 +1,36 @@
+/// The patterns that apply in one folder: those of its ignore files and of the folders that it is in.
+struct IgnoreScope: Sendable {
+    private struct Level: Sendable {
+        /// How many names the path of the folder has.
+        let depth: Int
+        /// The ignore file, and copies that conflicts have left.
+        let files: [IgnoreFile]
+    }
+
+    private var levels: [Level] = []
+
+    /// Whether nothing is ignored.
+    var isEmpty: Bool { levels.isEmpty }
+
+    /// Adds the ignore files of an inner folder.
+    func adding(_ files: [IgnoreFile], depth: Int) -> IgnoreScope {
+        if files.isEmpty { return self }
+        var scope = self
+        scope.levels.append(Level(depth: depth, files: files))
+        return scope
+    }
+
+    /// Returns whether an entry of the folder is ignored. The innermost folder with a pattern that matches decides. An ignore
+    /// file is never ignored.
+    /// - Parameter path: The names from the root on, in NFC where they are UTF-8.
+    func ignores(_ path: [[UInt8]], isFolder: Bool) -> Bool {
+        guard !levels.isEmpty, let last = path.last else { return false }
+        if !isFolder, IgnoreFile.isName(String(decoding: last, as: UTF8.self)) { return false }
+        for level in levels.reversed() {
+            let decisions = level.files.compactMap { $0.decide(path[level.depth...], isFolder: isFolder) }
+            if decisions.contains(true) { return true }
+            if !decisions.isEmpty { return false }
+        }
+        return false
+    }
+}

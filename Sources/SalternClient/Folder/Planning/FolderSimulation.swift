@@ -1,0 +1,103 @@
+/// Carries out what is decided on a view alone, as a round does on a folder and a vault.
+struct FolderSimulation {
+    private(set) var view: FolderView
+    /// Names of items that only the simulation has.
+    private let newID: () -> ItemID
+
+    init(_ view: FolderView, newID: @escaping () -> ItemID = { .random() }) {
+        self.view = view
+        self.newID = newID
+    }
+
+    /// - Returns: False when it cannot be done: something is in the way.
+    mutating func carryOut(_ action: FolderAction, _ report: inout FolderReport) -> Bool {
+        switch action {
+        case .note(let id, let path, let content):
+            view.known[id] = KnownFile(path: path, content: content, stamp: view.remote[id]?.stamp)
+        case .forget(let id): view.known[id] = nil
+        case .upload(let path, let content, let id):
+            let id = id ?? newID()
+            let stamp = write(id, path, content)
+            view.known[id] = KnownFile(path: path, content: content, stamp: stamp)
+            report.uploaded.append(path)
+        case .download(let id, let path, let over):
+            guard view.local[path] == over, hasRoom(for: path), let remote = view.remote[id] else { return false }
+            view.local[path] = remote.content
+            view.known[id] = KnownFile(
+                path: path, content: remote.content, stamp: remote.path == path ? remote.stamp : nil)
+            report.downloaded.append(path)
+        case .moveHere(let id, let from, let to, let content):
+            guard move(from, to, content) else { return false }
+            view.known[id]?.path = to
+            view.known[id]?.stamp = nil
+            report.renamed.append(to)
+        case .moveThere(let id, let path, let isHere):
+            guard let remote = view.remote[id] else { return false }
+            _ = write(id, path, remote.content)
+            if isHere {
+                view.known[id]?.path = path
+                view.known[id]?.stamp = nil
+            }
+            report.renamed.append(path)
+        case .deleteHere(let id, let path, let content):
+            guard view.local[path] == content else { return false }
+            view.local[path] = nil
+            view.known[id] = nil
+            report.deletedHere.append(path)
+        case .deleteThere(let id):
+            if let path = view.remote[id]?.path { report.deletedThere.append(path) }
+            bury(id)
+            view.known[id] = nil
+        case .mergeThere(let id): bury(id)
+        case .moveAside(let from, let to, let content):
+            guard move(from, to, content) else { return false }
+            report.conflicts.append(to)
+        }
+        return true
+    }
+
+    private mutating func write(_ id: ItemID, _ path: FolderPath, _ content: FileContent) -> ItemStamp {
+        let last = view.remote.values.compactMap(\.stamp.revision).max() ?? 0
+        let stamp = ItemStamp(revision: last + 1)
+        view.remote[id] = RemoteFile(path: path, content: content, stamp: stamp)
+        view.buried.remove(id)
+        return stamp
+    }
+
+    private mutating func bury(_ id: ItemID) {
+        view.remote[id] = nil
+        view.buried.insert(id)
+    }
+
+    private mutating func move(_ from: FolderPath, _ to: FolderPath, _ content: FileContent) -> Bool {
+        guard view.local[from] == content, view.local[to] == nil else { return false }
+        view.local[from] = nil
+        guard hasRoom(for: to) else {
+            view.local[from] = content
+            return false
+        }
+        view.local[to] = content
+        return true
+    }
+
+    /// Returns whether no file is where a folder has to be, and no folder where the file goes.
+    private func hasRoom(for path: FolderPath) -> Bool {
+        path.folders.allSatisfy { view.local[$0] == nil } && !view.local.keys.contains { $0.folders.contains(path) }
+    }
+
+    /// Takes over what an earlier simulation has done to ignore files.
+    mutating func takeRules(of other: FolderSimulation) {
+        func isRule(_ path: FolderPath?) -> Bool {
+            path.map { IgnoreFile.isName($0.names[$0.names.count - 1]) } ?? false
+        }
+        for path in Set(view.local.keys).union(other.view.local.keys) where isRule(path) {
+            view.local[path] = other.view.local[path]
+        }
+        for id in Set(view.remote.keys).union(other.view.remote.keys).union(view.known.keys)
+        where isRule(view.remote[id]?.path) || isRule(other.view.remote[id]?.path) || isRule(view.known[id]?.path) {
+            view.remote[id] = other.view.remote[id]
+            view.known[id] = other.view.known[id]
+            if other.view.buried.contains(id) { view.buried.insert(id) }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+internal import Cryptography
+
+/// What a round would do.
+extension FolderSync {
+    private static let planPasses = 16
+
+    /// Returns what ``run()`` would do now. Nothing is changed: neither the folder, nor the vault and its store, nor the server.
+    ///
+    /// What is new on the server is fetched into a copy of the store in memory. Whether the plan of the account has room for
+    /// what would be sent is not examined, and neither is whether files can be written. The names of conflict copies are those
+    /// that they would have today.
+    /// - Throws: ``FolderError``, as ``run()`` does.
+    public func plan() async throws -> FolderReport {
+        do {
+            let planner = FolderSync(try await vault.trial(), root, settings, ReadOnlyFolders(inner: system))
+            return try await planner.simulate()
+        } catch let error as VaultError {
+            if case .unavailable(.transport(.cancelled)) = error { throw FolderError.cancelled }
+            throw FolderError.vault(error)
+        } catch is CancellationError {
+            throw FolderError.cancelled
+        }
+    }
+
+    private func simulate() async throws -> FolderReport {
+        try await refuseWrongPlace()
+        var report = FolderReport()
+        if try await isMarkerMissing() {
+            report.warn(.markerMissing, root)
+            try await fetchNews(&report)
+            return report
+        }
+        let tree = try FolderTree(reading: root, system)
+        guard let (id, isAnew) = try await recognize(tree, &report) else { return report }
+        try await fetchNews(&report)
+        var round = Round(
+            tree: tree, folder: id, allowed: isAnew ? [] : allowed, foldsCase: tree.folds, date: Self.today())
+        try await round.takeWhole(vault)
+        try await simulate(&round, &report)
+        report.unsent = try await vault.unsentCount()
+        report.warnings = try await vault.note(report.warnings, inFolder: id, isWhole: true)
+        return report
+    }
+
+    private func fetchNews(_ report: inout FolderReport) async throws {
+        do throws(VaultError) {
+            let agreement: DeletionAgreement = allowed.contains(.here) ? .collections([settings.collection]) : .none
+            report.isVaultHeld = try await vault.fetch(agreement).isHeld
+            report.removed = await vault.takeRemoved()
+        } catch {
+            guard case .unavailable(let cause) = error, cause.isPassing else { throw error }
+            report.isOffline = true
+        }
+    }
+
+    private func simulate(_ round: inout Round, _ report: inout FolderReport) async throws {
+        var simulation = FolderSimulation(try await view(&round, &report))
+        var failed: Set<FolderAction> = []
+        for _ in 0..<Self.planPasses {
+            try Task.checkCancellation()
+            var deletions = try await deletionGuard(round, simulation.view)
+            let decided = FolderDecision.decide(simulation.view).filter { !failed.contains($0) }
+            let (allowed, held, _) = deletions.permit(decided, simulation.view)
+            round.deletions = deletions
+            report.note(held, simulation.view)
+            let actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
+            if actions.isEmpty { return }
+            let before = simulation
+            for action in actions where !simulation.carryOut(action, &report) { failed.insert(action) }
+            guard actions.contains(where: \.changesRules) else { continue }
+            try await plan(simulation, after: before, round.tree.rules)
+            var next = FolderSimulation(try await view(&round, &report))
+            next.takeRules(of: simulation)
+            simulation = next
+        }
+    }
+
+    /// Gives ignore files the content that they would have.
+    private func plan(_ next: FolderSimulation, after before: FolderSimulation, _ rules: FolderRules) async throws {
+        let (old, new) = (before.view.local, next.view.local)
+        for path in Set(old.keys).union(new.keys)
+        where IgnoreFile.isName(path.names[path.names.count - 1]) && old[path] != new[path] {
+            guard let content = new[path] else {
+                rules.plan(path, nil)
+                continue
+            }
+            // What makes room has the content of before, and what comes that of its item.
+            let source = old.first { $0.value.digest == content.digest }?.key
+            let kept = source.flatMap(rules.content)
+            rules.plan(path, kept == nil ? try await self.content(content, in: next.view) : kept)
+        }
+    }
+
+    /// Returns the content that an item of the vault has; nil where no item has it.
+    private func content(_ content: FileContent, in view: FolderView) async throws -> [UInt8]? {
+        guard let (id, remote) = view.remote.first(where: { $0.value.content.digest == content.digest }),
+            let file = try await vault.file(id, remote.stamp)
+        else { return nil }
+        if content.byteCount > IgnoreFile.byteLimit { return [UInt8](repeating: 0, count: IgnoreFile.byteLimit + 1) }
+        do throws(AttachmentError) {
+            return try await vault.content(of: file.attachment).withUnsafeBytes { Array($0) }
+        } catch {
+            try Self.tolerate(error)
+            return nil
+        }
+    }
+}

@@ -1,0 +1,60 @@
+internal import Cryptography
+internal import Synchronization
+
+extension Vault {
+    /// Returns a vault in memory that has what this one has. It reads from the server, and changes nothing but itself.
+    /// - Throws: ``VaultError/locked``.
+    func trial() async throws(VaultError) -> Vault {
+        _ = try open
+        var settings = settings
+        settings.transport = ReadingTransport(inner: settings.transport)
+        let device = settings.deviceKey
+        settings.deviceKey = TrialKeyStore(try stored { try device.load() })
+        // No other reference to the copy exists.
+        nonisolated(unsafe) let copy = try stored { try Store(copyOf: store) }
+        let vault = Vault(settings, copy)
+        guard try await vault.resume(), await vault.isOpen else { throw .locked }
+        return vault
+    }
+
+    private var isOpen: Bool { opened != nil }
+
+    /// Fetches what is new on the server, and sends nothing.
+    func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
+        await beginTurn()
+        defer { endTurn() }
+        return try await runEngine(agreement, sends: false)
+    }
+}
+
+/// Sends no request that could change something on the server.
+private struct ReadingTransport: HTTPTransport {
+    let inner: any HTTPTransport
+
+    var host: String? { inner.host }
+
+    func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
+        try check(request)
+        return try await inner.send(request)
+    }
+
+    func stream(_ request: HTTPRequest) async throws(TransportError) -> HTTPReplyStream {
+        try check(request)
+        return try await inner.stream(request)
+    }
+
+    private func check(_ request: HTTPRequest) throws(TransportError) {
+        guard request.method == .get || request.method == .head else { throw .configuration }
+    }
+}
+
+/// The device's key in memory: a later keyring replaces it, and not the one of the device.
+private final class TrialKeyStore: DeviceKeyStore {
+    private let key: Mutex<SecureBytes?>
+
+    init(_ key: SecureBytes?) { self.key = Mutex(key) }
+
+    func load() -> SecureBytes? { key.withLock { $0 } }
+    func save(_ key: SecureBytes) { self.key.withLock { $0 = key } }
+    func remove() { key.withLock { $0 = nil } }
+}

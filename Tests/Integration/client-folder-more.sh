@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# `saltern-client sync DIR`: dry runs, ignore files, empty folders, a second folder, the trash of a folder.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+umask 077
+require_client
+
+# device NAME ARGUMENT…: runs saltern-client there; sets status, body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    status=0
+    body=$(env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
+    headers=$(<"$work/errors")
+}
+
+# sync_files NAME [ARGUMENT…]
+sync_files() { device "$1" sync "$work/$1/files" --json "${@:2}"; }
+
+# names FIELD: the names in a list of the last report, on one line.
+names() { jq --raw-output ".$1 | sort | join(\" \")" <<<"$body"; }
+
+expect_names() {
+    local found
+    found=$(names "$1")
+    [[ $found == "$2" ]] || fail "$1 to be '$2', not '$found': $body $headers"
+}
+
+# contents NAME: what is in the folder of a device, with all times, and a digest of each of its files, also of the store.
+contents() {
+    (cd "$work/$1/files" && find . -printf '%p %m %s %T@\n' | sort)
+    (cd "$work/$1" && find . -type f ! -name '*-shm' ! -path '*/queue/*' -print0 | sort --zero-terminated |
+        xargs --null sha256sum)
+}
+
+mkdir --parents "$work/phone/files/sub" "$work/laptop/files"
+echo 'correct horse battery staple' >"$work/password"
+for name in phone laptop; do
+    [[ $name == phone ]] && word=register || word=login
+    device "$name" "$word" --server "$SALTERN_TEST_URL" --userid "${userid:=$(unique ada)}" --certificate "$certificate" \
+        --device "$name" --password-file "$work/password"
+    expect_status 0
+done
+
+scenario "a dry run names what a round would do, and changes nothing"
+printf '*.tmp\nbuild/\n' >"$work/phone/files/.salternignore"
+mkdir "$work/phone/files/build"
+for name in a b sub/c x.tmp build/out; do echo "$name" >"$work/phone/files/$name"; done
+before=$(contents phone)
+sync_files phone --dry-run
+expect_status 0
+expect_names uploaded '.salternignore a b sub/c'
+expect_names ignored 'build/ x.tmp'
+[[ $(json .dryRun) == true ]] || fail "a mark of the dry run: $body"
+device phone sync "$work/phone/files" --dry-run
+for line in 'would send: sub/c' 'ignored: x.tmp' 'ignored: build/'; do
+    grep --quiet --line-regexp --fixed-strings "$line" <<<"$body" || fail "the line '$line': $body"
+done
+[[ $(contents phone) == "$before" ]] || fail "nothing to change: $(diff <(contents phone) <(echo "$before"))"
+device phone list --collection files --json
+[[ $(json '.items | length') == 0 ]] || fail "nothing to be sent: $body"
+for words in '--watch' '--watch --json'; do
+    # shellcheck disable=SC2086  # words
+    device phone sync "$work/phone/files" --dry-run $words
+    expect_status 64
+done
+device phone sync --dry-run
+expect_status 64
+
+scenario "what is ignored is not sent, and the ignore file is"
+sync_files phone
+expect_status 0
+expect_names uploaded '.salternignore a b sub/c'
+before=$(contents laptop)
+sync_files laptop --dry-run
+expect_names downloaded '.salternignore a b sub/c'
+[[ $(contents laptop) == "$before" ]] || fail "nothing to change: $(diff <(contents laptop) <(echo "$before"))"
+[[ ! -e $work/laptop/files/.saltern ]] || fail "no marker"
+sync_files laptop
+expect_names downloaded '.salternignore a b sub/c'
+
+scenario "what becomes ignored later is deleted nowhere"
+echo 'sub/' >>"$work/phone/files/.salternignore"
+rm -r "$work/phone/files/sub"
+rm "$work/phone/files/b"
+sync_files phone --dry-run
+expect_names uploaded '.salternignore'
+expect_names deletedThere 'b'
+sync_files phone
+expect_names deletedThere 'b'
+sync_files laptop
+expect_names deletedHere 'b'
+[[ -e $work/laptop/files/sub/c ]] || fail "the ignored file to stay"
+device phone list --collection files --json
+[[ $(json '[.items[].title] | sort | join(" ")') == '.salternignore a sub/c' ]] || fail "three items: $body"
+
+scenario "a broken ignore file has a clear error, stops its folder, and loses nothing"
+cp "$work/phone/files/.salternignore" "$work/rules"
+printf 'ok\n[broken\n' >"$work/phone/files/.salternignore"
+rm "$work/phone/files/a"
+sync_files phone
+expect_status 2
+[[ $(json '.warnings[] | select(.kind == "ignore_file") | "\(.path) \(.fault) \(.line)"') == '.salternignore open_bracket 2' ]] ||
+    fail "the fault: $body"
+device phone sync "$work/phone/files"
+grep --quiet --fixed-strings 'left alone (ignore_file): .salternignore: line 2: a bracket expression has no end' <<<"$body" ||
+    fail "a sentence: $body"
+sync_files laptop
+expect_status 2
+[[ -e $work/laptop/files/a ]] || fail "nothing to be deleted"
+head --bytes 100000 /dev/zero | tr '\0' 'x' >"$work/phone/files/.salternignore"
+sync_files phone
+[[ $(json '.warnings[] | select(.kind == "ignore_file") | .fault') == file_too_long ]] || fail "the fault: $body"
+cp "$work/rules" "$work/phone/files/.salternignore"
+sync_files phone
+expect_names deletedThere 'a'
+sync_files laptop
+[[ ! -e $work/laptop/files/a ]] || fail "the deletion to come when the file is corrected: $body"
+expect_status 0
