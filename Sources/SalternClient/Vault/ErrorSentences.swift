@@ -99,6 +99,8 @@ extension PlanShortage: LocalizedError {
         case .items: "The plan has no room. \(needed) items are needed, and \(free) are free."
         case .itemBytes: "The item is too long. It needs \(needed) bytes, and \(free) are allowed."
         case .bytes: "The plan has no room. \(needed) bytes are needed, and \(free) are free."
+        case .waitingBytes:
+            "The server cannot be reached, and this device has no room to keep the file until then. It needs \(needed) bytes, and \(free) are free."
         }
     }
 }
