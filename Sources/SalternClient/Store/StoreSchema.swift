@@ -154,6 +154,10 @@ enum StoreSchema {
         ALTER TABLE folders ADD COLUMN held_here INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE folders ADD COLUMN held_there INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        -- The revision that the version had on the server; null where it is not known.
+        ALTER TABLE versions ADD COLUMN revision INTEGER;
+        """,
     ]
 
     /// Brings the store up to date.

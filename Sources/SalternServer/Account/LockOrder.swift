@@ -46,8 +46,8 @@ enum LockOrder: Int, CaseIterable {
         case .accounts: ["accounts"]
         case .contents:
             [
-                "items", "deleted_contents", "sessions", "recoveries", "second_factors", "second_factor_codes",
-                "rotations", "rotation_items", "receipts", "security_events",
+                "items", "deleted_contents", "replaced_contents", "sessions", "recoveries", "second_factors",
+                "second_factor_codes", "rotations", "rotation_items", "receipts", "security_events",
             ]
         case .failedAttempts: ["failed_attempts"]
         case .logins: ["logins"]

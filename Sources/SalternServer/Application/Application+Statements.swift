@@ -29,6 +29,7 @@ extension Application {
             statement(Owned<FindKeyHolders>.self), statement(MoveDeviceGeneration.self),
             // Deletion
             statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
+            statement(RemoveSomeReplacedContents.self),
             statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
             statement(FindSomeAccountShares.self), statement(RemoveShares.self), statement(RemoveAccountContents.self),
             statement(RemoveAccount.self),
@@ -40,6 +41,7 @@ extension Application {
             statement(Owned<ExportReceipt>.self), statement(Owned<ExportInvites>.self),
             statement(Owned<ExportSessions>.self), statement(Owned<ExportSecurityEvents>.self),
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
+            statement(Owned<ExportVersions>.self),
             statement(Owned<ExportRotations>.self), statement(Owned<ExportStagedItems>.self),
             statement(Owned<ExportShareIDs>.self), statement(Owned<ExportShare>.self),
             // History
@@ -60,6 +62,12 @@ extension Application {
             // Keyrings
             statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
             statement(MoveKeyringRevision.self),
+            // Versions
+            statement(Owned<FindVersions>.self), statement(Owned<FindVersion>.self),
+            statement(Owned<FindVersionPart>.self), statement(Owned<HasItem>.self),
+            statement(WeighVersions.self), statement(KeepVersions.self), statement(CountVersions.self),
+            statement(DropVersions.self), statement(ExpireVersions.self),
+            statement(Guarded<ReplaceKeeping>.self), statement(KeepReplaced.self), statement(StoreReplacement.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
             statement(FindLiveSessions.self), statement(FindHashParts.self),
@@ -75,6 +83,7 @@ extension Application {
             statement(BeginBite.self), statement(LimitLockWait.self),
             statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
+            statement(FindExpiredVersions.self), statement(RemoveVersions.self), statement(FindDueVersions.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
             statement(FindDueTombstones.self), statement(FindDueContents.self), statement(FindDueRotations.self),
             statement(FindDueEvents.self), statement(FindDueAttempts.self), statement(FindDueShares.self),

@@ -42,6 +42,7 @@ struct PurgeNow: Command {
                 writer.member("sessions", report.sessions)
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
+                writer.member("versions", report.versions)
                 writer.member("rotations", report.rotations)
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
@@ -53,7 +54,8 @@ struct PurgeNow: Command {
                 "removed "
                     + [
                         counted(report.sessions, "session"), counted(report.tombstones, "tombstone"),
-                        counted(report.contents, "content"), counted(report.rotations, "rotation"),
+                        counted(report.contents, "content"), counted(report.versions, "version"),
+                        counted(report.rotations, "rotation"),
                         counted(report.shares, "share"), counted(report.events, "event"),
                         counted(report.attempts, "failure"),
                     ].joined(separator: ", "))

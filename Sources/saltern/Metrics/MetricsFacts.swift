@@ -61,7 +61,8 @@ extension Purge.Report {
     /// Removed rows by kind.
     var rows: [(kind: String, count: Int)] {
         [
-            ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("rotations", rotations),
+            ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("versions", versions),
+            ("rotations", rotations),
             ("events", events), ("attempts", attempts), ("shares", shares),
         ]
     }

@@ -25,7 +25,7 @@ struct RegularPurge: Sendable {
                 .info, "purged",
                 [
                     "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                    "rotations": report.rotations, "shares": report.shares, "events": report.events,
+                    "versions": report.versions, "rotations": report.rotations, "shares": report.shares, "events": report.events,
                     "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                 ])
         } catch is CancellationError {

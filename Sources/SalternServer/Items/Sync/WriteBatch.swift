@@ -48,7 +48,11 @@ struct WriteBatch: AccountEndpoint {
     private static func write(_ puts: Puts, _ authorization: Authorization) async throws -> Int64? {
         let weighing = WeighPuts(puts: puts)
         return try await authorization.transaction(after: weighing) { transaction, rows in
-            guard let effect = rows.first.flatMap(weighing.effect(on:)) else { return nil }
+            guard let row = rows.first, let effect = weighing.effect(on: row) else { return nil }
+            if row.versions > 0 {
+                try await transaction.keepVersions(
+                    of: puts.ids, in: authorization.accountID, now: authorization.now)
+            }
             return try await transaction.store(puts, effect, of: authorization.accountID, now: authorization.now)
         }
     }
@@ -62,7 +66,7 @@ struct WriteBatch: AccountEndpoint {
         var rows = try await Self.apply(batch, authorization)
         while let first = rows.first, first.verdict == .roomNeeded {
             let room = NeededRoom(items: first.allowed, bytes: first.used)
-            _ = try await authorization.write(DropContents(room: room))
+            try await authorization.makeRoom(room)
             rows = try await Self.apply(batch, authorization)
         }
         guard rows.count == operations.count, let verdict = rows.first?.verdict else { throw Unauthenticated() }

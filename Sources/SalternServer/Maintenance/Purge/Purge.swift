@@ -1,6 +1,6 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items that expired, abandoned
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items and older versions that expired, abandoned
 /// rotations, shares that have ended, old security events and forgotten failures.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long. An account that somebody
@@ -16,6 +16,8 @@ public struct Purge {
         public var sessions = 0
         public var tombstones = 0
         public var contents = 0
+        /// Older versions of items.
+        public var versions = 0
         public var rotations = 0
         public var events = 0
         public var attempts = 0

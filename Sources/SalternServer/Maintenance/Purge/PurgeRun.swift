@@ -41,6 +41,7 @@ struct PurgeRun {
         var report = Purge.Report()
         report.sessions = try await purgeSessions()
         report.contents = try await purgeContents()
+        report.versions = try await purgeVersions()
         report.tombstones = try await purgeTombstones()
         report.rotations = try await purgeRotations()
         report.events = try await purgeEvents()
@@ -77,6 +78,15 @@ struct PurgeRun {
             FindExpiredContents(now: now, except: $0, limit: $1)
         } remove: {
             RemoveContents(accountID: $0, now: now, itemIDs: $1)
+        }
+    }
+
+    private mutating func purgeVersions() async throws -> Int {
+        let now = now
+        return try await inBites {
+            FindExpiredVersions(now: now, except: $0, limit: $1)
+        } remove: {
+            RemoveVersions(accountID: $0, now: now, itemIDs: $1)
         }
     }
 

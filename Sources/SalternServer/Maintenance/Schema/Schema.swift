@@ -18,6 +18,7 @@ public enum Schema {
             ("vacuum", PackageResources._011_vacuum_sql),
             ("hot_checks", PackageResources._012_hot_checks_sql),
             ("server_rights", PackageResources._013_server_rights_sql),
+            ("versions", PackageResources._015_versions_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))
