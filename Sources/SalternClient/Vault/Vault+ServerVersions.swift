@@ -73,6 +73,7 @@ extension Vault {
         var report = VersionReport()
         var bytes: Int64 = 0
         var later = UInt64.max
+        var found: [(header: VersionHeader, version: ServerVersion)] = []
         for header in listed.prefix(Store.versionLimit) where !known.contains(header.revision.number) {
             bytes += max(header.bytes, 0)
             if bytes > Store.versionByteLimit { break }
@@ -93,6 +94,10 @@ extension Vault {
                 continue
             }
             later = version.edit
+            found.append((header, version))
+        }
+        // From the earliest on, so that versions of one second have their numbers in order.
+        for (header, version) in found.reversed() {
             try stored {
                 if try !store.hasReplaced(id, version.content) { report.fetched += 1 }
                 try store.keepReplaced(

@@ -25,8 +25,8 @@ struct RegularPurge: Sendable {
                 .info, "purged",
                 [
                     "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                    "versions": report.versions, "rotations": report.rotations, "shares": report.shares, "events": report.events,
-                    "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
+                    "versions": report.versions, "rotations": report.rotations, "shares": report.shares,
+                    "events": report.events, "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                 ])
         } catch is CancellationError {
             // The server stops. What was removed stays removed, and another node or the next start goes on.

@@ -64,7 +64,8 @@ struct WeighPuts: AccountWrite {
             moreBytes <= 0 || row.itemBytes + moreBytes <= row.maxBytes
         else { return nil }
         return CountPuts.Effect(
-            changes: puts.count, moreItems: moreItems, moreBytes: moreBytes, fewerTombstones: row.tombstones)
+            changes: puts.count, moreItems: moreItems, moreBytes: moreBytes, fewerTombstones: row.tombstones,
+            versions: row.versions)
     }
 }
 
@@ -80,6 +81,8 @@ struct CountPuts: Statement {
         let moreItems: Int64
         let moreBytes: Int64
         let fewerTombstones: Int64
+        /// How many items have a version that is due to be kept.
+        var versions: Int64 = 0
     }
 
     static let sql: SQL<Self> = """
@@ -98,6 +101,7 @@ extension Transaction {
     func store(
         _ puts: Puts, _ effect: CountPuts.Effect, of account: AccountID, now: Timestamp
     ) async throws(PostgresError) -> Int64? {
+        if effect.versions > 0 { try await keepVersions(of: puts.ids, in: account, now: now) }
         let (revisions, _) = try await execute(
             CountPuts(accountID: account, effect: effect), WritePuts(accountID: account, puts: puts, now: now))
         if effect.fewerTombstones > 0 {

@@ -48,11 +48,7 @@ struct WriteBatch: AccountEndpoint {
     private static func write(_ puts: Puts, _ authorization: Authorization) async throws -> Int64? {
         let weighing = WeighPuts(puts: puts)
         return try await authorization.transaction(after: weighing) { transaction, rows in
-            guard let row = rows.first, let effect = weighing.effect(on: row) else { return nil }
-            if row.versions > 0 {
-                try await transaction.keepVersions(
-                    of: puts.ids, in: authorization.accountID, now: authorization.now)
-            }
+            guard let effect = rows.first.flatMap(weighing.effect(on:)) else { return nil }
             return try await transaction.store(puts, effect, of: authorization.accountID, now: authorization.now)
         }
     }
