@@ -188,12 +188,17 @@ scenario "what should have been purged is told of, with its age, before a purge 
 query "INSERT INTO saltern.deleted_contents (account_id, item_id, collection, format, body, created_at, expires_at)
     SELECT '$account_id', gen_random_uuid(), 'default', 'opaque', '\x00', now(), now() - n * interval '1 hour'
     FROM generate_series(1, 7) n"
+query "INSERT INTO saltern.replaced_contents (account_id, item_id, revision, collection, format, body, created_at,
+        updated_at, replaced_at, expires_at)
+    SELECT '$account_id', gen_random_uuid(), n, 'default', 'opaque', '\x00', now(), now(), now(), now() - n * interval '2 hours'
+    FROM generate_series(1, 3) n"
 stop_own_server
 start_own_server "${settings[@]}"
 overdue() {
     is_told 'saltern_purge_overdue_seconds{kind="contents"}' '>=' 25200 \
         'saltern_purge_overdue_seconds{kind="contents"}' '<' 28800 \
-        'saltern_purge_due_rows{kind="contents"}' == 7 'saltern_purge_overdue_seconds{kind="shares"}' == 0
+        'saltern_purge_due_rows{kind="contents"}' == 7 'saltern_purge_due_rows{kind="versions"}' == 3 \
+        'saltern_purge_overdue_seconds{kind="versions"}' '>=' 21600 'saltern_purge_overdue_seconds{kind="shares"}' == 0
 }
 wait_until 180 overdue || fail "seven rows, and seven hours: $(grep saltern_purge "$work/metrics")"
 

@@ -17,6 +17,7 @@ NOW = "now()"
 IDLE_SINCE = "(now() - interval '30 days')"
 CALLER = [ACCOUNT, TOKEN_HASH, NOW, IDLE_SINCE]
 TOUCH_DUE = "(now() - interval '1 minute')"
+KEPT_SINCE = "(now() - interval '10 minutes')"
 
 # Sixteen digits, sixty-four times: 1,024 bytes that are others each time.
 BODY = "convert_to(repeat(lpad(:n::text, 16, '0'), 64), 'UTF8')"
@@ -44,6 +45,7 @@ PARAMETERS = {
     "ReplaceItem": [
         "1024::bigint",
         TOUCH_DUE,
+        KEPT_SINCE,
         ACCOUNT,
         TOKEN_HASH,
         NOW,

@@ -21,6 +21,13 @@ CONTRADICTIONS = {
         LEFT JOIN LATERAL (
             SELECT count(*) AS tombstones FROM saltern.items i WHERE i.account_id = a.account_id AND i.deleted) i ON true
         WHERE a.kept_count <> d.contents OR a.kept_bytes <> d.bytes OR a.tombstone_count <> i.tombstones""",
+    "an account's counters are not the older versions that it keeps": """
+        SELECT a.account_id FROM saltern.accounts a
+        LEFT JOIN LATERAL (
+            SELECT count(*) AS versions,
+                coalesce(sum(octet_length(v.body) + coalesce(octet_length(v.title), 0)), 0) AS bytes
+            FROM saltern.replaced_contents v WHERE v.account_id = a.account_id) v ON true
+        WHERE a.version_count <> v.versions OR a.version_bytes <> v.bytes""",
     "two changes have one revision": """
         SELECT account_id FROM saltern.items GROUP BY account_id, revision HAVING count(*) > 1""",
     "a log-in and its account disagree": """
@@ -35,9 +42,14 @@ CONTRADICTIONS = {
         SELECT account_id FROM (
             SELECT account_id FROM saltern.items UNION ALL SELECT account_id FROM saltern.sessions
             UNION ALL SELECT account_id FROM saltern.deleted_contents
+            UNION ALL SELECT account_id FROM saltern.replaced_contents
             UNION ALL SELECT account_id FROM saltern.account_shares
             UNION ALL SELECT account_id FROM saltern.security_events) owned
         WHERE NOT EXISTS (SELECT FROM saltern.accounts a WHERE a.account_id = owned.account_id)""",
+    "an older version is the present one or a later one": """
+        SELECT v.account_id FROM saltern.replaced_contents v
+        JOIN saltern.items i ON i.account_id = v.account_id AND i.item_id = v.item_id
+        WHERE v.revision >= i.revision""",
     "what a deleted item held is kept of one that is not deleted": """
         SELECT d.account_id FROM saltern.deleted_contents d
         LEFT JOIN saltern.items i ON i.account_id = d.account_id AND i.item_id = d.item_id

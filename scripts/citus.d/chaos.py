@@ -108,7 +108,10 @@ class Chaos:
 
     def contradictions(self) -> dict[str, int]:
         """How many there are of each kind. The rows are fetched first: what is compared lies by different keys."""
-        tables = ["accounts", "logins", "items", "deleted_contents", "sessions", "shares", "account_shares", "security_events"]
+        tables = [
+            "accounts", "logins", "items", "deleted_contents", "replaced_contents", "sessions", "shares",
+            "account_shares", "security_events",
+        ]
         fetch = "".join(f"CREATE TEMP TABLE {table} AS SELECT * FROM saltern.{table};\n" for table in tables)
         return {
             what: self.nodes[0].database.number(

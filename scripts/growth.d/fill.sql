@@ -1,5 +1,5 @@
 -- :accounts accounts as they are after a year: two sessions, one of which has ended, three items, one of which was deleted
--- long ago, what another deleted item held, which has expired, an old event and a new one. 'person7@example.org' is the
+-- long ago, what another deleted item held, which has expired, an older version of an item, which has expired, an old event and a new one. 'person7@example.org' is the
 -- seventh, and its id is md5('account 7').
 \set ON_ERROR_STOP on
 SET synchronous_commit = off;
@@ -12,8 +12,9 @@ INSERT INTO saltern.logins (userid, account_id, verifier, kdf_iterations)
 SELECT userid, account_id, sha256(userid::bytea), 600000 FROM person;
 
 INSERT INTO saltern.accounts (
-    account_id, userid, plan, revision, item_count, item_bytes, tombstone_count, kept_count, kept_bytes, created_at)
-SELECT account_id, userid, 'default', 4, 2, 600, 1, 1, 300, now() - interval '365 days' FROM person;
+    account_id, userid, plan, revision, item_count, item_bytes, tombstone_count, kept_count, kept_bytes,
+    version_count, version_bytes, created_at)
+SELECT account_id, userid, 'default', 6, 2, 600, 1, 1, 300, 1, 300, now() - interval '365 days' FROM person;
 
 INSERT INTO saltern.sessions (account_id, token_hash, session_id, created_at, last_used_at, expires_at)
 SELECT account_id, sha256((userid || s)::bytea), md5(userid || s)::uuid, now() - interval '60 days',
@@ -21,7 +22,7 @@ SELECT account_id, sha256((userid || s)::bytea), md5(userid || s)::uuid, now() -
 FROM person, generate_series(1, 2) s;
 
 INSERT INTO saltern.items (account_id, item_id, revision, collection, format, body, created_at, updated_at)
-SELECT account_id, md5(userid || i)::uuid, i, 'default', 'opaque',
+SELECT account_id, md5(userid || i)::uuid, 4 + i, 'default', 'opaque',
     decode(repeat(md5(userid || i), 19), 'hex') || '\xff', now() - interval '300 days', now() - interval '200 days'
 FROM person, generate_series(1, 2) i;
 
@@ -32,6 +33,12 @@ FROM person;
 INSERT INTO saltern.deleted_contents (account_id, item_id, collection, format, body, created_at, expires_at)
 SELECT account_id, md5(userid || 4)::uuid, 'default', 'opaque', decode(repeat(md5(userid), 18), 'hex'),
     now() - interval '300 days', now() - interval '1 day'
+FROM person;
+
+INSERT INTO saltern.replaced_contents (
+    account_id, item_id, revision, collection, format, body, created_at, updated_at, replaced_at, expires_at)
+SELECT account_id, md5(userid || 1)::uuid, 1, 'default', 'opaque', decode(repeat(md5(userid), 18), 'hex') || '\xffffffffffffffffffffffff',
+    now() - interval '300 days', now() - interval '300 days', now() - interval '31 days', now() - interval '1 day'
 FROM person;
 
 INSERT INTO saltern.security_events (account_id, occurred_at, event_id, kind)
@@ -55,4 +62,5 @@ SELECT account_id, sha256(userid::bytea), md5(userid)::uuid, now() - interval '6
 FROM stranger;
 
 VACUUM ANALYZE saltern.logins, saltern.accounts, saltern.sessions, saltern.items, saltern.deleted_contents,
+    saltern.replaced_contents,
     saltern.security_events;

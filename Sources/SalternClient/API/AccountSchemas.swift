@@ -147,6 +147,9 @@ public struct AccountDescription: Decodable, Sendable {
     public struct Usage: Codable, Hashable, Sendable {
         public let items: Int64
         public let bytes: Int64
+        /// Older versions of items, and their sealed bytes; nil from a server that keeps none.
+        public let versions: Int64?
+        public let versionBytes: Int64?
         public let sessions: Int64
         public let shares: Int64
     }

@@ -46,6 +46,24 @@ public struct ItemPage: Decodable, Sendable {
     public let nextPage: String?
 }
 
+/// An older version of an item that the server keeps, without its sealed bytes.
+public struct VersionHeader: Decodable, Hashable, Sendable {
+    /// The item's revision while it held this.
+    public let revision: Revision
+    public let collection: String
+    /// Sealed bytes of title and body.
+    public let bytes: Int64
+    public let updatedAt: Date
+    public let replacedAt: Date
+    public let expiresAt: Date
+}
+
+/// One page of older versions.
+public struct VersionPage: Decodable, Sendable {
+    public let versions: [VersionHeader]
+    public let nextPage: String?
+}
+
 /// What a write expects to find.
 public enum Precondition: Hashable, Sendable {
     /// There is no such item.

@@ -76,6 +76,23 @@ extension SalternAPI {
                 replyLimit: Self.longReplyLimit))
     }
 
+    /// `GET /v1/items/{id}/versions`: older versions, the latest first, without their sealed bytes.
+    public func listVersions(
+        _ id: ItemID, limit: Int? = nil, page: String? = nil, _ token: Token
+    ) async throws(APIError) -> VersionPage {
+        let query = [("limit", limit.map(String.init)), ("page", page)]
+        return try await call(
+            HTTPRequest(.get, Self.target("/v1/items/\(id)/versions", query), token: token.text))
+    }
+
+    /// `GET /v1/items/{id}/versions/{revision}`
+    public func getVersion(_ id: ItemID, _ revision: Revision, _ token: Token) async throws(APIError) -> ItemState {
+        try await call(
+            HTTPRequest(
+                .get, "/v1/items/\(id)/versions/\(revision.number)", token: token.text,
+                replyLimit: Self.longReplyLimit))
+    }
+
     /// `POST /v1/items/batch`: all of it or nothing.
     public func writeBatch(_ operations: [BatchOperation], _ token: Token) async throws(APIError) -> BatchResult {
         struct Body: Encodable { let operations: [BatchOperation] }

@@ -54,7 +54,7 @@ extension Store {
         let item = try item(id)
         let next = try database.rows("SELECT coalesce(max(sequence), 0) + 1 FROM changes") { $0.integer(0) ?? 1 }.first
         if !isSame, content != nil, earlier == nil, let item, item.content != content {
-            try keepReplaced(id, item.content, edit: item.edit)
+            try keepReplaced(id, item.content, edit: item.edit, revision: item.revision)
         }
         let base = earlier?.base ?? (earlier == nil ? item?.revision : nil)
         let baseContent =

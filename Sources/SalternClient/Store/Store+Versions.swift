@@ -17,16 +17,22 @@ extension Store {
     private static let columns = "number, item, collection, format, iterations, title, body, replaced_at"
 
     /// Keeps a version that is about to be replaced. The same version again is kept once.
-    func keepReplaced(_ id: ItemID, _ content: ItemContent, edit: UInt64, at moment: Date = Date()) throws {
+    /// - Parameter revision: The revision that it had on the server; nil when that is not known.
+    func keepReplaced(
+        _ id: ItemID, _ content: ItemContent, edit: UInt64, revision: Revision? = nil, at moment: Date = Date()
+    ) throws {
         // What was never opened here cannot be shown to a person.
         guard edit != 0 else { return }
         try database.execute(
             """
-            INSERT OR IGNORE INTO versions (item, collection, format, iterations, title, body, edit, replaced_at, digest)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO versions
+                (item, collection, format, iterations, title, body, edit, replaced_at, digest, revision)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (item, digest) DO UPDATE SET revision = coalesce(excluded.revision, versions.revision)
             """, .blob(id.bytes), .text(content.collection), .text(content.format),
             .optional(content.iterations.map(Int64.init)), .optional(content.title?.bytes), .blob(content.body.bytes),
-            .integer(Int64(bitPattern: edit)), .integer(Int64(moment.timeIntervalSince1970)), .blob(content.digest))
+            .integer(Int64(bitPattern: edit)), .integer(Int64(moment.timeIntervalSince1970)), .blob(content.digest),
+            .optional(revision?.number))
         try thinOut(id)
     }
 
@@ -34,7 +40,8 @@ extension Store {
     /// first and the latest stay as long as their bytes have room.
     private func thinOut(_ id: ItemID) throws {
         var versions = try database.rows(
-            "SELECT number, replaced_at, length(body) FROM versions WHERE item = ? ORDER BY number", .blob(id.bytes)
+            "SELECT number, replaced_at, length(body) FROM versions WHERE item = ? ORDER BY replaced_at, number",
+            .blob(id.bytes)
         ) { (number: $0.integer(0) ?? 0, moment: $0.integer(1) ?? 0, bytes: $0.integer(2) ?? 0) }
         var bytes = versions.reduce(0) { $0 + $1.bytes }
         while versions.count > 1, versions.count > Self.versionLimit || bytes > Self.versionByteLimit {
@@ -51,9 +58,28 @@ extension Store {
     /// The versions of an item that were replaced, the latest first; of all items without an id.
     func forEachReplaced(of id: ItemID?, _ body: (ReplacedContent) throws -> Void) throws {
         try database.forEach(
-            "SELECT \(Self.columns) FROM versions \(id == nil ? "" : "WHERE item = ?1 ")ORDER BY number DESC",
+            """
+            SELECT \(Self.columns) FROM versions \(id == nil ? "" : "WHERE item = ?1 ")
+            ORDER BY replaced_at DESC, number DESC
+            """,
             id.map { [.blob($0.bytes)] } ?? []
         ) { try body(Self.replaced($0)) }
+    }
+
+    /// The revisions of an item's versions that are here, as far as they are known.
+    func replacedRevisions(of id: ItemID) throws -> Set<Int64> {
+        Set(
+            try database.rows(
+                "SELECT revision FROM versions WHERE item = ? AND revision IS NOT NULL", .blob(id.bytes)
+            ) { $0.integer(0) ?? 0 })
+    }
+
+    /// Whether this content is among an item's versions.
+    func hasReplaced(_ id: ItemID, _ content: ItemContent) throws -> Bool {
+        try !database.rows(
+            "SELECT 1 FROM versions WHERE item = ? AND digest = ?", .blob(id.bytes), .blob(content.digest),
+            decode: { _ in true }
+        ).isEmpty
     }
 
     func replaced(_ number: Int64) throws -> ReplacedContent? {

@@ -123,7 +123,7 @@ final class Store {
     func put(_ item: StoredItem, listing: Int64, opened: SecureBytes? = nil, isSame: Bool = false) throws {
         let content = item.content
         if !isSame, let known = try self.item(item.id), known.content != content {
-            try keepReplaced(item.id, known.content, edit: known.edit)
+            try keepReplaced(item.id, known.content, edit: known.edit, revision: known.revision)
         }
         try noteVersion(item.id, content.body.bytes, opened: opened)
         try database.execute(

@@ -176,6 +176,10 @@ enum StoreSchema {
         -- Whether the file was ignored when it was examined last: then its absence does not count as a deletion.
         ALTER TABLE folder_files ADD COLUMN ignored INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        -- The revision that the version had on the server; null where it is not known.
+        ALTER TABLE versions ADD COLUMN revision INTEGER;
+        """,
     ]
 
     /// Brings the store up to date.

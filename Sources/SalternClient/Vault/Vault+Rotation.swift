@@ -12,7 +12,8 @@ extension Vault {
     /// often keys were changed.
     ///
     /// Nothing is changed before the server changes everything at once. Whatever stops it, the next ``sync()`` finds out
-    /// whether it was done, and undoes it otherwise. What deleted items held cannot be restored from the server afterwards.
+    /// whether it was done, and undoes it otherwise. What deleted items held and older versions that only the server
+    /// keeps cannot be restored from the server afterwards: the new keyring does not have the key of before.
     /// - Returns: What was fetched and sent before.
     /// - Throws: ``VaultError/unreadable`` when the server has an item that does not open, ``VaultError/deletionsHeld``.
     @discardableResult

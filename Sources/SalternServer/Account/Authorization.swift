@@ -62,6 +62,9 @@ final class Authorization {
     /// A session that was last used at or before it is not live.
     var idleSince: Timestamp { caller.idleSince }
 
+    /// Another version of an item is due to be kept when the last one was kept at or before it.
+    var keptSince: Timestamp { caller.keptSince }
+
     /// Looks the session up and does nothing else.
     /// - Returns: The account.
     /// - Throws: ``Unauthenticated`` when the session is not live, or a `PostgresError`.
@@ -250,6 +253,13 @@ final class Authorization {
         }
         try accept(sessions)
         return result
+    }
+
+    /// Changes what belongs to the account in a transaction of ``transaction(_:)``.
+    func execute<Write: AccountWrite>(
+        _ write: Write, in transaction: Transaction
+    ) async throws(PostgresError) -> [Write.Row] {
+        try await transaction.execute(Guarded(caller: caller, write: write))
     }
 
     /// Takes the session that was looked up; one that is not there is known no more.

@@ -10,6 +10,8 @@ struct Caller: Sendable {
     let idleSince: Timestamp
     /// The use of a session that was last used at or before it is to be recorded.
     let touchBefore: Timestamp
+    /// Another version of an item is due to be kept when the last one was kept at or before it.
+    var keptSince: Timestamp { now - ItemVersion.interval }
 
     init(_ token: PresentedToken, now: Timestamp, policy: SessionPolicy) {
         self.init(SessionKey(accountID: token.accountID, tokenHash: token.hash), now: now, policy: policy)
@@ -36,12 +38,13 @@ struct Caller: Sendable {
     static let isTouchDue: CallerSQL<Never> = "live.last_used_at <= \(.touchBefore)"
 }
 
-/// The SQL of an ``AccountWrite``: it has `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)` and `\(.touchBefore)`.
+/// The SQL of an ``AccountWrite``: it has `\(.account)`, `\(.token)`, `\(.now)`, `\(.idleSince)`, `\(.touchBefore)`
+/// and `\(.keptSince)`.
 typealias CallerSQL<Root> = SQLTemplate<Root, Caller>
 
 extension Caller: SQLContext {
     enum Parameter {
-        case account, token, now, idleSince, touchBefore
+        case account, token, now, idleSince, touchBefore, keptSince
     }
 
     func append(_ parameter: Parameter, to parameters: inout Parameters) {
@@ -51,6 +54,7 @@ extension Caller: SQLContext {
         case .now: parameters.append(now)
         case .idleSince: parameters.append(idleSince)
         case .touchBefore: parameters.append(touchBefore)
+        case .keptSince: parameters.append(keptSince)
         }
     }
 }

@@ -46,7 +46,8 @@ enum LockOrder: Int, CaseIterable {
         case .accounts: ["accounts"]
         case .contents:
             [
-                "items", "deleted_contents", "sessions", "recoveries", "kept_keyrings", "second_factors",
+                "items", "deleted_contents", "replaced_contents", "sessions", "recoveries", "kept_keyrings",
+                "second_factors",
                 "second_factor_codes", "rotations", "rotation_items", "receipts", "security_events",
             ]
         case .failedAttempts: ["failed_attempts"]

@@ -76,6 +76,8 @@ extension Application {
                 .put, "/v1/items/{id}/body", body: .bytes(limit: ItemPolicy.byteLimit),
                 bytesQuery: ItemContent.parameters, PutItem(parts.configuration.items)),
             build.account(.post, "/v1/items/{id}/restore", RestoreItem()),
+            build.account(.get, "/v1/items/{id}/versions", query: ["limit", "page"], ListVersions()),
+            build.account(.get, "/v1/items/{id}/versions/{revision}", ShowVersion()),
             build.account(
                 .post, "/v1/items/batch", body: .json(limit: WriteBatch.requestLimit, values: WriteBatch.valueLimit),
                 WriteBatch(parts.configuration.items)),

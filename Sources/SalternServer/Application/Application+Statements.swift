@@ -29,6 +29,7 @@ extension Application {
             statement(Owned<FindKeyHolders>.self), statement(MoveDeviceGeneration.self),
             // Deletion
             statement(RemoveSomeItems.self), statement(RemoveSomeDeletedContents.self),
+            statement(RemoveSomeReplacedContents.self),
             statement(RemoveSomeStagedItems.self), statement(RemoveSomeSecurityEvents.self),
             statement(FindSomeAccountShares.self), statement(RemoveShares.self), statement(RemoveAccountContents.self),
             statement(RemoveAccount.self),
@@ -41,6 +42,7 @@ extension Application {
             statement(Owned<ExportReceipt>.self), statement(Owned<ExportInvites>.self),
             statement(Owned<ExportSessions>.self), statement(Owned<ExportSecurityEvents>.self),
             statement(Owned<ExportItems>.self), statement(Owned<ExportDeletedContents>.self),
+            statement(Owned<ExportVersions>.self),
             statement(Owned<ExportRotations>.self), statement(Owned<ExportStagedItems>.self),
             statement(Owned<ExportShareIDs>.self), statement(Owned<ExportShare>.self),
             // History
@@ -66,6 +68,12 @@ extension Application {
             statement(InsertKeptKeyring.self), statement(DropKeptKeyrings.self), statement(RemoveKeptKeyrings.self),
             statement(RemoveKeptRecoveryKeyrings.self), statement(RemoveKeptKeyring.self),
             statement(RestoreKeyring.self), statement(RestoreRecoveryKeyring.self),
+            // Versions
+            statement(Owned<FindVersions>.self), statement(Owned<FindVersion>.self),
+            statement(Owned<FindVersionPart>.self), statement(Owned<HasItem>.self),
+            statement(WeighVersions.self), statement(KeepVersions.self), statement(CountVersions.self),
+            statement(DropVersions.self), statement(ExpireVersions.self),
+            statement(Guarded<ReplaceKeeping>.self), statement(KeepReplaced.self), statement(StoreReplacement.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
             statement(FindLiveSessions.self), statement(FindHashParts.self),
@@ -82,6 +90,7 @@ extension Application {
             statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindExpiredKeyrings.self), statement(RemoveExpiredKeyrings.self),
+            statement(FindExpiredVersions.self), statement(RemoveVersions.self), statement(FindDueVersions.self),
             statement(FindOldTombstones.self), statement(RemoveTombstones.self), statement(FindExpiredRotations.self),
             statement(FindDueTombstones.self), statement(FindDueContents.self), statement(FindDueKeyrings.self),
             statement(FindDueRotations.self), statement(FindDueEvents.self), statement(FindDueAttempts.self),

@@ -9,11 +9,13 @@ struct ListVersions: Command {
         usage: saltern-client versions ITEM
 
         \(AccountOption.help)
+          --local               without the versions that the server keeps
           --json                one object, for scripts
 
-        What was replaced on this device in the last 30 days, by an edit here, by a version from elsewhere or by a merge: up
-        to 32 versions of an item, thinned out where they followed each other quickly. saltern-client get ITEM --version N
-        prints one, and saltern-client restore ITEM --version N makes it the present one again.
+        What was replaced on this device in the last 30 days, by an edit here, by a version from elsewhere or by a merge, and
+        what the server keeps of earlier contents, which is fetched. Up to 32 versions of an item, thinned out where they
+        followed each other quickly. saltern-client get ITEM --version N prints one, and saltern-client restore ITEM
+        --version N makes it the present one again. Without network the list has what is on this device, and a notice says so.
         \(ItemReference.help)
         """
 
@@ -41,16 +43,19 @@ struct ListVersions: Command {
     private let account: AccountOption
     private let item: ItemReference
     private let asJSON: Bool
+    private let isLocal: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
+        isLocal = arguments.flag("--local")
         account = try AccountOption(&arguments)
         item = ItemReference(try arguments.word("the item"))
     }
 
     func run(_ console: Console) async throws {
         let vault = try await account.open(console).vault
-        let found = try await ReplacedItems.find(item, in: vault)
+        let found = try await find(in: vault, console)
+        if !isLocal { await fetch(found.id, vault, console) }
         let versions = try await vault.replacedVersions(of: found.id)
         try console.show(List(id: found.id, versions: versions.map(Record.init)), asJSON: asJSON) {
             var table = Table([
@@ -63,6 +68,31 @@ struct ListVersions: Command {
                 ])
             }
             return table.takeText()
+        }
+    }
+
+    /// Finds the item; one that this device has nothing of, by its whole id, when the server has versions of it.
+    private func find(in vault: Vault, _ console: Console) async throws -> ItemSummary {
+        do {
+            return try await ReplacedItems.find(item, in: vault)
+        } catch let failure as CommandFailure where failure.code == "not_found" {
+            guard !isLocal, let id = ItemID(item.text) else { throw failure }
+            await fetch(id, vault, console)
+            return try await ReplacedItems.find(item, in: vault)
+        }
+    }
+
+    /// Fetches what the server keeps. The list is of use without it, so an error is a notice.
+    private func fetch(_ id: ItemID, _ vault: Vault, _ console: Console) async {
+        do {
+            let report = try await vault.fetchVersions(of: id)
+            guard report.refused > 0 else { return }
+            console.notice(
+                "the server returned \(report.refused) that do not open or are no older versions; they are not listed",
+                code: "versions_refused")
+        } catch {
+            let reason = Explanation.explain(error)?.messages.first ?? "\(error)"
+            console.notice("what the server keeps is not listed: \(reason)", code: "versions_not_fetched")
         }
     }
 }

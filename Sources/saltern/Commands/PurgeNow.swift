@@ -43,6 +43,7 @@ struct PurgeNow: Command {
                 writer.member("tombstones", report.tombstones)
                 writer.member("contents", report.contents)
                 writer.member("keyrings", report.keyrings)
+                writer.member("versions", report.versions)
                 writer.member("rotations", report.rotations)
                 writer.member("events", report.events)
                 writer.member("attempts", report.attempts)
@@ -55,6 +56,7 @@ struct PurgeNow: Command {
                     + [
                         counted(report.sessions, "session"), counted(report.tombstones, "tombstone"),
                         counted(report.contents, "content"), counted(report.keyrings, "kept keyring"),
+                        counted(report.versions, "version"),
                         counted(report.rotations, "rotation"),
                         counted(report.shares, "share"), counted(report.events, "event"),
                         counted(report.attempts, "failure"),

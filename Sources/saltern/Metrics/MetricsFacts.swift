@@ -62,7 +62,8 @@ extension Purge.Report {
     var rows: [(kind: String, count: Int)] {
         [
             ("sessions", sessions), ("tombstones", tombstones), ("contents", contents), ("keyrings", keyrings),
-            ("rotations", rotations), ("events", events), ("attempts", attempts), ("shares", shares),
+            ("versions", versions), ("rotations", rotations), ("events", events), ("attempts", attempts),
+            ("shares", shares),
         ]
     }
 }

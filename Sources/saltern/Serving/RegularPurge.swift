@@ -25,7 +25,8 @@ struct RegularPurge: Sendable {
                 .info, "purged",
                 [
                     "sessions": report.sessions, "tombstones": report.tombstones, "contents": report.contents,
-                    "keyrings": report.keyrings, "rotations": report.rotations, "shares": report.shares,
+                    "keyrings": report.keyrings, "versions": report.versions, "rotations": report.rotations,
+                    "shares": report.shares,
                     "events": report.events, "attempts": report.attempts, "skippedAccounts": report.skippedAccounts,
                 ])
         } catch is CancellationError {

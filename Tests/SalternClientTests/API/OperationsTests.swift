@@ -102,6 +102,8 @@ struct OperationsTests {
         "putItemBody": { _ = try await $0.putItemBody(.random(), content, .absent, token) },
         "deleteItem": { _ = try await $0.deleteItem(.random(), .present, token) },
         "restoreItem": { _ = try await $0.restoreItem(.random(), .present, token) },
+        "listVersions": { _ = try await $0.listVersions(.random(), token) },
+        "getVersion": { _ = try await $0.getVersion(.random(), Revision(7), token) },
         "writeBatch": { _ = try await $0.writeBatch([], token) },
         "listChanges": { _ = try await $0.listChanges(token) },
         "streamChanges": { _ = try await $0.streamChanges(token) },
@@ -132,7 +134,7 @@ struct OperationsTests {
     private static func template(_ target: String) -> String {
         let path = target.prefix { $0 != "?" }
         return path.split(separator: "/").map { part in
-            UUID(uuidString: String(part)) != nil || part == "x" ? "{id}" : String(part)
+            UUID(uuidString: String(part)) != nil || part == "x" ? "{id}" : part == "7" ? "{revision}" : String(part)
         }.reduce("") { $0 + "/" + $1 }
     }
 }

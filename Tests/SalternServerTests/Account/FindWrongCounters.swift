@@ -7,7 +7,7 @@ struct FindWrongCounters: Statement {
     static let sql: SQL<Self> = """
         WITH people AS MATERIALIZED (
             SELECT account_id, userid, credential_revision, item_count, item_bytes, tombstone_count, kept_count,
-                kept_bytes
+                kept_bytes, version_count, version_bytes
             FROM saltern.accounts
         ), stored AS MATERIALIZED (
             SELECT account_id, count(*) FILTER (WHERE NOT deleted) AS items, count(*) FILTER (WHERE deleted) AS tombstones,
@@ -17,13 +17,19 @@ struct FindWrongCounters: Statement {
             SELECT account_id, count(*) AS contents,
                 sum(octet_length(body) + coalesce(octet_length(title), 0)) AS bytes
             FROM saltern.deleted_contents GROUP BY account_id
+        ), versions AS MATERIALIZED (
+            SELECT account_id, count(*) AS contents,
+                sum(octet_length(body) + coalesce(octet_length(title), 0)) AS bytes
+            FROM saltern.replaced_contents GROUP BY account_id
         ), counted AS (
             SELECT a.account_id,
-                ARRAY[a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes] AS counters,
+                ARRAY[a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes,
+                    a.version_count, a.version_bytes] AS counters,
                 ARRAY[coalesce(n.items, 0), coalesce(n.bytes, 0), coalesce(n.tombstones, 0), coalesce(k.contents, 0),
-                    coalesce(k.bytes, 0)]::bigint[] AS rows
+                    coalesce(k.bytes, 0), coalesce(v.contents, 0), coalesce(v.bytes, 0)]::bigint[] AS rows
             FROM people a LEFT JOIN stored n ON n.account_id = a.account_id
             LEFT JOIN kept k ON k.account_id = a.account_id
+            LEFT JOIN versions v ON v.account_id = a.account_id
         ), staged AS MATERIALIZED (
             SELECT account_id, rotation_id, count(*) AS items FROM saltern.rotation_items
             GROUP BY account_id, rotation_id
@@ -40,10 +46,11 @@ struct FindWrongCounters: Statement {
             SELECT 'session' AS name, account_id FROM saltern.sessions
             UNION ALL SELECT 'item', account_id FROM saltern.items
             UNION ALL SELECT 'content', account_id FROM saltern.deleted_contents
+            UNION ALL SELECT 'version', account_id FROM saltern.replaced_contents
             UNION ALL SELECT 'event', account_id FROM saltern.security_events
             UNION ALL SELECT 'login', account_id FROM ways
         )
-        SELECT format('account %s counts %s items, bytes, tombstones, kept contents, their bytes, and has %s',
+        SELECT format('account %s counts %s items, bytes, tombstones, kept contents, their bytes, versions, their bytes, and has %s',
             c.account_id, c.counters, c.rows)
         FROM counted c WHERE c.counters <> c.rows
         UNION ALL

@@ -38,7 +38,7 @@ import Testing
     /// connection for itself.
     private static let expected: [String: Lanes] = [
         "DELETE item": Lanes(.group, shared: ["accounts", "deleted_contents", "items"]),
-        "PUT item": Lanes(.group, shared: ["accounts", "items"]),
+        "PUT item": Lanes(.group, shared: ["accounts", "items", "replaced_contents"]),
         "PUT new item": Lanes(.group, shared: ["accounts", "items"]),
         "log-in": Lanes(.group, shared: ["sessions"]),
         "DELETE account": Lanes(.group, leased: ["accounts", "audit_head", "audit_log", "logins", "sessions"]),

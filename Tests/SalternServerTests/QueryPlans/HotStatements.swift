@@ -62,6 +62,8 @@ struct HotStatements {
             let first = try owner.item(1)
             let range = ItemRange(first: ItemPage.lowest, collection: nil, limit: 100)
             let burial = BuryItem(id: first, precondition: .present)
+            let second = try owner.item(2)
+            let replacement = ReplaceKeeping(write: try put(first, .present))
             let restoration = UnburyItem(id: try owner.item(10), precondition: .present)
             return [
                 Probe(Authenticate(caller: caller), rows: 2),
@@ -81,6 +83,20 @@ struct HotStatements {
                 write(burial, rows: 12),
                 Probe(KeepContent(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
                 Probe(LeaveTombstone(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
+                write(replacement, rows: 6),
+                Probe(KeepReplaced(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(StoreReplacement(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(WeighVersions(accountID: owner.account, ids: [first, second], keptSince: Self.now), rows: 8),
+                Probe(
+                    KeepVersions(
+                        accountID: owner.account, ids: [first, second], now: Self.now, expiresAt: Self.now), rows: 10),
+                Probe(CountVersions(accountID: owner.account, count: 1, bytes: 1), rows: 2),
+                Probe(
+                    DropVersions(accountID: owner.account, wanted: NeededRoom(items: 64, bytes: 64)),
+                    rows: 4 * Int(ItemVersion.dropLimit)),
+                read(FindVersions(page: .first(of: first), now: Self.now, limit: 101), rows: 101),
+                read(FindVersion(id: first, revision: 10, now: Self.now), rows: 1),
+                read(HasItem(id: first), rows: 1),
                 write(restoration, rows: 10),
                 Probe(StoreRestored(restoration: restoration, accountID: owner.account, now: Self.now), rows: 4),
             ]
@@ -261,6 +277,8 @@ struct HotStatements {
                 Probe(LockAccount(accountID: owner.account), rows: 1),
                 Probe(FindOldTombstones(before: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindExpiredContents(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindExpiredVersions(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindDueVersions(moment: Self.now, limit: 100), rows: 100),
                 Probe(FindExpiredRotations(now: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindEndedShares(now: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindDueTombstones(moment: Self.now, limit: 100), rows: 100),

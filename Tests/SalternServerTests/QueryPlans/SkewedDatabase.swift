@@ -98,8 +98,8 @@ struct SkewedDatabase {
     }
 
     static let tables = [
-        "accounts", "logins", "sessions", "items", "deleted_contents", "security_events", "shares", "account_shares",
-        "failed_attempts", "rotations", "rotation_items", "kept_keyrings",
+        "accounts", "logins", "sessions", "items", "deleted_contents", "replaced_contents", "security_events", "shares",
+        "account_shares", "failed_attempts", "rotations", "rotation_items", "kept_keyrings",
     ]
 
     /// `things` of everything for each of `public.owners`, and 200 times as many items; every tenth item of a large
@@ -108,9 +108,10 @@ struct SkewedDatabase {
         for sql in [
             """
             INSERT INTO saltern.accounts
-                (account_id, userid, revision, item_count, item_bytes, tombstone_count, kept_count, kept_bytes, created_at)
+                (account_id, userid, revision, item_count, item_bytes, tombstone_count, kept_count, kept_bytes,
+                version_count, version_bytes, created_at)
             SELECT account_id, 'user-' || account_id, n.items, n.items - n.kept, n.items - n.kept, n.kept, n.kept, n.kept,
-                '2026-01-01'
+                n.kept, n.kept, '2026-01-01'
             FROM public.owners CROSS JOIN LATERAL (
                 SELECT CASE things WHEN 1 THEN 1 ELSE 20000 END AS items, CASE things WHEN 1 THEN 0 ELSE 2000 END AS kept
             ) n
@@ -139,6 +140,14 @@ struct SkewedDatabase {
                 (account_id, item_id, collection, format, body, created_at, expires_at)
             SELECT account_id, public.name_of('item ' || account_id || ' ' || n), 'default',
                 'opaque', '\\x00', '2026-01-01', '2126-01-01'::timestamptz + n * interval '1 second'
+            FROM public.owners, generate_series(10, CASE things WHEN 1 THEN 10 ELSE 20000 END, 10) n
+            """,
+            """
+            INSERT INTO saltern.replaced_contents (account_id, item_id, revision, collection, format, body, created_at,
+                updated_at, replaced_at, expires_at)
+            SELECT account_id, public.name_of('item ' || account_id || ' ' || CASE WHEN n > 10000 THEN 1 ELSE n - 9 END), n,
+                'default', 'opaque', '\\x00', '2026-01-01', '2026-01-01', '2026-01-01',
+                '2126-01-01'::timestamptz + n * interval '1 second'
             FROM public.owners, generate_series(10, CASE things WHEN 1 THEN 10 ELSE 20000 END, 10) n
             """,
             """

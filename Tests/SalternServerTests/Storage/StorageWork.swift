@@ -86,7 +86,11 @@ struct StorageWork {
             _ = try await send("create", .put, path, item(), ["If-None-Match": "*"])
             return "create"
         case 2:
-            _ = try await send("replace", .put, path, item(), ["If-Match": "*"])
+            if Bool.random(using: &random) { app.clock.advance(by: ItemVersion.interval) }
+            let items = try await send("list", .get, "/v1/items?fields=meta").array("items") ?? []
+            let id = try items.randomElement(using: &random)?.object()["id"]?.string() ?? ids[0]
+            _ = try await send("replace", .put, "/v1/items/\(id)", item(), ["If-Match": "*"])
+            _ = try await send("versions", .get, "/v1/items/\(id)/versions")
             return "replace"
         case 3:
             // One that is there.
@@ -104,7 +108,10 @@ struct StorageWork {
         let items = try await send("list", .get, "/v1/items?fields=meta").array("items") ?? []
         let live = try items.compactMap { try $0.object()["id"]?.string() }
         var operations: [JSONValue] = []
-        for id in live where Int.random(in: 0..<3, using: &random) > 0 { operations.append(BatchTests.delete(id)) }
+        let replaces = Bool.random(using: &random)
+        for id in live where Int.random(in: 0..<3, using: &random) > 0 {
+            operations.append(replaces ? BatchTests.put(id, nil, item()) : BatchTests.delete(id))
+        }
         let others = ids.filter { !live.contains($0) }.shuffled(using: &random)
         for id in others.prefix(Int.random(in: 0...4, using: &random)) {
             operations.append(BatchTests.put(id, nil, item()))

@@ -55,9 +55,10 @@ struct CompareCounters: Statement {
     static let isReadOnly = true
     static let sql: SQL<Self> = """
         SELECT
-            ARRAY[a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes],
+            ARRAY[a.item_count, a.item_bytes, a.tombstone_count, a.kept_count, a.kept_bytes,
+                a.version_count, a.version_bytes],
             ARRAY[
-                i.live, i.bytes, i.tombstones, k.number, k.bytes
+                i.live, i.bytes, i.tombstones, k.number, k.bytes, v.number, v.bytes
             ]::bigint[]
         FROM saltern.accounts a
         CROSS JOIN LATERAL (
@@ -70,6 +71,11 @@ struct CompareCounters: Statement {
                 coalesce(sum(octet_length(k.body) + coalesce(octet_length(k.title), 0)), 0) AS bytes
             FROM saltern.deleted_contents k WHERE k.account_id = \(\.accountID)
         ) k
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS number,
+                coalesce(sum(octet_length(v.body) + coalesce(octet_length(v.title), 0)), 0) AS bytes
+            FROM saltern.replaced_contents v WHERE v.account_id = \(\.accountID)
+        ) v
         WHERE a.account_id = \(\.accountID)
         """
 
@@ -99,7 +105,7 @@ struct StorageBound {
         case "accounts": StoredAmount(rows: 1, bytes: 65_536 + 512)
         case "logins": StoredAmount(rows: 1, bytes: 512)
         case "items": amount(2 * items + 1_000, each: 64, and: bytes)
-        case "deleted_contents": amount(items, each: 64, and: bytes)
+        case "deleted_contents", "replaced_contents": amount(items, each: 64, and: bytes)
         case "rotations": StoredAmount(rows: 1, bytes: 0)
         case "rotation_items": amount(items, each: 32, and: bytes)
         case "sessions": amount(sessions + 9, each: 320)
@@ -139,6 +145,9 @@ extension TestApplication {
             #expect(amount.bytes <= bound.bytes, "\(name) after \(why)")
         }
         let counters = try #require(try await execute(CompareCounters(accountID: id)).first)
+        let (kept, keptBytes) = (counters.actual[3] + counters.actual[5], counters.actual[4] + counters.actual[6])
+        #expect(kept <= plan.items, "kept contents and versions after \(why)")
+        #expect(keptBytes <= plan.bytes, "bytes of kept contents and versions after \(why)")
         #expect(counters.counted == counters.actual, "items, bytes, tombstones, kept, bytes, after \(why)")
     }
 }

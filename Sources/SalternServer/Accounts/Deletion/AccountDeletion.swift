@@ -59,6 +59,13 @@ struct AccountDeletion: Sendable {
         while let from = content {
             content = try await transaction.execute(RemoveSomeDeletedContents(accountID: accountID, from: from)).first
         }
+        var version: RemoveSomeReplacedContents.Key? = RemoveSomeReplacedContents.Key(
+            itemID: ItemPage.lowest, revision: 0)
+        while let from = version {
+            version = try await transaction.execute(
+                RemoveSomeReplacedContents(accountID: accountID, from: from)
+            ).first
+        }
         var staged: RemoveSomeStagedItems.Key? = RemoveSomeStagedItems.Key(
             rotationID: UUID.zero, itemID: ItemPage.lowest)
         while let from = staged {

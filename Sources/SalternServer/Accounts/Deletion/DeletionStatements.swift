@@ -63,6 +63,23 @@ struct RemoveSomeDeletedContents: Statement {
         from: "deleted_contents", of: "\(\.accountID)", key: ["item_id"], at: "\(\.from)")
 }
 
+/// Removes some of the older versions of an account's items.
+struct RemoveSomeReplacedContents: Statement {
+    let accountID: AccountID
+    let from: Key
+
+    struct Key: Sendable {
+        let itemID: ItemID
+        let revision: Int64
+    }
+
+    static let sql: SQL<Self> = DeletionSlice.removing(
+        from: "replaced_contents", of: "\(\.accountID)", key: ["item_id", "revision"],
+        at: "\(\.from.itemID), \(\.from.revision)")
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Key { try row.read(Key.init) }
+}
+
 /// Removes some of the items that an account has staged for rotations.
 struct RemoveSomeStagedItems: Statement {
     let accountID: AccountID

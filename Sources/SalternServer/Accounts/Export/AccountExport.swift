@@ -70,6 +70,7 @@ struct AccountExport: Sendable {
         try await pages(ExportSecurityEvents.self, &output)
         try await pages(ExportItems.self, &output)
         try await pages(ExportDeletedContents.self, &output)
+        try await pages(ExportVersions.self, &output)
         try await pages(ExportRotations.self, &output)
         try await pages(ExportStagedItems.self, &output)
         try await shares(&output)

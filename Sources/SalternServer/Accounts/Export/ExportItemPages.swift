@@ -94,6 +94,47 @@ struct ExportDeletedContents: ExportedPage {
     static func key(of row: Row) -> ItemID { row.id }
 }
 
+/// The older versions of the account's items.
+struct ExportVersions: ExportedPage {
+    let after: Key?
+
+    struct Key: Sendable {
+        let itemID: ItemID
+        let revision: Int64
+    }
+
+    struct Row: ExportedRecord {
+        let version: Item
+        let replacedAt: Timestamp
+        let expiresAt: Timestamp
+
+        let type = "itemVersion"
+
+        func write(to writer: inout JSONWriter) {
+            writer.member("id", version.id)
+            writer.member("revision", version.revision)
+            writer.member("collection", version.collection)
+            writer.member("createdAt", version.createdAt)
+            writer.member("updatedAt", version.updatedAt)
+            writer.member("replacedAt", replacedAt)
+            writer.member("expiresAt", expiresAt)
+            version.content?.write(to: &writer)
+        }
+    }
+
+    static let sql: AccountSQL<Self> = SealedPage.sql(
+        "\(Item.columns), i.replaced_at, i.expires_at", of: "replaced_contents", key: ["item_id", "revision"],
+        at: "\(\.bound.itemID), \(\.bound.revision)", isFirst: "\(\.isFirst)")
+
+    private var bound: Key { after ?? Key(itemID: ItemPage.lowest, revision: 0) }
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(version: try Item(row: &row), replacedAt: try row.next(), expiresAt: try row.next())
+    }
+
+    static func key(of row: Row) -> Key { Key(itemID: row.version.id, revision: row.version.revision) }
+}
+
 /// The items that the account has staged for rotations.
 struct ExportStagedItems: ExportedPage {
     let after: Key?

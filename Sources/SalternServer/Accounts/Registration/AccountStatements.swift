@@ -72,6 +72,9 @@ struct FindAccount: AccountRead {
         /// What deleted items held and can be restored: how many, and their sealed bytes.
         let deletedItems: Int64
         let deletedBytes: Int64
+        /// Older versions of items: how many, and their sealed bytes.
+        let versions: Int64
+        let versionBytes: Int64
         let sessions: Int64
         let shares: Int64
         let hasSecondFactor: Bool
@@ -86,7 +89,7 @@ struct FindAccount: AccountRead {
     static let sql: AccountSQL<Self> = """
         SELECT a.userid, a.plan, a.created_at, \(AccountCounter.base), \(AccountPlan.Limits.columns),
             a.item_count, a.item_bytes,
-            a.kept_count, a.kept_bytes,
+            a.kept_count, a.kept_bytes, a.version_count, a.version_bytes,
             (
                 SELECT count(*) FROM saltern.sessions s
                 WHERE s.account_id = \(.account)
@@ -106,6 +109,7 @@ struct FindAccount: AccountRead {
             userid: try row.next(), plan: try row.next(), createdAt: try row.next(), revisionBase: try row.next(),
             limits: try AccountPlan.Limits(row: &row),
             items: try row.next(), bytes: try row.next(), deletedItems: try row.next(), deletedBytes: try row.next(),
+            versions: try row.next(), versionBytes: try row.next(),
             sessions: try row.next(), shares: try row.next(),
             hasSecondFactor: try row.next(), recoveryCodes: try row.next(), recoverySetAt: try row.next(),
             receiptUpdatedAt: try row.next())

@@ -23,6 +23,8 @@ struct ShowAccount: AccountEndpoint {
                     writer.member("bytes", account.bytes)
                     writer.member("deletedItems", account.deletedItems)
                     writer.member("deletedBytes", account.deletedBytes)
+                    writer.member("versions", account.versions)
+                    writer.member("versionBytes", account.versionBytes)
                     writer.member("sessions", account.sessions)
                     writer.member("shares", account.shares)
                 }

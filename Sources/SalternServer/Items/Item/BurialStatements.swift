@@ -13,7 +13,7 @@ struct BuryItem: AccountWrite {
     struct Writer: Sendable {
         let first = Int64.random(in: .min >> 12 ... .max >> 12) << 12
         /// Plans have ten years at most.
-        fileprivate var last: Int64 { first + 4_095 }
+        var last: Int64 { first + 4_095 }
     }
 
     struct Row: Sendable {
@@ -151,7 +151,7 @@ struct NeededRoom: Sendable {
 }
 
 /// Makes room for what a deletion keeps: drops kept contents, the oldest first, at most a slice of them. Returns how many
-/// rows went.
+/// rows went. Older versions of items go before (``Authorization/makeRoom(_:)``).
 struct DropContents: AccountWrite {
     typealias Row = Int64
 
@@ -165,8 +165,8 @@ struct DropContents: AccountWrite {
         ), room AS (
             SELECT x.excess_number, x.excess_bytes, x.excess_number AS wanted_number, x.excess_bytes AS wanted_bytes
             FROM (
-                SELECT greatest(a.kept_count + \(\.room.items) - a.max_items, 0) AS excess_number,
-                    greatest(a.kept_bytes + \(\.room.bytes) - a.max_bytes, 0) AS excess_bytes
+                SELECT greatest(a.kept_count + a.version_count + \(\.room.items) - a.max_items, 0) AS excess_number,
+                    greatest(a.kept_bytes + a.version_bytes + \(\.room.bytes) - a.max_bytes, 0) AS excess_bytes
                 FROM account a
             ) x
         ), \(DeletedContent.dropping(DeletedContent.manyDrops, where: "true")), gone AS (

@@ -19,7 +19,7 @@ struct DeleteItem: AccountEndpoint {
         while true {
             let rows = try await authorization.write(burial, followedBy: keep, leave).first
             if let room = rows.first?.neededRoom {
-                _ = try await authorization.write(DropContents(room: room))
+                try await authorization.makeRoom(room)
                 continue
             }
             if rows.first?.change.allowsAnother(of: &preconditions) ?? false {

@@ -1,7 +1,8 @@
 internal import Postgres
 
 /// What deleted items held. It is kept as long as the plan says and as long as there is room: it has a budget of its own,
-/// as many items and bytes as the plan allows, and what expires first makes room for what is deleted now.
+/// as many items and bytes as the plan allows, and what expires first makes room for what is deleted now. Older versions
+/// of items (``ItemVersion``) use what is left of it.
 enum DeletedContent {
     /// How many kept contents a deletion drops to make room, beside what it does. When more have to go, ``DropContents``
     /// goes first, so that no statement takes long.
@@ -25,7 +26,8 @@ enum DeletedContent {
     ///
     /// `sized` says of each item whether it `is_kept`: the latest, as many as there would be room for if nothing else
     /// were kept. `room` has one row: what is kept afterwards without drops, how much of that is too much, and how much
-    /// has to go; and how much goes when something has to. `dropped` names what goes. `ready` says whether that is enough.
+    /// has to go; and how much goes when something has to. `dropped` names what goes. `ready` says whether that is enough,
+    /// which it is not while older versions of items (``ItemVersion``) are in the way: they go first.
     ///
     /// The part `account` has ``CallersAccount/columns``; `leaving` has `item_id`, `bytes` and `position`, by which the
     /// latest is the last.
@@ -48,8 +50,8 @@ enum DeletedContent {
                     THEN x.excess_bytes + a.max_bytes / \(reservedPart) ELSE x.excess_bytes END AS wanted_bytes
             FROM account a CROSS JOIN LATERAL (
                 SELECT n.number, n.bytes,
-                    CASE WHEN n.leaves THEN greatest(n.number - a.max_items, 0) ELSE 0 END AS excess_number,
-                    CASE WHEN n.leaves THEN greatest(n.bytes - a.max_bytes, 0) ELSE 0 END AS excess_bytes
+                    CASE WHEN n.leaves THEN greatest(n.number + a.version_count - a.max_items, 0) ELSE 0 END AS excess_number,
+                    CASE WHEN n.leaves THEN greatest(n.bytes + a.version_bytes - a.max_bytes, 0) ELSE 0 END AS excess_bytes
                 FROM (
                     SELECT count(s.item_id) > 0 AS leaves,
                         a.kept_count + count(*) FILTER (WHERE s.is_kept) - count(k.bytes) AS number,
@@ -63,9 +65,10 @@ enum DeletedContent {
             ) x
         ), \(dropping(limit, where: "k.item_id <> ALL (ARRAY(SELECT l.item_id FROM leaving l))")), ready AS (
             SELECT d.number, d.bytes,
-                (d.number >= r.excess_number AND d.bytes >= r.excess_bytes)
-                    OR (d.number = o.number AND o.number < \(limit)) AS is_ready
-            FROM room r CROSS JOIN (
+                (a.version_count = 0 OR (r.excess_number = 0 AND r.excess_bytes = 0))
+                    AND ((d.number >= r.excess_number AND d.bytes >= r.excess_bytes)
+                        OR (d.number = o.number AND o.number < \(limit))) AS is_ready
+            FROM room r CROSS JOIN account a CROSS JOIN (
                 SELECT count(*) AS number, coalesce(sum(d.bytes), 0)::bigint AS bytes FROM dropped d
             ) d CROSS JOIN (SELECT count(*) AS number FROM oldest) o
         )

@@ -7,6 +7,8 @@ enum ItemOutcome: String, Sendable, PostgresValue {
     /// It may be created, and nothing is left of an earlier one.
     case vacant
     case updated
+    /// It may be replaced, and its content is due to be kept as a version first.
+    case versionDue = "version_due"
     case deleted
     case restored
     case unchanged
@@ -55,6 +57,8 @@ struct ItemChange: DecodableRow {
             return (ItemInReply(found: item, reader: authorization.reader), change.outcome)
         case .notFound, .vacant:
             throw Problem.notFound
+        case .versionDue:
+            throw Problem.internalError
         case .gone:
             throw ItemProblem.gone
         case .preconditionFailed:

@@ -8,6 +8,10 @@ struct ItemInParts: DecodableRow {
     let item: Item
     private let titleCount: Int
     private let bodyCount: Int
+    private let source: Source
+
+    /// Where the rest of a long item is read.
+    enum Source { case items, replacedContents }
 
     /// Sealed bytes that are fetched at once: a multiple of three, so that parts of base64 need no padding.
     static let partSize = 98_304
@@ -36,7 +40,11 @@ struct ItemInParts: DecodableRow {
     }
 
     /// Reads ``columns``.
-    init(row: inout RowReader) throws(PostgresError) {
+    init(row: inout RowReader) throws(PostgresError) { try self.init(row: &row, of: .items) }
+
+    /// Reads ``columns`` of a row of `source`.
+    init(row: inout RowReader, of source: Source) throws(PostgresError) {
+        self.source = source
         item = try Item(row: &row)
         titleCount = Int(try row.next(Int32.self))
         bodyCount = Int(try row.next(Int32.self))
@@ -83,8 +91,12 @@ struct ItemInParts: DecodableRow {
     }
 
     private func part(of column: FindItemPart.Column, at offset: Int, _ reader: AccountReader) async throws -> [UInt8] {
-        let parts = try await reader.read(
-            FindItemPart(id: item.id, revision: item.revision, column: column, offset: offset))
+        let find = FindItemPart(id: item.id, revision: item.revision, column: column, offset: offset)
+        let parts =
+            switch source {
+            case .items: try await reader.read(find)
+            case .replacedContents: try await reader.read(FindVersionPart(part: find))
+            }
         guard let part = parts.first, !part.isEmpty else { throw ResponseStreamEnded() }
         return part
     }
@@ -137,10 +149,15 @@ struct FindItemPart: AccountRead {
     private var isTitle: Bool { column == .title }
     private var start: Int32 { Int32(offset) }
 
-    static let sql: AccountSQL<Self> = """
+    static let sql: AccountSQL<Self> = "\(part(of: "saltern.items i")) AND NOT i.deleted"
+
+    /// Reads the part in a table of contents with the alias `i`.
+    static func part(of table: SQLFragment) -> AccountSQL<Self> {
+        """
         SELECT substring(CASE WHEN \(\.isTitle) THEN i.title ELSE i.body END
             FROM \(\.start) + 1 FOR \(ItemInParts.partSize))
-        FROM saltern.items i
-        WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND i.revision = \(\.revision) AND NOT i.deleted
+        FROM \(table)
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND i.revision = \(\.revision)
         """
+    }
 }

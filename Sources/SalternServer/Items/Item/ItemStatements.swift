@@ -46,6 +46,9 @@ struct WriteItem: AccountWrite {
     let iterations: Int32?
     let title: SealedBytes?
     let body: SealedBytes
+    /// Whether an item whose content is due to be kept as a version stays as it is, with the outcome
+    /// ``ItemOutcome/versionDue``.
+    var yieldsToVersions = false
 
     var sealedByteCount: Int { body.bytes.count + (title?.bytes.count ?? 0) }
     /// Where an item goes that is created.
@@ -77,6 +80,8 @@ struct WriteItem: AccountWrite {
                     WHEN i.deleted IS DISTINCT FROM false AND a.item_count >= p.max_items THEN 'items'
                     WHEN \(\.byteCount) > \(storedBytes)
                         AND a.item_bytes + \(\.byteCount) - \(storedBytes) > p.max_bytes THEN 'bytes'
+                    WHEN i.deleted = false AND \(\.yieldsToVersions) AND p.deleted_days > 0
+                        AND \(ItemVersion.isDue(since: "\(.keptSince)")) THEN 'version_due'
                     WHEN i.deleted = false THEN 'updated'
                     WHEN i.deleted THEN 'created'
                     ELSE 'vacant'
@@ -95,6 +100,7 @@ struct WriteItem: AccountWrite {
             SET revision = n.revision, deleted = false, collection = n.new_collection,
                 format = \(\.format.rawValue), iterations = \(\.iterations), title = \(\.title?.bytes),
                 body = \(\.body.bytes), updated_at = \(.now),
+                kept_at = \(ItemVersion.keptAt(since: "\(.keptSince)", now: "\(.now)")),
                 created_at = CASE WHEN i.deleted THEN \(.now) ELSE i.created_at END
             FROM counted n
             WHERE i.account_id = \(.account) AND i.item_id = \(\.id)

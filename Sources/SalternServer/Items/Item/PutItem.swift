@@ -20,15 +20,20 @@ struct PutItem: AccountEndpoint {
                 }
             }
         while true {
-            let write = WriteItem(
+            var write = WriteItem(
                 id: id, precondition: preconditions.current, collection: content.collection, format: content.format,
-                iterations: content.iterations, title: content.title, body: content.body)
+                iterations: content.iterations, title: content.title, body: content.body, yieldsToVersions: true)
             if let written = try await Self.writeOnShortPath(write, authorization) {
-                return Self.reply(ItemHeader(write, written), isNew: write.precondition == .absent)
+                return Self.reply(written, isNew: write.precondition == .absent)
             }
-            let changes = try await authorization.write(write)
+            var changes = try await authorization.write(write)
             // What was in the way of the short path has gone between the two.
             if changes.first?.outcome == .vacant { continue }
+            if changes.first?.outcome == .versionDue {
+                write.yieldsToVersions = false
+                guard let replaced = try await authorization.replaceKeeping(write) else { continue }
+                changes = replaced
+            }
             if changes.first?.allowsAnother(of: &preconditions) ?? false { continue }
             let (reply, outcome) = try ItemChange.accepted(changes, authorization)
             return Self.reply(ItemHeader(reply.item), isNew: outcome == .created)
@@ -37,13 +42,23 @@ struct PutItem: AccountEndpoint {
 
     private static func writeOnShortPath(
         _ write: WriteItem, _ authorization: Authorization
-    ) async throws -> WrittenItem? {
+    ) async throws -> ItemHeader? {
+        let (account, now) = (authorization.accountID, authorization.now)
         guard write.precondition == .absent else {
-            return try await authorization.writeOnShortPath(ReplaceItem(write: write)).first
+            if let written = try await authorization.writeOnShortPath(ReplaceItem(write: write)).first {
+                return ItemHeader(write, written)
+            }
+            guard write.sealedByteCount <= Authorization.sharedByteLimit else { return nil }
+            let replacement = ReplaceKeeping(write: write)
+            return try await authorization.writeOnShortPath(
+                replacement, followedBy: KeepReplaced(replacement: replacement, accountID: account, now: now),
+                StoreReplacement(replacement: replacement, accountID: account, now: now)
+            ).last.first
         }
         let creation = CreateItem(write: write)
-        let store = StoreNewItem(creation: creation, accountID: authorization.accountID, now: authorization.now)
+        let store = StoreNewItem(creation: creation, accountID: account, now: now)
         return try await authorization.writeOnShortPath(creation, followedBy: store, of: write.sealedByteCount).first
+            .map { ItemHeader(write, $0) }
     }
 
     private static func reply(_ item: ItemHeader, isNew: Bool) -> Response {

@@ -45,8 +45,8 @@ extension ShortPath {
 }
 
 /// Replaces an item that exists by another content, within the plan: ``WriteItem`` for anything but
-/// ``Precondition/absent``, unless what is short replaces what is long, which takes as long to remove. Replacing by
-/// something as large or smaller is always within the plan.
+/// ``Precondition/absent``, unless what is short replaces what is long, which takes as long to remove, or the content is due
+/// to be kept as a version (``ReplaceKeeping``). Replacing by something as large or smaller is always within the plan.
 ///
 /// Costs 394 thousand instructions (a plain upsert 66), of which more than a third make it ready: each operator of each
 /// condition costs about two thousand, executed or not. So what the item is changed by is reckoned once, in a part that
@@ -74,7 +74,8 @@ struct ReplaceItem: ShortPath {
             UPDATE saltern.accounts a
             SET revision = \(AccountCounter.next("a.revision")), item_bytes = a.item_bytes + d.growth
             FROM (
-                SELECT \(\.write.byteCount) - \(SealedSize.bytes(of: "i")) AS growth, \(Caller.isTouchDue) AS is_touch_due
+                SELECT \(\.write.byteCount) - \(SealedSize.bytes(of: "i")) AS growth, \(Caller.isTouchDue) AS is_touch_due,
+                    \(ItemVersion.isDue(since: "\(.keptSince)")) AS is_due
                 FROM saltern.items i, saltern.sessions live
                 WHERE \(Caller.isLiveSession)
                     AND i.account_id = \(.account) AND i.item_id = \(\.write.id) AND NOT i.deleted
@@ -98,6 +99,7 @@ struct ReplaceItem: ShortPath {
 
     private static let roomForGrowth: CallerSQL<Self> = """
         (d.growth <= 0 OR (\(\.write.byteCount) <= p.max_item_bytes AND a.item_bytes + d.growth <= p.max_bytes))
+            AND (NOT d.is_due OR p.deleted_days = 0)
         """
 }
 
@@ -204,8 +206,8 @@ struct BuryOneItem: ShortPath {
             AND i.account_id = \(.account) AND i.item_id = \(\.burial.id) AND NOT i.deleted
             AND (\(\.burial.precondition.parameter) = -1 OR i.revision = \(\.burial.precondition.parameter))
             AND \(bytes) <= \(Authorization.sharedByteLimit)
-            AND p.deleted_days > 0 AND a.kept_count < p.max_items
-            AND a.kept_bytes + \(bytes) <= p.max_bytes
+            AND p.deleted_days > 0 AND a.kept_count + a.version_count < p.max_items
+            AND a.kept_bytes + a.version_bytes + \(bytes) <= p.max_bytes
             AND a.tombstone_count < p.max_items + \(TombstoneLimit.allowance)
             AND NOT EXISTS (
                 SELECT FROM saltern.deleted_contents k

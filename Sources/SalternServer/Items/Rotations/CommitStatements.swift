@@ -91,7 +91,7 @@ struct SwapItems: Statement {
         ), swapped AS (
             UPDATE saltern.items i
             SET revision = \(\.revision) + n.position, format = n.format, iterations = n.iterations, title = n.title,
-                body = n.body, updated_at = \(\.now)
+                body = n.body, updated_at = \(\.now), kept_at = NULL
             FROM numbered n
             WHERE i.account_id = \(\.accountID) AND i.item_id = n.item_id
             RETURNING i.item_id

@@ -54,7 +54,7 @@ struct RotationCommit: Sendable {
         try await refuseUnready(transaction)
         let (items, dropped, revision) = try await swapItems(transaction)
         _ = try await transaction.execute(
-            ExpireContents(accountID: accountID),
+            ExpireContents(accountID: accountID), ExpireVersions(accountID: accountID),
             CloseRotation(
                 accountID: accountID, id: id, now: proven.now, expiresAt: proven.now + Rotation.lifetime, items: items))
         let change = CredentialChange(by: proven, to: new, event: .rotationCommitted, attempts)

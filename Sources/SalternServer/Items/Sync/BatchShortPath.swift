@@ -26,12 +26,15 @@ struct WeighPuts: AccountWrite {
         let seen: Int64
         /// Items that are there though they must not be, or that are so already.
         let others: Int64
+        /// Items with a version that is due to be kept.
+        let versions: Int64
     }
 
     static let needsLease = true
     static let sql: CallerSQL<Self> = """
         SELECT p.max_items, p.max_item_bytes, p.max_bytes, a.item_count, a.item_bytes,
-            t.found, t.tombstones, t.stored_bytes, t.seen, t.others
+            t.found, t.tombstones, t.stored_bytes, t.seen, t.others,
+            CASE WHEN p.deleted_days > 0 THEN t.versions ELSE 0 END
         FROM saltern.accounts a JOIN saltern.plans p ON p.plan = a.plan CROSS JOIN (
             SELECT count(*) AS found, count(*) FILTER (WHERE i.deleted) AS tombstones,
                 coalesce(sum(\(SealedSize.bytes(of: "i"))), 0)::bigint AS stored_bytes,
@@ -40,7 +43,8 @@ struct WeighPuts: AccountWrite {
                     OR (i.body = o.body AND i.title IS NOT DISTINCT FROM o.title AND i.format = o.format
                         AND i.collection = coalesce(o.collection, i.collection)
                         AND i.iterations IS NOT DISTINCT FROM o.iterations)))
-                    AS others
+                    AS others,
+                count(*) FILTER (WHERE NOT i.deleted AND \(ItemVersion.isDue(since: "\(.keptSince)"))) AS versions
             FROM unnest(\(\.puts.ids)::uuid[], \(\.puts.ifRevisions)::bigint[], \(\.puts.collections)::text[],
                 \(\.puts.formats)::text[], \(\.puts.iterations)::integer[], \(\.puts.titles)::bytea[],
                 \(\.puts.bodies)::bytea[]) AS o(item_id, if_revision, collection, format, iterations, title, body)
@@ -60,7 +64,8 @@ struct WeighPuts: AccountWrite {
             moreBytes <= 0 || row.itemBytes + moreBytes <= row.maxBytes
         else { return nil }
         return CountPuts.Effect(
-            changes: puts.count, moreItems: moreItems, moreBytes: moreBytes, fewerTombstones: row.tombstones)
+            changes: puts.count, moreItems: moreItems, moreBytes: moreBytes, fewerTombstones: row.tombstones,
+            versions: row.versions)
     }
 }
 
@@ -76,6 +81,8 @@ struct CountPuts: Statement {
         let moreItems: Int64
         let moreBytes: Int64
         let fewerTombstones: Int64
+        /// How many items have a version that is due to be kept.
+        var versions: Int64 = 0
     }
 
     static let sql: SQL<Self> = """
@@ -94,6 +101,7 @@ extension Transaction {
     func store(
         _ puts: Puts, _ effect: CountPuts.Effect, of account: AccountID, now: Timestamp
     ) async throws(PostgresError) -> Int64? {
+        if effect.versions > 0 { try await keepVersions(of: puts.ids, in: account, now: now) }
         let (revisions, _) = try await execute(
             CountPuts(accountID: account, effect: effect), WritePuts(accountID: account, puts: puts, now: now))
         if effect.fewerTombstones > 0 {
@@ -109,6 +117,8 @@ struct WritePuts: Statement {
     let accountID: AccountID
     let puts: Puts
     let now: Timestamp
+
+    private var keptSince: Timestamp { now - ItemVersion.interval }
 
     static let sql: SQL<Self> = """
         INSERT INTO saltern.items AS i
@@ -128,6 +138,7 @@ struct WritePuts: Statement {
                 THEN i.collection ELSE excluded.collection END,
             format = excluded.format, iterations = excluded.iterations, title = excluded.title,
             body = excluded.body, updated_at = excluded.updated_at,
+            kept_at = \(ItemVersion.keptAt(since: "\(\.keptSince)", now: "\(\.now)")),
             created_at = CASE WHEN i.deleted THEN excluded.created_at ELSE i.created_at END
         """
 }

@@ -214,7 +214,8 @@ extension Transaction {
         _ batch: ApplyBatch, _ rows: [ApplyBatch.Row], of account: AccountID, now: Timestamp
     ) async throws(PostgresError) {
         guard rows.first?.verdict == .accepted else { return }
-        var (deleted, kept, created, revisions) = ([ItemID](), [ItemID](), [ItemID](), [Int64]())
+        var (deleted, kept, created, replaced) = ([ItemID](), [ItemID](), [ItemID](), [ItemID]())
+        var revisions: [Int64] = []
         var (keptDays, movedBytes) = (Int32(0), Int64(0))
         var puts = Puts()
         for (operation, row) in zip(batch.operations, rows) {
@@ -222,6 +223,7 @@ extension Transaction {
             if let content = operation.content {
                 puts.append(operation, content, revision: revision)
                 if row.outcome == .created { created.append(operation.id) }
+                if row.outcome == .updated { replaced.append(operation.id) }
             } else {
                 deleted.append(operation.id)
                 revisions.append(revision)
@@ -236,6 +238,7 @@ extension Transaction {
                 KeepContents(accountID: account, ids: kept, expiresAt: now + .seconds(86_400 * Int64(keptDays))))
             executeWithNext(LeaveTombstones(accountID: account, ids: deleted, revisions: revisions, now: now))
         }
+        if !replaced.isEmpty { movedBytes += try await keepVersions(of: replaced, in: account, now: now) }
         if puts.count > 0 { executeWithNext(WritePuts(accountID: account, puts: puts, now: now)) }
         if !created.isEmpty { executeWithNext(ReleaseContents(accountID: account, ids: created, now: now)) }
         // A commit that takes long is taken for one that does not end.

@@ -62,7 +62,7 @@ struct WriteBatch: AccountEndpoint {
         var rows = try await Self.apply(batch, authorization)
         while let first = rows.first, first.verdict == .roomNeeded {
             let room = NeededRoom(items: first.allowed, bytes: first.used)
-            _ = try await authorization.write(DropContents(room: room))
+            try await authorization.makeRoom(room)
             rows = try await Self.apply(batch, authorization)
         }
         guard rows.count == operations.count, let verdict = rows.first?.verdict else { throw Unauthenticated() }

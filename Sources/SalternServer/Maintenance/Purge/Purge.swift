@@ -1,7 +1,7 @@
 public import Postgres
 
-/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items and kept keyrings that
-/// expired, abandoned rotations, shares that have ended, old security events and forgotten failures.
+/// Removes what nobody needs any more: ended sessions, old tombstones, contents of deleted items, older versions and kept
+/// keyrings that expired, abandoned rotations, shares that have ended, old security events and forgotten failures.
 ///
 /// Small bites, each a transaction of its own on one account, so that no request waits for long. An account that somebody
 /// holds is left to the next purge.
@@ -17,6 +17,8 @@ public struct Purge {
         public var tombstones = 0
         public var contents = 0
         public var keyrings = 0
+        /// Older versions of items.
+        public var versions = 0
         public var rotations = 0
         public var events = 0
         public var attempts = 0

@@ -56,6 +56,17 @@ struct FindDueContents: OldestRows {
     let limit: Int64
 }
 
+/// When older versions of items expire, by the index `replaced_contents_by_expiry`.
+struct FindDueVersions: OldestRows {
+    static let kind = "versions"
+    static let time: SQLFragment = "v.expires_at"
+    static let table: SQLFragment = "saltern.replaced_contents v"
+    static let condition: SQLFragment = "v.replaced_at > '-infinity'"
+
+    let moment: Timestamp
+    let limit: Int64
+}
+
 /// When rotations expire, by the index `rotations_by_expiry`.
 struct FindDueRotations: OldestRows {
     static let kind = "rotations"

@@ -42,6 +42,7 @@ struct PurgeRun {
         report.sessions = try await purgeSessions()
         report.contents = try await purgeContents()
         report.keyrings = try await purgeKeyrings()
+        report.versions = try await purgeVersions()
         report.tombstones = try await purgeTombstones()
         report.rotations = try await purgeRotations()
         report.events = try await purgeEvents()
@@ -87,6 +88,15 @@ struct PurgeRun {
             FindExpiredKeyrings(now: now, except: $0, limit: $1)
         } remove: {
             RemoveExpiredKeyrings(accountID: $0, now: now, ids: $1)
+        }
+    }
+
+    private mutating func purgeVersions() async throws -> Int {
+        let now = now
+        return try await inBites {
+            FindExpiredVersions(now: now, except: $0, limit: $1)
+        } remove: {
+            RemoveVersions(accountID: $0, now: now, itemIDs: $1)
         }
     }
 

@@ -94,6 +94,24 @@ struct FindExpiredContents: Statement {
         """
 }
 
+/// The items of all accounts whose older versions expired first, by the index `replaced_contents_by_expiry`. An item is
+/// named once for each version.
+struct FindExpiredVersions: Statement {
+    typealias Row = DueRow<ItemID>
+
+    let now: Timestamp
+    /// Accounts that are left out.
+    let except: [AccountID]
+    let limit: Int64
+
+    static let isReadOnly = true
+    static let sql: SQL<Self> = """
+        SELECT v.account_id, v.item_id FROM saltern.replaced_contents v
+        WHERE v.expires_at <= \(\.now) AND v.replaced_at > '-infinity' AND v.account_id <> ALL(\(\.except)::uuid[])
+        ORDER BY v.expires_at LIMIT \(\.limit)
+        """
+}
+
 /// A slice of all sessions in the order of their keys, behind `after`, with whether each has ended.
 ///
 /// An index on the last use would find those without a walk, and cost every request that records one.
@@ -185,6 +203,31 @@ struct RemoveContents: Statement {
         ), counted AS (
             UPDATE saltern.accounts a
             SET kept_count = greatest(a.kept_count - s.number, 0), kept_bytes = greatest(a.kept_bytes - s.bytes, 0)
+            FROM summary s WHERE a.account_id = \(\.accountID) AND s.number > 0
+        )
+        SELECT s.number FROM summary s
+        """
+}
+
+/// Removes the older versions of an account's items that expired. Returns how many there were.
+struct RemoveVersions: Statement {
+    typealias Row = Int64
+
+    let accountID: AccountID
+    let now: Timestamp
+    let itemIDs: [ItemID]
+
+    static let sql: SQL<Self> = """
+        WITH gone AS (
+            DELETE FROM saltern.replaced_contents v
+            WHERE v.account_id = \(\.accountID) AND v.item_id = ANY(\(\.itemIDs)::uuid[]) AND v.expires_at <= \(\.now)
+            RETURNING \(SealedSize.bytes(of: "v")) AS bytes
+        ), summary AS (
+            SELECT count(*) AS number, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g
+        ), counted AS (
+            UPDATE saltern.accounts a
+            SET version_count = greatest(a.version_count - s.number, 0),
+                version_bytes = greatest(a.version_bytes - s.bytes, 0)
             FROM summary s WHERE a.account_id = \(\.accountID) AND s.number > 0
         )
         SELECT s.number FROM summary s

@@ -21,6 +21,7 @@ extension Schema {
             TablePlacement("sessions", ofAccount),
             TablePlacement("items", ofAccount),
             TablePlacement("deleted_contents", ofAccount),
+            TablePlacement("replaced_contents", ofAccount),
             TablePlacement("recoveries", ofAccount),
             TablePlacement("kept_keyrings", ofAccount),
             TablePlacement("second_factors", ofAccount),

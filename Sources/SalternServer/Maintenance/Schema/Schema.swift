@@ -19,6 +19,7 @@ public enum Schema {
             ("hot_checks", PackageResources._012_hot_checks_sql),
             ("server_rights", PackageResources._013_server_rights_sql),
             ("kept_keyrings", PackageResources._014_kept_keyrings_sql),
+            ("versions", PackageResources._015_versions_sql),
         ]
         return files.enumerated().map { index, file in
             Migration(version: index + 1, name: file.name, sql: String(decoding: file.sql, as: UTF8.self))

@@ -22,6 +22,7 @@ import Testing
     private static let recordOfTable = [
         "accounts.account_id": "account", "logins.account_id": "credential", "sessions.account_id": "session",
         "items.account_id": "item", "deleted_contents.account_id": "deletedContent",
+        "replaced_contents.account_id": "itemVersion",
         "recoveries.account_id": "recovery", "kept_keyrings.account_id": "keptKeyring",
         "second_factors.account_id": "secondFactor",
         "second_factor_codes.account_id": "secondFactor", "rotations.account_id": "rotation",

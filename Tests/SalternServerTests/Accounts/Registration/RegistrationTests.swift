@@ -33,7 +33,8 @@ import Testing
                 ])
             #expect(
                 account["usage"] == [
-                    "items": 0, "bytes": 0, "deletedItems": 0, "deletedBytes": 0, "sessions": 1, "shares": 0,
+                    "items": 0, "bytes": 0, "deletedItems": 0, "deletedBytes": 0, "versions": 0, "versionBytes": 0,
+                    "sessions": 1, "shares": 0,
                 ])
 
             let login = try await app.client.post(

@@ -17,7 +17,7 @@ import Testing
 
     /// What waits.
     enum Waiting: CaseIterable, Sendable {
-        case replace, create, bury
+        case replace, replaceKeeping, create, bury
     }
 
     @Test(arguments: Other.allCases, Waiting.allCases)
@@ -27,6 +27,9 @@ import Testing
         try await TestApplication.with { app in
             let scene = try await Scene(app, for: other)
             let (postgres, clock) = (app.postgres, app.clock)
+            // Whether a version is due decides which of two statements replaces the item.
+            try await app.administer(
+                "UPDATE saltern.items SET kept_at = \(waiting == .replaceKeeping ? "NULL" : "'infinity'")")
             // Some of it only an admin may do.
             let waiter = try await SeparateClient.with(app.database.ownerURL) { owner in
                 try await owner.run { admin in
@@ -99,6 +102,13 @@ import Testing
             case .replace:
                 let replacement = ReplaceItem(write: write(item, .revision(1)))
                 return try await transaction.execute(Guarded(caller: caller, write: replacement)).count
+            case .replaceKeeping:
+                let replacement = ReplaceKeeping(write: write(item, .revision(1)))
+                return try await transaction.execute(
+                    Guarded(caller: caller, write: replacement),
+                    KeepReplaced(replacement: replacement, accountID: account, now: now),
+                    StoreReplacement(replacement: replacement, accountID: account, now: now)
+                ).2.count
             case .create:
                 let creation = CreateItem(write: write(vacant, .absent))
                 return try await transaction.execute(
@@ -130,7 +140,9 @@ import Testing
             case .endOtherSessions: try await end(RemoveOtherSessions(), as: otherCaller, transaction)
             case .lockAccount:
                 _ = try await transaction.execute(SetLock(accountID: caller.accountID, lockedAt: now))
-            case .replace: #expect(try await change(.replace, in: transaction) == 1)
+            case .replace:
+                let replaced = try await change(.replace, in: transaction)
+                if replaced == 0 { #expect(try await change(.replaceKeeping, in: transaction) == 1) }
             case .delete: #expect(try await change(.bury, in: transaction) == 1)
             case .create: #expect(try await change(.create, in: transaction) == 1)
             case .batch: try await put(in: transaction)

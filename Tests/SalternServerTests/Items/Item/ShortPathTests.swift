@@ -25,6 +25,8 @@ import Testing
                 switch name {
                 case "CreateItem>": [name: 1, "StoreNewItem": 1]
                 case "BuryOneItem>": [name: 1, "KeepContent": 1, "LeaveTombstone": 1]
+                // Where a version is due, or where the first statement has changed nothing.
+                case "ReplaceKeeping>": ["ReplaceItem>": 1, name: 1, "KeepReplaced": 1, "StoreReplacement": 1]
                 default: [name: 1]
                 }
             }
@@ -42,16 +44,19 @@ import Testing
                     == both("CreateItem>", "WriteItem>"), "the same again is unchanged")
             #expect(
                 try await executed(200) { try await ada.client.put(path, item, present) }
-                    == parts("ReplaceItem>"), "the same again: the full statement has a connection of its own")
+                    == parts("ReplaceKeeping>"), "the same again: the full statement has a connection of its own")
             #expect(try await ada.client.get(path).integer("revision") == 1)
             #expect(
                 try await executed(200) { try await ada.client.put(path, ItemTests.item(), present) }
-                    == parts("ReplaceItem>"))
+                    == parts("ReplaceKeeping>"), "the first replacement keeps a version")
+            #expect(
+                try await executed(200) { try await ada.client.put(path, ItemTests.item(), present) }
+                    == parts("ReplaceItem>"), "the next one within ten minutes does not")
             #expect(
                 try await executed(412) { try await ada.client.put(path, item, ["If-Match": "\"1\""]) }
-                    == parts("ReplaceItem>"))
+                    == parts("ReplaceKeeping>"))
             #expect(
-                try await executed(200) { try await ada.client.delete(path, ["If-Match": "\"2\""]) }
+                try await executed(200) { try await ada.client.delete(path, ["If-Match": "\"3\""]) }
                     == parts("BuryOneItem>"))
             #expect(
                 try await executed(404) { try await ada.client.delete(path, present) }
@@ -64,7 +69,12 @@ import Testing
                     == parts("BuryOneItem>"), "of what it held before something is kept")
             #expect(
                 try await executed(412) { try await ada.client.put(path, item, present) }
-                    == parts("ReplaceItem>"))
+                    == parts("ReplaceKeeping>"))
+            try await app.administer("UPDATE saltern.plans SET deleted_days = 0")
+            let other = try await ada.createItem()
+            #expect(
+                try await executed(200) { try await ada.client.put(other, item, present) }
+                    == parts("ReplaceItem>"), "a plan that keeps nothing")
         }
     }
 
@@ -163,6 +173,7 @@ import Testing
         case .notFound, .gone, .vacant: 404
         case .preconditionFailed: 412
         case .itemQuota, .itemByteQuota, .byteQuota: 403
+        case .versionDue: 500
         }
     }
 

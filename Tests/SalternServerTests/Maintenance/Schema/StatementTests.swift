@@ -43,7 +43,8 @@ import Testing
     /// Statements that look into many accounts, or into none, and why they may. They change nothing that is spread.
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
-        "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindEndedShares", "FindOldEvents",
+        "FindEndedSessions", "FindExpiredContents", "FindExpiredVersions", "FindDueVersions", "FindOldTombstones",
+        "FindEndedShares", "FindOldEvents",
         "FindOldAttempts", "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
         "FindDueEvents", "FindDueAttempts", "FindDueShares",
         // Master keys are counted and exchanged everywhere.

@@ -1,0 +1,32 @@
+internal import HTTPCore
+
+/// `GET /v1/items/{id}/versions`: the older versions of an item that are kept, the latest first, without their sealed bytes.
+/// An item that was deleted keeps its versions until they expire.
+struct ListVersions: AccountEndpoint {
+    func respond(to request: Request, authorization: Authorization) async throws -> Response {
+        let id: ItemID = try request.parameters.require("id")
+        let limit = try PageSize.limit(of: request)
+        let page: VersionPage = try request.query.optional("page") ?? .first(of: id)
+        guard page.item == id else {
+            throw Problem(
+                .badRequest, "invalid_parameter", detail: "A page belongs to the item whose listing it continues.",
+                field: "page")
+        }
+        var versions = try await authorization.read(
+            FindVersions(page: page, now: authorization.now, limit: Int64(limit) + 1))
+        if versions.isEmpty, try await authorization.read(HasItem(id: id)).isEmpty { throw Problem.notFound }
+        var next: VersionPage?
+        if versions.count > limit {
+            versions.removeLast()
+            next = versions.last.map { VersionPage(item: id, before: $0.header.revision) }
+        }
+        return .json(capacity: 64 + versions.count * 224) { writer in
+            writer.object { writer in
+                writer.array("versions") { writer in
+                    for version in versions { writer.object { writer in version.write(to: &writer) } }
+                }
+                if let next { writer.member("nextPage", next.text) }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+internal import Postgres
+
+/// Decides which versions a replacement keeps, and how many older versions it removes for them.
+struct VersionBudget {
+    /// What the plan allows an account to keep, and what it keeps already.
+    struct Account: Sendable {
+        let days: Int32
+        let maxItems: Int64
+        let maxBytes: Int64
+        let deletedItems: Int64
+        let deletedBytes: Int64
+        var versions: Int64
+        var versionBytes: Int64
+
+        /// By how much there is too much, with `more` beside what is kept. Nothing when there is room.
+        func excess(with more: NeededRoom) -> NeededRoom {
+            NeededRoom(
+                items: max(deletedItems + versions + more.items - maxItems, 0),
+                bytes: max(deletedBytes + versionBytes + more.bytes - maxBytes, 0))
+        }
+
+        /// How much goes when something has to: more than necessary, so that the next replacements find room.
+        func wanted(for excess: NeededRoom) -> NeededRoom {
+            NeededRoom(
+                items: excess.items > 0 ? excess.items + min(maxItems / Self.part, Self.reserve) : 0,
+                bytes: excess.bytes > 0 && maxItems >= Self.part ? excess.bytes + maxBytes / Self.part : excess.bytes)
+        }
+
+        private static let reserve: Int64 = 63
+        private static let part: Int64 = 16
+    }
+
+    /// What an item holds that is about to be replaced.
+    struct Version: Sendable {
+        let id: ItemID
+        let bytes: Int64
+    }
+
+    let kept: [ItemID]
+    let size: NeededRoom
+
+    /// Keeps the last ones of `due` that have room beside what deleted items held.
+    init(_ due: [Version], in account: Account) {
+        var kept: [ItemID] = []
+        var (items, bytes) = (account.maxItems - account.deletedItems, account.maxBytes - account.deletedBytes)
+        bytes = min(bytes, max(ItemVersion.byteLimit, due.last?.bytes ?? 0))
+        var used: Int64 = 0
+        for version in due.reversed() where account.days > 0 && items > 0 && version.bytes <= bytes {
+            kept.append(version.id)
+            items -= 1
+            bytes -= version.bytes
+            used += version.bytes
+        }
+        self.kept = kept
+        size = NeededRoom(items: Int64(kept.count), bytes: used)
+    }
+}
+
+extension NeededRoom {
+    /// Nothing is needed.
+    static let nothing = NeededRoom(items: 0, bytes: 0)
+
+    var isNothing: Bool { items == 0 && bytes == 0 }
+}
+
+extension Transaction {
+    /// Keeps versions of those items that are about to be replaced and have one due. The transaction holds the account's row,
+    /// and writes the items afterwards in any case.
+    /// - Returns: The sealed bytes that are moved.
+    @discardableResult
+    func keepVersions(
+        of ids: [ItemID], in accountID: AccountID, now: Timestamp
+    ) async throws(PostgresError) -> Int64 {
+        let rows = try await execute(
+            WeighVersions(accountID: accountID, ids: ids, keptSince: now - ItemVersion.interval))
+        guard let account = rows.first?.budget else { return 0 }
+        let budget = VersionBudget(rows.compactMap(\.due), in: account)
+        guard !budget.kept.isEmpty, try await makeRoom(for: budget.size, account, accountID) else { return 0 }
+        executeWithNext(
+            KeepVersions(
+                accountID: accountID, ids: budget.kept, now: now,
+                expiresAt: ItemVersion.expiry(now: now, days: account.days)))
+        executeWithNext(CountVersions(accountID: accountID, count: budget.size.items, bytes: budget.size.bytes))
+        return budget.size.bytes
+    }
+
+    /// Removes older versions until `more` has room.
+    /// - Returns: False when one slice was not enough: then nothing more is to be kept.
+    private func makeRoom(
+        for more: NeededRoom, _ account: VersionBudget.Account, _ accountID: AccountID
+    ) async throws(PostgresError) -> Bool {
+        let excess = account.excess(with: more)
+        if excess.isNothing { return true }
+        let dropped =
+            try await execute(DropVersions(accountID: accountID, wanted: account.wanted(for: excess))).first ?? .nothing
+        return dropped.items >= excess.items && dropped.bytes >= excess.bytes
+    }
+}
+
+extension Authorization {
+    /// Makes room for what a deletion keeps: removes older versions, and when there are none, what earlier deletions kept.
+    func makeRoom(_ room: NeededRoom) async throws {
+        let hasDropped = try await transaction { transaction in
+            let weighing = WeighVersions(accountID: accountID, ids: [], keptSince: keptSince)
+            guard let account = try await transaction.execute(weighing).first?.budget else { return false }
+            let excess = account.excess(with: room)
+            if excess.isNothing || account.versions == 0 { return false }
+            let drop = DropVersions(accountID: accountID, wanted: account.wanted(for: excess))
+            return try await transaction.execute(drop).first?.items ?? 0 > 0
+        }
+        if !hasDropped { _ = try await write(DropContents(room: room)) }
+    }
+}

@@ -1,0 +1,54 @@
+internal import Postgres
+
+/// The kept versions of an item, the latest first.
+struct FindVersions: AccountRead {
+    typealias Row = VersionHeader
+
+    let page: VersionPage
+    let now: Timestamp
+    let limit: Int64
+
+    static let sql: AccountSQL<Self> = """
+        SELECT \(VersionHeader.columns) FROM saltern.replaced_contents i
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.page.item) AND i.revision < \(\.page.before)
+            AND i.expires_at > \(\.now)
+        ORDER BY i.revision DESC LIMIT \(\.limit)
+        """
+}
+
+/// One kept version of an item, of a long one the first part.
+struct FindVersion: AccountRead {
+    let id: ItemID
+    let revision: Int64
+    let now: Timestamp
+
+    static let sql: AccountSQL<Self> = """
+        SELECT \(ItemInParts.columns) FROM saltern.replaced_contents i
+        WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND i.revision = \(\.revision)
+            AND i.expires_at > \(\.now)
+        """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> ItemInParts {
+        try ItemInParts(row: &row, of: .replacedContents)
+    }
+}
+
+/// A part of a version's title or body; no row when the version is no longer kept.
+struct FindVersionPart: AccountRead {
+    typealias Row = [UInt8]
+
+    let part: FindItemPart
+
+    static let sql: AccountSQL<Self> = "\(FindItemPart.part(of: "saltern.replaced_contents i"), of: \.part)"
+}
+
+/// Whether there is a live item of this identifier.
+struct HasItem: AccountRead {
+    typealias Row = Bool
+
+    let id: ItemID
+
+    static let sql: AccountSQL<Self> = """
+        SELECT true FROM saltern.items i WHERE i.account_id = \(.account) AND i.item_id = \(\.id) AND NOT i.deleted
+        """
+}
