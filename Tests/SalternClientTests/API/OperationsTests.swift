@@ -74,6 +74,7 @@ struct OperationsTests {
         "changeUserid": { _ = try await $0.changeUserid("b", new, current: secret, token) },
         "getKeyring": { _ = try await $0.getKeyring(token) },
         "putKeyring": { _ = try await $0.putKeyring([1], .absent, token) },
+        "listKeptKeyrings": { _ = try await $0.listKeptKeyrings(token) },
         "putReceipt": { try await $0.putReceipt("r", token) },
         "exportAccount": { _ = try await $0.exportAccount(currentPasswordKey: secret, token) },
         "listEvents": { _ = try await $0.listEvents(token) },

@@ -18,7 +18,8 @@ import Testing
 
     /// Items, shares, all sessions, and what stands in a rotation's way; everything else is short.
     private static let longCalls: Set<String> = [
-        "listItems", "getItem", "putItem", "putItemBody", "deleteItem", "restoreItem", "listChanges", "listSessions",
+        "listItems", "getItem", "getVersion", "putItem", "putItemBody", "deleteItem", "restoreItem", "listChanges",
+        "listSessions",
         "openShare", "commitRotation",
     ]
     private static let streams: Set<String> = ["exportAccount", "getItemBody", "streamChanges"]
