@@ -10,15 +10,29 @@ import Testing
         try await TestApplication.with { app in
             let ada = try await app.register()
             let path = try await ada.createItem(ItemTests.item(plaintext: 300_000))
+            // The first replacement in ten minutes also keeps a version.
+            let another = ItemTests.item(plaintext: 300_000)
+            #expect(try await ada.client.put(path, another, ["If-Match": "*"]).status == 200)
             try await app.watchLanes(of: "items")
-            #expect(try await ada.client.put(path, ItemTests.item(), ["If-Match": "\"1\""]).status == 200)
-            // The short path has changed nothing.
-            #expect(try await app.sharedLanes() == [true, false])
-            #expect(try await ada.client.get(path).integer("revision") == 2)
+            #expect(try await ada.client.put(path, ItemTests.item(), ["If-Match": "\"2\""]).status == 200)
+            // The short paths have changed nothing.
+            #expect(try await app.sharedLanes() == [true, true, false])
+            #expect(try await ada.client.get(path).integer("revision") == 3)
             #expect(try await ada.client.put(path, ItemTests.item(), ["If-Match": "*"]).status == 200)
-            #expect(try await app.sharedLanes() == [true, false, true])
+            #expect(try await app.sharedLanes() == [true, true, false, true])
             let account = try await ada.client.get("/v1/account")
             #expect(account.integer("usage.bytes") ?? 0 < 1_000)
+        }
+    }
+
+    @Test func `a long item is kept as a version on a connection of its own`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            let path = try await ada.createItem(ItemTests.item(plaintext: 300_000))
+            try await app.watchLanes(of: "items")
+            #expect(try await ada.client.put(path, ItemTests.item(), ["If-Match": "*"]).status == 200)
+            #expect(try await app.sharedLanes() == [true, true, false])
+            #expect(try await ada.client.get(path + "/versions").integer("versions.0.revision") == 1)
         }
     }
 
@@ -26,6 +40,8 @@ import Testing
         try await TestApplication.with { app in
             let ada = try await app.register()
             let path = try await ada.createItem(ItemTests.item(plaintext: 300_000))
+            let another = ItemTests.item(plaintext: 300_002)
+            #expect(try await ada.client.put(path, another, ["If-Match": "*"]).status == 200)
             try await app.watchLanes(of: "items")
             let reply = try await ada.client.put(path, ItemTests.item(plaintext: 300_001), ["If-Match": "*"])
             #expect(reply.status == 200)
@@ -64,7 +80,7 @@ import Testing
             try await app.watchLanes(of: "recoveries")
             #expect(try await app.recover(ada, Fixtures.passwordKey("wrong")).status == 401)
             #expect(try await app.recover(ada, RecoveryTests.code).status == 201)
-            #expect(try await app.sharedLanes() == [true, false])
+            #expect(try await app.sharedLanes() == [true, true, false])
         }
     }
 }

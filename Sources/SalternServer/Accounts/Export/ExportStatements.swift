@@ -107,7 +107,7 @@ struct ExportKeptKeyrings: AccountRead {
 
     static let sql: AccountSQL<Self> = """
         SELECT k.kept_id, k.keyring, k.keyring_revision, k.recovery_keyring, k.proven, k.replaced_at, k.expires_at
-        FROM saltern.kept_keyrings k WHERE k.account_id = \(.account) ORDER BY k.replaced_at, k.kept_id
+        FROM saltern.kept_keyrings k WHERE k.account_id = \(.account) ORDER BY k.replaced_at, k.keyring_revision, k.kept_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {

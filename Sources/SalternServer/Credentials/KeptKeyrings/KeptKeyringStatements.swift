@@ -31,7 +31,7 @@ struct FindKeptKeyrings: AccountRead {
         SELECT k.kept_id, k.keyring, k.keyring_revision, k.recovery_keyring, k.proven, k.replaced_at, k.expires_at
         FROM saltern.kept_keyrings k
         WHERE k.account_id = \(.account) AND k.expires_at > \(\.now)
-        ORDER BY k.replaced_at, k.kept_id
+        ORDER BY k.replaced_at, k.keyring_revision, k.kept_id
         """
 
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }

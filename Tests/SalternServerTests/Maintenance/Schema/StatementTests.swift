@@ -44,8 +44,8 @@ import Testing
     private static let acrossAccounts: Set<String> = [
         // What is due for purging is looked for everywhere.
         "FindEndedSessions", "FindExpiredContents", "FindExpiredVersions", "FindDueVersions", "FindOldTombstones",
-        "FindEndedShares", "FindOldEvents",
-        "FindOldAttempts", "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
+        "FindExpiredKeyrings", "FindDueKeyrings", "FindEndedShares", "FindOldEvents", "FindOldAttempts",
+        "FindExpiredRotations", "FindDueTombstones", "FindDueContents", "FindDueRotations",
         "FindDueEvents", "FindDueAttempts", "FindDueShares",
         // Master keys are counted and exchanged everywhere.
         "CountSealedSecrets", "FindOutdatedSecrets",
