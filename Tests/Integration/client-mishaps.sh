@@ -186,7 +186,7 @@ json .code >"$work/code"
 device tablet sync
 # The thief has a session, and replaces what the password and the code open, twice.
 spoil() {
-    local _
+    local _ userid password_key
     log_in "$mia" "$(stretch "$(<"$work/password")" "localhost.saltern:$mia")"
     for _ in 1 2; do
         request PUT /v1/account/keyring \
@@ -204,11 +204,11 @@ device desktop list --json
 expect_json '[.items[].title] | tostring' '["kept"]'
 spoil
 echo 'a third horse, a third staple' >"$work/third"
-arrive_as watch recovery use --recovery-file "$work/code" --new-password-file "$work/third"
+arrive_as reader recovery use --recovery-file "$work/code" --new-password-file "$work/third"
 expect_error 76 keyring_replaced
-arrive_as watch recovery use --restore-keyring --recovery-file "$work/code" --new-password-file "$work/third"
+arrive_as reader recovery use --restore-keyring --recovery-file "$work/code" --new-password-file "$work/third"
 expect_status 0
-device watch list --json
+device reader list --json
 expect_json '[.items[].title] | tostring' '["kept"]'
 
 scenario "where the password is another since, it is not put back: what is here is exported, and imported after a new log-in"

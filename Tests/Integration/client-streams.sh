@@ -77,17 +77,24 @@ laptop get clip --output "$work/clip" --json
 expect_status 0
 cmp "$work/clip" "$work/phone/files/clip" || fail "the clip"
 [[ ! -e $part ]] || fail "no part to be left"
-set_limit 5000000
+set_limit 0
 # The chunks are in base64, in records of TLS.
 ((passed < (8388608 - arrived) * 14 / 10 + 400000)) || fail "the rest to be fetched alone, not $passed bytes"
+# Of the clip the laptop has copies by now.
+head --bytes 8M /dev/urandom >"$work/phone/files/reel"
+phone sync "$work/phone/files"
+expect_status 0
 mkdir "$work/laptop/files"
+set_limit 5000000
 laptop sync "$work/laptop/files" --json
 expect_status 2
 set_limit 0
 first=$passed
 laptop sync "$work/laptop/files" --json
 set_limit 0
-cmp "$work/laptop/files/clip" "$work/phone/files/clip" || fail "the clip in the folder"
+for each in clip reel; do
+    cmp "$work/laptop/files/$each" "$work/phone/files/$each" || fail "the $each in the folder"
+done
 ((first + passed < 14000000)) || fail "no chunk to be fetched twice"
 
 head --bytes 32M /dev/urandom >"$work/phone/files/film"
@@ -142,13 +149,13 @@ expect_little export
 laptop import "$work/everything" --json
 expect_status 0
 expect_little import
-[[ $(jq --compact-output . "$work/output") == '{"copies":0,"created":0,"unchanged":3}' ]] || fail "nothing to be new"
+[[ $(jq --compact-output . "$work/output") == '{"copies":0,"created":0,"unchanged":4}' ]] || fail "nothing to be new"
 device other register --server "$SALTERN_TEST_URL" --userid "$(unique eve)" --certificate "$certificate" \
     --device other --password-file "$work/password"
 expect_status 0
 device other import "$work/everything" --json
 expect_status 0
 expect_little import
-[[ $(jq .created "$work/output") == 3 ]] || fail "three items"
+[[ $(jq .created "$work/output") == 4 ]] || fail "four items"
 device other get text
 cmp "$work/output" "$work/phone/files/text" || fail "the imported text"
