@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Foundation
 
 /// Chunks go to the server, each once.
 extension Vault {
@@ -32,12 +33,14 @@ extension Vault {
     /// - Parameters:
     ///   - precondition: What the server is expected to have.
     ///   - draft: Nil when an item names the chunk.
-    /// - Returns: Also whether it was created from here.
+    /// - Returns: Also whether all of its revisions are of this draft, so that it can be taken back.
     func write(
         _ id: ItemID, _ sealed: ItemContent, _ precondition: Precondition, _ draft: AttachmentDraft?,
         _ opened: Opened
     ) async throws(VaultError) -> (state: ItemState, isCreated: Bool) {
         var precondition = precondition
+        // No other device has written it at this revision.
+        let own = draft == nil ? nil : try stored { try store.draftChunk(id)?.revision }
         for _ in 0..<Self.attempts {
             if let draft, precondition == .absent { try stored { try store.noteSending(id, sealed, of: draft) } }
             do throws(APIError) {
@@ -47,7 +50,7 @@ extension Vault {
                 if let draft, draft.keepsContent, draft.keepsCopies {
                     keepCopy(id, sealed, of: Int64(sealed.body.bytes.count))
                 }
-                return (state, precondition == .absent)
+                return (state, precondition == .absent || own.map { precondition == .revision($0) } ?? false)
             } catch {
                 guard case .problem(let problem) = error, problem.code == .preconditionFailed else {
                     throw VaultError(error)
@@ -76,14 +79,20 @@ extension Vault {
     ) async throws(VaultError) -> Bool {
         guard let draft else { return true }
         let sent = try stored { try store.draftChunk(chunk.id) }
-        if sent?.revision == chunk.revision { return true }
+        if sent?.revision == chunk.revision { return isRecent(chunk.storedAt) }
         if try before(draft).named.contains(chunk.id) { return true }
         guard let sent, sent.revision == nil else { return false }
         guard let state = try await state(ofChunk: chunk.id, opened), let content = state.content,
             sent.hasSent(content)
         else { return false }
         try note(state, isCreated: true)
-        return true
+        return isRecent(state.updatedAt)
+    }
+
+    /// Whether the server got a chunk within the last day. Another device removes what it has found without a name for weeks,
+    /// so an older chunk that no item names is written again.
+    private func isRecent(_ storedAt: Date) -> Bool {
+        abs(settings.now().timeIntervalSince(storedAt)) <= 86_400
     }
 
     private func note(_ state: ItemState, isCreated: Bool) throws(VaultError) {

@@ -51,6 +51,39 @@ import Testing
         }
     }
 
+    @Test func `what was sent weeks ago for no item yet is sent again, so no other device sweeps it`() async throws {
+        try await withPhone { server, _, phone in
+            let id = ItemID.random()
+            let begun = try await phone.attach(AttachmentSource(content), id: id)
+            let laptop = try await Vault.logIn(
+                Device("laptop", server).settings, userid: userid, password: password)
+            try await laptop.sync()
+            #expect(try await laptop.sweepChunks(at: Date(), age: 1) == 0)
+            try await server.makeChunksOlder(days: 29)
+            for vault in [phone, laptop] { try await vault.makeChunksOlder(days: 29) }
+            let made = try await phone.attach(AttachmentSource(content), id: id)
+            #expect(made.chunks == begun.chunks)
+            try await put(made.body(), phone)
+            // The laptop has found no name for 31 days, and the phone has not sent its item for 2.
+            let later = Date().addingTimeInterval(2 * 86_400)
+            #expect(try await laptop.sweepChunks(at: later, age: 1 + 31 * 86_400) == 0)
+            #expect(try await phone.content(of: made) == content)
+        }
+    }
+
+    @Test func `what was sent again for no item is still taken back`() async throws {
+        try await withPhone { server, _, phone in
+            let id = ItemID.random()
+            _ = try await phone.attach(AttachmentSource(content), id: id)
+            try await server.makeChunksOlder(days: 29)
+            try await phone.makeChunksOlder(days: 29)
+            _ = try await phone.attach(AttachmentSource(content), id: id)
+            #expect(try await phone.account().usage.items == 2)
+            try await phone.abandonAttachment(id)
+            #expect(try await phone.account().usage.items == 0)
+        }
+    }
+
     @Test func `a version on the server that does not open here keeps every chunk`() async throws {
         try await withPhone { server, phone, vault in
             let made = try await vault.attach(AttachmentSource(content))
