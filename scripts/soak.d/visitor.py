@@ -46,6 +46,7 @@ class Visitor:
             (12, self.list_changes),
             (4, self.list_items),
             (4, self.delete_and_restore),
+            (2, self.read_versions),
             (4, self.send_batch),
             (4, self.log_in_and_out),
             (4, self.look_at_account),
@@ -144,6 +145,12 @@ class Visitor:
         self.ask("DELETE", "/v1/items/{id}", path=path, fields={"If-Match": "*"})
         self.ask("POST", "/v1/items/{id}/restore", path=f"{path}/restore", fields={"If-Match": "*"})
 
+    def read_versions(self) -> None:
+        path = f"/v1/items/{self.any_item()}/versions"
+        for version in self.ask("GET", "/v1/items/{id}/versions", path=path).json["versions"][:1]:
+            path = f"{path}/{version['revision']}"
+            self.ask("GET", "/v1/items/{id}/versions/{revision}", path=path)
+
     def send_batch(self) -> None:
         operations: list[dict[str, Any]] = [
             {"op": "put", "id": item_id, **item(300)} for item_id in self.random.sample(self.items, 8)
@@ -200,6 +207,7 @@ class Visitor:
             "PUT", "/v1/account/keyring", {"keyring": sealed(300)}, fields={"If-Match": f'"{self.keyring_revision}"'}
         )
         self.keyring_revision = reply.json["revision"]
+        self.ask("GET", "/v1/account/keyring/kept")
 
     def recover(self) -> None:
         recovery_key, key = password_key(), password_key()
