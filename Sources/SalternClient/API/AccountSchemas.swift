@@ -94,7 +94,7 @@ public struct RecoveryReply: Decodable, Sendable {
     public let kdf: KDF
     public let keyring: Base64Bytes?
     public let keyringRevision: Revision?
-    /// What the code opened before a session has replaced it; nil when nothing was.
+    /// The keyring that the code opened before a session replaced it; nil when none was replaced.
     public let keptKeyrings: [Base64Bytes]?
 }
 
@@ -103,9 +103,9 @@ public struct KeptKeyring: Decodable, Sendable {
     /// Nil when the account had none.
     public let keyring: Base64Bytes?
     public let revision: Revision?
-    /// What the recovery code opened; nil when there was none, or when the code was replaced since.
+    /// The keyring that the recovery code opened; nil without one, and after the code was replaced.
     public let recoveryKeyring: Base64Bytes?
-    /// Whether the request that replaced it had the password key.
+    /// True when the request that replaced it had the password key.
     public let withPasswordKey: Bool
     public let replacedAt: Date
     /// The server removes it then.

@@ -3,10 +3,10 @@ internal import Foundation
 /// The bounds of a reply's JSON. They are checked before it is decoded: a server may be hostile, and the decoder takes up to
 /// 48 bytes of memory for each value, so that a reply of allowed length could fill the memory.
 enum JSONBounds {
-    /// How deep arrays and objects may be in each other.
+    /// The limit of arrays and objects within each other.
     static let depthLimit = 64
 
-    /// How many values a text of a length may have. Honest replies have one for 20 bytes or more; short ones may have many.
+    /// The limit of values in a text of a length. Honest replies have one for 20 bytes or more; short ones may have many.
     static func valueLimit(_ byteCount: Int) -> Int { 65_536 + byteCount / 16 }
 
     /// Returns whether a text is within the bounds. One that is may still be no JSON.

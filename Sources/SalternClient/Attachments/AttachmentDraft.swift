@@ -5,9 +5,9 @@ struct AttachmentDraft: Sendable {
     let isResumable: Bool
     /// What the server has of it already, in an item; nil for who does not know.
     let before: Before?
-    /// Whether the content is kept on this device, to wait or as a copy: not when a file of this device has it.
+    /// True when the device keeps the content, to wait or as a copy. It does not when one of its files has the content.
     var keepsContent = true
-    /// Whether copies are kept: not of content that is longer than all copies may be.
+    /// True when copies are kept. Content that is longer than the limit of all copies has none.
     var keepsCopies = true
 
     /// What an attachment takes the place of.

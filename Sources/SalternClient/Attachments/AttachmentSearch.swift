@@ -153,7 +153,7 @@ private struct Marks {
 
     var hasAny: Bool { hasName || hasBase64 || hasNumbers || hasEscapes }
 
-    /// Whether bytes that are neither JSON nor a property list seem to be a value with an attachment. A text that mentions
+    /// True when bytes that are neither JSON nor a property list seem to be a value with an attachment. A text that has
     /// the name alone is none.
     var isUnreadableValue: Bool { hasName && hasOther || hasBase64 }
 
@@ -166,7 +166,7 @@ private struct Marks {
         hasOther = hasName && Self.contains(bytes, Self.other)
     }
 
-    /// Whether the bytes begin as a manifest does, of this or of a later version.
+    /// Returns whether the bytes begin like a manifest of this or of a later version.
     static func isBeginningOfManifest(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.starts(with: name), bytes.count > name.count + 3, bytes[name.count] == UInt8(ascii: "-") else {
             return false

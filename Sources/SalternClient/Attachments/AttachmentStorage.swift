@@ -14,7 +14,7 @@ public struct AttachmentStorage: Sendable, Hashable {
     }
 }
 
-/// What a device keeps of the chunks of attachments, in sealed bytes.
+/// The sealed bytes of attachments' chunks on a device.
 public struct AttachmentUsage: Sendable, Hashable {
     /// Content that waits to be sent.
     public let waitingByteCount: Int64
@@ -23,7 +23,7 @@ public struct AttachmentUsage: Sendable, Hashable {
 }
 
 extension Vault {
-    /// How much is kept of the chunks of attachments on this device.
+    /// The sealed bytes of attachments' chunks on this device.
     public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
         try stored {
             AttachmentUsage(

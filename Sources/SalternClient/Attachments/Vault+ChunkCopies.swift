@@ -19,7 +19,7 @@ extension Vault {
         return opened
     }
 
-    /// Whether content is the piece that a manifest names: the name is made of the content.
+    /// Returns whether content is the piece that a manifest names: the name is made of the content.
     func isPiece(_ content: SecureBytes, _ index: Int, of attachment: Attachment, _ sealer: Sealer) -> Bool {
         content.count == attachment.byteCount(ofPiece: index)
             && sealer.chunkID(attachment.id, index, content) == attachment.chunks[index]

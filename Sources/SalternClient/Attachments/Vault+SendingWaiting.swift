@@ -91,7 +91,7 @@ extension Vault {
 }
 
 extension SyncEngine {
-    /// Whether a change names chunks that the server does not have yet. It is sent after them.
+    /// Returns whether a change names chunks that the server does not have yet. It is sent after them.
     func waitsForChunks(_ change: LocalChange) throws -> Bool {
         guard let content = change.content, try store.hasWaitingChunks(),
             let opened = try? sealer.open(content, change.id)

@@ -84,7 +84,7 @@ extension Vault {
 }
 
 extension VaultError {
-    /// Whether the server could not be reached, or has no session for this device: then content waits.
+    /// True when the server could not be reached, or has no session for this device: then content waits.
     var isAbsence: Bool {
         switch self {
         case .sessionEnded: true

@@ -75,11 +75,11 @@ struct FolderMarker: Equatable {
     }
 }
 
-/// How far a folder was when it was last in sync with a store.
+/// The progress of a folder at its last sync with a store.
 struct FolderGeneration: Equatable {
     var number: Int64 = 0
     /// The names of the store whose lines in the marker count.
     var names: [ItemID] = []
-    /// Whether the number is that of such a line.
+    /// Returns whether the number is that of such a line.
     var hasLine = false
 }

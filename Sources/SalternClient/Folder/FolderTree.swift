@@ -28,9 +28,9 @@ final class FolderTree {
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
-    /// Whether nothing may be changed.
+    /// True when nothing may be changed.
     private(set) var isReading = false
-    /// What the ignore files say.
+    /// The rules of the ignore files.
     let rules: FolderRules
     /// What was read of a file when it was this one.
     var hashes: [FolderPath: KnownHash] = [:]

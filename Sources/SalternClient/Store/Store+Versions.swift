@@ -74,7 +74,7 @@ extension Store {
             ) { $0.integer(0) ?? 0 })
     }
 
-    /// Whether this content is among an item's versions.
+    /// Returns whether this content is among an item's versions.
     func hasReplaced(_ id: ItemID, _ content: ItemContent) throws -> Bool {
         try !database.rows(
             "SELECT 1 FROM versions WHERE item = ? AND digest = ?", .blob(id.bytes), .blob(content.digest),

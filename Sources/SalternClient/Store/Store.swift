@@ -167,7 +167,7 @@ final class Store {
             "UPDATE items SET behind = ? WHERE id = ?", .integer(revision.number), .blob(id.bytes))
     }
 
-    /// Whether the server has a version of some item that does not open here and is not in the store.
+    /// Returns whether the server has a version of some item that does not open here and is not in the store.
     func hasItemsBehind() throws -> Bool {
         try !database.rows("SELECT 1 FROM items WHERE behind IS NOT NULL LIMIT 1", decode: { _ in true }).isEmpty
     }

@@ -94,7 +94,7 @@ public struct HTTPReplyHead: Sendable {
         fields.first { $0.name.lowercased() == name.lowercased() }?.value
     }
 
-    /// Whether the status is one of 2xx.
+    /// True for a status of 2xx.
     var isSuccess: Bool { (200..<300).contains(status) }
 
     /// How long the server asks to be left alone (RFC 9110 section 10.2.3), in whole seconds; nil for a date.

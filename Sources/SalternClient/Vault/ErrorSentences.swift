@@ -144,7 +144,7 @@ extension ShareAddress.Malformation: LocalizedError {
 }
 
 extension Problem {
-    /// What the server says, as much as a person reads.
+    /// The server's sentence, as much as a person reads.
     fileprivate var sentence: String {
         let text = [title, detail].compactMap(\.self).joined(separator: ": ")
         return "The server has refused it (\(String(text.prefix(500))))."

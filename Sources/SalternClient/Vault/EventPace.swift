@@ -1,10 +1,10 @@
-/// How often events of a stream have an effect: a server may be hostile, and send one after another.
+/// Limits the effects of a stream's events: a server may be hostile, and send one after another.
 ///
 /// A number of events has its effect at once. Each further one waits until the pace has room for it.
 struct EventPace {
     typealias Instant = ContinuousClock.Instant
 
-    /// How many events have an effect at once, after a quiet time.
+    /// The number of events that have an effect at once, after a quiet time.
     static let burst = 20
     /// The time after which one more has.
     static let interval = Duration.milliseconds(250)

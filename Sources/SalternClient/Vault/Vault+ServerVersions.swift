@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// What ``Vault/fetchVersions(of:)`` has found.
+/// The result of ``Vault/fetchVersions(of:)``.
 public struct VersionReport: Hashable, Sendable {
     /// Versions that this device has now and did not have before.
     public internal(set) var fetched = 0

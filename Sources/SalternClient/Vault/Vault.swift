@@ -22,7 +22,7 @@ public actor Vault {
             }
         }
     }
-    /// How the last sync went, or goes; or that the vault is locked or signed out.
+    /// The state of the last sync; or that the vault is locked or signed out.
     public internal(set) var state = SyncState.locked { didSet { stateObservers.tell(state) } }
     nonisolated let observers = Observers<Set<ItemID>>()
     nonisolated let progressObservers = Observers<VaultProgress>()

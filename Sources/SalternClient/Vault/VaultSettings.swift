@@ -16,7 +16,7 @@ public struct VaultSettings: Sendable {
     public var merge: MergeRule?
     /// The rules of single collections; see ``merge(_:of:schema:_:)``.
     var collectionMerges: [String: MergeRule] = [:]
-    /// How much of attachments is kept on this device.
+    /// The limits of attachments' content on this device.
     public var attachments = AttachmentStorage()
     /// How often and after which waits what may be repeated is sent again.
     public var retries = Retries(attempts: 3)

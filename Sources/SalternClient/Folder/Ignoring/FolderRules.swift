@@ -31,7 +31,7 @@ final class FolderRules {
     private var states: [String: State] = [:]
     /// Ignore files that cannot be applied, by their paths.
     private(set) var faults: [String: IgnoreFault] = [:]
-    /// Whether there is any pattern.
+    /// True when there is a pattern.
     private(set) var hasPatterns = false
     /// The content of ignore files that a plan changes; nil for one that it removes.
     private var planned: [FolderPath: [UInt8]?] = [:]

@@ -1,4 +1,4 @@
-/// What the ignore files leave out is neither sent nor fetched, and is deleted on neither side.
+/// Ignored files are neither sent nor fetched, and are deleted on neither side.
 extension FolderSync {
     /// Takes out of a view what is ignored, and what waits until an ignore file is corrected.
     ///
@@ -50,7 +50,7 @@ extension FolderSync {
 }
 
 extension FolderFocus {
-    /// Whether an ignore file has changed: then everything is examined.
+    /// True when an ignore file has changed: then everything is examined.
     var isAboutRules: Bool {
         entries.contains { entry in
             IgnoreFile.isName(

@@ -8,11 +8,11 @@ struct IgnorePattern: Hashable, Sendable {
         case folders
     }
 
-    /// Whether what matches is not ignored (`!`).
+    /// True when a match is not ignored (`!`).
     let isNegated: Bool
-    /// Whether only folders match (`/` at the end).
+    /// True when only folders match (`/` at the end).
     private let isForFolders: Bool
-    /// Whether the whole path from the folder of the ignore file on is compared, and not the last name alone.
+    /// True when the whole path below the ignore file's folder is compared, and not the last name alone.
     private let isPath: Bool
     private let parts: [Part]
 

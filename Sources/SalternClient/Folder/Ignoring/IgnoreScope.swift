@@ -1,7 +1,7 @@
 /// The patterns that apply in one folder: those of its ignore files and of the folders that it is in.
 struct IgnoreScope: Sendable {
     private struct Level: Sendable {
-        /// How many names the path of the folder has.
+        /// The number of names in the folder's path.
         let depth: Int
         /// The ignore file, and copies that conflicts have left.
         let files: [IgnoreFile]
@@ -9,7 +9,7 @@ struct IgnoreScope: Sendable {
 
     private var levels: [Level] = []
 
-    /// Whether nothing is ignored.
+    /// True when nothing is ignored.
     var isEmpty: Bool { levels.isEmpty }
 
     /// Adds the ignore files of an inner folder.

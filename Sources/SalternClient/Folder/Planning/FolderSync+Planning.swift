@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// What a round would do.
+/// The actions of a round.
 extension FolderSync {
     private static let planPasses = 16
 

@@ -11,7 +11,7 @@ public struct AccountDescription: Sendable {
     public let items: Int64
     public let bytes: Int64
     public let keyringBytes: Int32
-    /// How many keyrings are kept that can be restored.
+    /// The number of kept keyrings that can be restored.
     public let keptKeyrings: Int64
     /// 1 until the credential is changed for the first time.
     public let credentialRevision: Int64

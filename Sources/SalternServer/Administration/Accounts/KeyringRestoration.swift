@@ -2,7 +2,7 @@ internal import HTTPCore
 public import Postgres
 
 extension AccountAdministration {
-    /// What a restored keyring came to.
+    /// The result of a restored keyring.
     public struct RestoredKeyring: Sendable, Equatable {
         public let accountID: AccountID
         /// The revision of the kept keyring.
@@ -56,7 +56,7 @@ public enum KeyringRestorationRefusal: Error, Equatable, CustomStringConvertible
     public struct Kept: Sendable, Equatable {
         public let revision: Int64
         public let replacedAt: Timestamp
-        /// Whether the request that replaced it had the password key.
+        /// True when the request that replaced it had the password key.
         public let isProven: Bool
     }
 

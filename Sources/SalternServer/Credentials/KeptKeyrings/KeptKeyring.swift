@@ -8,15 +8,15 @@ struct KeptKeyring: Sendable {
     let keyring: [UInt8]?
     /// The revision that ``keyring`` had; 0 when there was none.
     let revision: Int64
-    /// What the recovery code opened; nil when there was none, or when the code was replaced since.
+    /// The keyring that the recovery code opened; nil without one, and after the code was replaced.
     let recoveryKeyring: [UInt8]?
-    /// Whether the request that replaced them had the password key.
+    /// True when the request that replaced them had the password key.
     let isProven: Bool
     let replacedAt: Timestamp
     /// It is removed then.
     let expiresAt: Timestamp
 
-    /// How many are kept that were replaced without the password key. Further ones are not kept, so that a stolen session
+    /// The limit of keyrings that were replaced without the password key. Further ones are not kept, so that a stolen session
     /// cannot push out an earlier one.
     static let unprovenLimit: Int64 = 4
     /// The shortest time that one is kept, in days. A plan with more `deletedDays` keeps it for as long as those.
