@@ -1,19 +1,10 @@
 #!/usr/bin/env bash
-# `saltern-client sync DIR`: dry runs, ignore files, empty folders, a second folder, the trash of a folder.
+# `saltern-client sync DIR`: dry runs and ignore files.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 077
 require_client
-
-# device NAME ARGUMENT…: runs saltern-client there; sets status, body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    status=0
-    body=$(env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
-    headers=$(<"$work/errors")
-}
 
 # sync_files NAME [ARGUMENT…]
 sync_files() { device "$1" sync "$work/$1/files" --json "${@:2}"; }

@@ -6,15 +6,6 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 umask 077
 require_client
 
-# device NAME ARGUMENT…: what saltern-client does there; fills status and body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    status=0
-    body=$(env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" 2>"$work/errors" </dev/null) || status=$?
-    headers=$(<"$work/errors")
-}
-
 # sync_both [ARGUMENT…]: the one after the other, until each has what the other had.
 sync_both() {
     local name

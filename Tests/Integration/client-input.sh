@@ -24,11 +24,6 @@ input=/dev/null
 phone() { device phone "$@"; }
 laptop() { device laptop "$@"; }
 
-# expect_error STATUS CODE: what a command with --json says of its failure.
-expect_error() {
-    expect_status "$1"
-    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
-}
 # says TEXT: it is in the errors.
 says() { [[ $headers == *"$1"* ]] || fail "an error with: $1"; }
 

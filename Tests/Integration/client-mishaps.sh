@@ -21,11 +21,6 @@ device() {
 phone() { device phone "$@"; }
 laptop() { device laptop "$@"; }
 
-# expect_error STATUS CODE: what a command with --json says of its failure.
-expect_error() {
-    expect_status "$1"
-    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
-}
 # settled NAME: that device's folder has been gone through.
 settled() {
     device "$1" sync "$work/$1/files" --json

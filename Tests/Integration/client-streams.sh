@@ -30,11 +30,6 @@ PYTHON
 phone() { device phone "$@"; }
 laptop() { device laptop "$@"; }
 
-# expect_error STATUS CODE: what a command with --json says of its failure.
-expect_error() {
-    expect_status "$1"
-    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
-}
 # expect_little WORDS: the last command has taken less memory than the file is long.
 expect_little() { ((peak < 64 * 1024)) || fail "$1 to take less than 64 MB, not $((peak / 1024)) MB"; }
 

@@ -7,24 +7,9 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 umask 077
 require_client
 
-# device NAME ARGUMENT…: what saltern-client does there; fills status, body (its output) and headers (its errors).
-device() {
-    local home=$work/$1
-    shift
-    mkdir --parents -- "$home"
-    status=0
-    env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
-    body=$(tr -d '\0' <"$work/body")
-    headers=$(<"$work/errors")
-}
 phone() { device phone "$@" </dev/null; }
 laptop() { device laptop "$@" </dev/null; }
 
-# expect_error STATUS CODE: what a command with --json says of its failure.
-expect_error() {
-    expect_status "$1"
-    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
-}
 expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
 # log_in NAME WORD: registers or logs in there.
 log_in() {

@@ -29,11 +29,6 @@ device() {
 phone() { device phone "$@" </dev/null; }
 laptop() { device laptop "$@" </dev/null; }
 
-# expect_error STATUS CODE: what a command with --json says of its failure.
-expect_error() {
-    expect_status "$1"
-    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
-}
 expect_output() { [[ $body == "$1" ]] || fail "the output: $1"; }
 
 pin() {

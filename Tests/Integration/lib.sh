@@ -60,6 +60,23 @@ client=${SALTERN_TEST_CLIENT:-$repository/.build/debug/saltern-client}
 
 require_client() { [[ -x $client ]] || die "cannot execute $client: swift build --product saltern-client"; }
 
+# device NAME ARGUMENT…: runs saltern-client in the home of a device; fills status, body (its output) and headers (its errors).
+device() {
+    local home=$work/$1
+    shift
+    mkdir --parents -- "$home"
+    status=0
+    env --ignore-environment HOME="$home" PATH="$PATH" "$client" "$@" >"$work/body" 2>"$work/errors" || status=$?
+    body=$(tr -d '\0' <"$work/body")
+    headers=$(<"$work/errors")
+}
+
+# expect_error STATUS CODE: what saltern-client --json reports of its failure.
+expect_error() {
+    expect_status "$1"
+    [[ $(jq --raw-output .error.code <<<"$headers") == "$2" ]] || fail "the error $2"
+}
+
 if [[ -z ${SALTERN_TEST_URL:-} ]]; then
     start_throwaway "$executable"
     SALTERN_TEST_URL=$throwaway_url
