@@ -10,7 +10,7 @@ public enum AttachmentError: Error, Sendable {
     case noRoom(PlanShortage)
     /// The server does not have a chunk that the manifest names.
     case missingChunk(ItemID)
-    /// What the server gave for a chunk does not open, or is another one.
+    /// The server's bytes of a chunk do not open, or are those of another chunk.
     case damagedChunk(ItemID)
     /// The task was cancelled. What was sent under an id of the caller's stays, and is not sent again.
     case cancelled

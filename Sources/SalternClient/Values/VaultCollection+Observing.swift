@@ -3,6 +3,8 @@ extension VaultCollection {
     /// comes. A reader that is slow gets the last contents. The sequence ends after a sign-out.
     ///
     /// The vault stays open as long as the sequence is read.
+    ///
+    /// Example: "List" in docs/app.md.
     public func observe() -> AsyncStream<CollectionContents<Value>> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: CollectionContents<Value>.self, bufferingPolicy: .bufferingNewest(1))

@@ -1,10 +1,9 @@
 internal import Foundation
-internal import Synchronization
 
 /// Who wants to hear of something.
 final class Observers<Value: Sendable>: Sendable {
     /// Nil when no value follows.
-    private let streams = Mutex<[UUID: AsyncStream<Value>.Continuation]?>([:])
+    private let streams = Locked<[UUID: AsyncStream<Value>.Continuation]?>([:])
 
     /// Begins at once, so that nothing that happens after it is missed.
     /// - Parameters:
