@@ -5,7 +5,20 @@ internal import Foundation
 public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Why a text is no path. Titles come from other devices and are not trusted.
     public enum Refusal: Error, Hashable, Sendable {
-        case empty, absolute, leadsUp, nul, notUTF8, tooLong, reserved
+        /// The text, or a name in it, is empty.
+        case empty
+        /// The text begins with a slash.
+        case absolute
+        /// A name is `.` or `..`.
+        case leadsUp
+        /// The text contains a NUL.
+        case nul
+        /// The bytes that the text was made of are not UTF-8.
+        case notUTF8
+        /// A name has more than 255 bytes, or the path more than 4,000.
+        case tooLong
+        /// A name is `.saltern`, which belongs to the kit.
+        case reserved
     }
 
     /// Where the kit keeps marker, trash and what is not complete.
@@ -13,9 +26,12 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
     private static let nameLimit = 255
     private static let limit = 4_000
 
+    /// The path as text: names in NFC with slashes between them.
     public let text: String
     let names: [String]
 
+    /// Reads a path. The text is normalised to NFC.
+    /// - Throws: ``Refusal`` for a text that is no path within the folder.
     public init(_ text: some StringProtocol) throws(Refusal) {
         let text = String(text).precomposedStringWithCanonicalMapping
         // What was not UTF-8 has become this.

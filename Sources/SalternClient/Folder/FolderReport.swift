@@ -20,6 +20,7 @@ public struct FolderSettings: Sendable {
     /// (`.git/hooks`) without being asked for them. Otherwise each is a ``FolderWarning/Kind/hiddenExecutable``.
     public var allowsHiddenExecutables = false
 
+    /// Creates settings.
     public init(collection: String = "files", allowsDeletions: Bool = false, deviceName: String = "device") {
         self.collection = collection
         self.allowedDeletions = allowsDeletions ? Set(DeletionDirection.allCases) : []
@@ -29,7 +30,9 @@ public struct FolderSettings: Sendable {
 
 /// What a round has done.
 public struct FolderReport: Sendable {
+    /// Files that were fetched, or that a dry run would fetch.
     public internal(set) var downloaded: [FolderPath] = []
+    /// Files that were sent, or that a dry run would send.
     public internal(set) var uploaded: [FolderPath] = []
     /// Files that got another name, here or there.
     public internal(set) var renamed: [FolderPath] = []
@@ -42,6 +45,7 @@ public struct FolderReport: Sendable {
     /// Entries that the ignore files leave out: their paths, those of folders with a slash at the end. What is in an ignored
     /// folder is not listed. Complete after a round that has examined everything.
     public internal(set) var ignored: [String] = []
+    /// What was left out or needs a person's attention. A round with warnings has still done everything else.
     public internal(set) var warnings: [FolderWarning] = []
     /// What waits for somebody to agree; see ``FolderSettings/allowsDeletions``.
     public internal(set) var held = HeldDeletions()
@@ -117,7 +121,9 @@ public struct FolderWarning: Hashable, Sendable {
         case failed
     }
 
+    /// The reason for the warning.
     public let kind: Kind
+    /// The path that the warning is about, which need not be a valid ``FolderPath``.
     public let path: String
     /// For ``Kind/noRoom``.
     public let shortage: PlanShortage?
@@ -170,7 +176,9 @@ public enum FolderError: Error, Sendable {
     case otherCollection(String)
     /// The folder is in this one, which is in sync: each would send what is the other's.
     case nested(in: String)
+    /// A call of the vault failed.
     case vault(VaultError)
+    /// The task was cancelled. What was done by then is complete.
     case cancelled
 
     /// Stable, for scripts.
