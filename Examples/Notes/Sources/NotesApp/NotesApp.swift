@@ -18,7 +18,7 @@
 
     /// The screen of the model's stage, and the sentence about what went wrong.
     struct RootScreen: View {
-        let model: NotesModel
+        @Bindable var model: NotesModel
 
         var body: some View {
             Group {
@@ -30,18 +30,10 @@
                 }
             }
             .task { model.perform(model.start) }
-            .alert("That did not work", isPresented: hasProblem) {
+            .alert("That did not work", isPresented: $model.hasProblem) {
                 Button("OK") {}
             } message: {
                 Text(model.problem ?? "")
-            }
-        }
-
-        private var hasProblem: Binding<Bool> {
-            Binding {
-                model.problem != nil
-            } set: {
-                if !$0 { model.problem = nil }
             }
         }
     }

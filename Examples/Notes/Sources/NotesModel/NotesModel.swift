@@ -37,8 +37,13 @@ public final class NotesModel {
     public private(set) var openingCount = 0
     /// How the device and the server stand to each other.
     public private(set) var sync = SyncState.locked
-    /// What went wrong last, as a sentence for the person; a screen sets it to nil when it was read.
-    public var problem: String?
+    /// What went wrong last, as a sentence for the person.
+    public private(set) var problem: String?
+    /// Whether there is a problem; a screen sets it to false when the person has read the sentence.
+    public var hasProblem: Bool {
+        get { problem != nil }
+        set { if !newValue { problem = nil } }
+    }
 
     let settings: VaultSettings
     private var openVault: Vault?

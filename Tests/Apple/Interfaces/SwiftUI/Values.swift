@@ -14,7 +14,7 @@ public struct State<Value> {
         get { box.value }
         nonmutating set { box.value = newValue }
     }
-    public var projectedValue: Binding<Value> { Binding() }
+    public var projectedValue: Binding<Value> { Binding(standIn: ()) }
 }
 
 extension State where Value: ExpressibleByNilLiteral {
@@ -24,12 +24,7 @@ extension State where Value: ExpressibleByNilLiteral {
 /// https://developer.apple.com/documentation/swiftui/binding
 @propertyWrapper @dynamicMemberLookup
 public struct Binding<Value> {
-    init() {}
-
-    /// https://developer.apple.com/documentation/swiftui/binding/init(get:set:)
-    public init(
-        get: @escaping @isolated(any) @Sendable () -> Value, set: @escaping @isolated(any) @Sendable (Value) -> Void
-    ) {}
+    init(standIn: Void) {}
 
     public var wrappedValue: Value {
         get { fatalError("a stand-in has no values") }
@@ -38,11 +33,24 @@ public struct Binding<Value> {
     public var projectedValue: Binding<Value> { self }
 
     public subscript<Subject>(dynamicMember keyPath: WritableKeyPath<Value, Subject>) -> Binding<Subject> {
-        Binding<Subject>()
+        Binding<Subject>(standIn: ())
     }
 }
 
 extension Binding: @unchecked Sendable where Value: Sendable {}
+
+/// https://developer.apple.com/documentation/swiftui/bindable
+@propertyWrapper @dynamicMemberLookup
+public struct Bindable<Value> {
+    public var wrappedValue: Value
+
+    public init(wrappedValue: Value) { self.wrappedValue = wrappedValue }
+
+    public var projectedValue: Bindable<Value> { self }
+
+    public subscript<Subject>(dynamicMember keyPath: ReferenceWritableKeyPath<Value, Subject>) -> Binding<Subject>
+    where Value: AnyObject { Binding<Subject>(standIn: ()) }
+}
 
 /// https://developer.apple.com/documentation/swiftui/environment
 @propertyWrapper

@@ -9,7 +9,7 @@ public protocol View {
 }
 
 extension Never: View {
-    public var body: Never { fatalError("a stand-in shows nothing") }
+    public var body: Never { return fatalError("a stand-in shows nothing") }
 }
 
 /// A view without a body of its own, as those of SwiftUI are.
@@ -17,7 +17,7 @@ extension Never: View {
 public protocol StandInView: View where Body == Never {}
 
 extension StandInView {
-    public var body: Never { fatalError("a stand-in shows nothing") }
+    public var body: Never { return fatalError("a stand-in shows nothing") }
 }
 
 /// https://developer.apple.com/documentation/swiftui/emptyview
@@ -26,7 +26,7 @@ public struct EmptyView: StandInView {
 }
 
 extension Optional: View where Wrapped: View {
-    public var body: Never { fatalError("a stand-in shows nothing") }
+    public var body: Never { return fatalError("a stand-in shows nothing") }
 }
 
 /// https://developer.apple.com/documentation/swiftui/viewbuilder
