@@ -15,6 +15,11 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InferIsolatedConformances"),
 ]
 
+/// The optimiser for the programs but not for their tests: scripts/lib/toolchain.sh asks for it. No package could depend on
+/// one whose manifest always had an unsafe flag.
+let optimisation: [SwiftSetting] =
+    Context.environment["SALTERN_OPTIMISED_TESTS"] == nil ? [] : [.unsafeFlags(["-O"])]
+
 /// Of the folders that are for one platform, those that are not for this one are left out. (The manifest is run by the
 /// machine that builds, and apps for iOS are built on macOS.)
 #if os(Linux)
@@ -26,7 +31,9 @@ let settings: [SwiftSetting] = [
 func library(
     _ name: String, _ dependencies: [Target.Dependency], exclude: [String] = [], resources: [Resource] = []
 ) -> Target {
-    .target(name: name, dependencies: dependencies, exclude: exclude, resources: resources, swiftSettings: settings)
+    .target(
+        name: name, dependencies: dependencies, exclude: exclude, resources: resources,
+        swiftSettings: settings + optimisation)
 }
 
 func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
@@ -66,7 +73,7 @@ let package = Package(
             dependencies: ["SalternClient", "CommandLineKit", "Cryptography", "CPlatform"],
             // The file of the server's command: all programs of a release have one version.
             resources: [.embedInCode("VERSION")],
-            swiftSettings: settings),
+            swiftSettings: settings + optimisation),
         library("HTTPServer", ["HTTPCore", "EventLoop", "TransportSecurity"]),
         library(
             "SalternServer", ["HTTPCore", "Postgres", "Cryptography"],
@@ -78,13 +85,13 @@ let package = Package(
                 "CommandLineKit", "CPlatform", "CUnixSocket",
             ],
             resources: [.embedInCode("VERSION")],
-            swiftSettings: settings),
+            swiftSettings: settings + optimisation),
         .target(
             name: "SalternTesting",
             dependencies: [
                 "SalternServer", "HTTPServer", "HTTPCore", "TransportSecurity", "EventLoop", "Postgres", "Cryptography",
             ],
-            swiftSettings: settings),
+            swiftSettings: settings + optimisation),
 
         tests("CryptographyTests", ["Cryptography"], exclude: isApple ? ["OpenSSL"] : []),
         tests(

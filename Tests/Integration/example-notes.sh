@@ -7,7 +7,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 umask 077
 require_client
 notes=${SALTERN_TEST_NOTES:-$(dirname -- "$client")/notes}
-[[ -x $notes ]] || die "cannot execute $notes: SALTERN_WITH_EXAMPLE=yes swift build --product notes"
+[[ -x $notes ]] || die "cannot execute $notes: SALTERN_WITH_EXAMPLE=1 swift build --product notes"
 
 server=$SALTERN_TEST_URL
 password='correct horse battery staple'

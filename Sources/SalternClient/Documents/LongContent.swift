@@ -155,28 +155,36 @@ struct JSONStringBytes: Sendable {
         case UInt8(ascii: "t"): decoded.append(0x09)
         case UInt8(ascii: "u"):
             let unit = try self.unit(bytes, at: 2)
-            if let scalar = Unicode.Scalar(UInt32(unit)) {
-                decoded += Array(String(Character(scalar)).utf8)
+            guard UTF16.isLeadSurrogate(unit) else {
+                try append(UInt32(unit), to: &decoded)
                 return 6
             }
-            guard UTF16.isLeadSurrogate(unit), bytes.count >= 12, bytes[6] == UInt8(ascii: "\\"),
-                bytes[7] == UInt8(ascii: "u")
+            guard bytes.count >= 12, bytes[6] == UInt8(ascii: "\\"), bytes[7] == UInt8(ascii: "u")
             else { throw .malformed }
             let trail = try self.unit(bytes, at: 8)
             guard UTF16.isTrailSurrogate(trail) else { throw .malformed }
-            decoded += Array(String(decoding: [unit, trail], as: UTF16.self).utf8)
+            try append(0x1_0000 + (UInt32(unit & 0x3ff) << 10 | UInt32(trail & 0x3ff)), to: &decoded)
             return 12
         default: throw .malformed
         }
         return 2
     }
 
+    private static func append(_ value: UInt32, to decoded: inout [UInt8]) throws(LongLine.Failure) {
+        guard let scalar = Unicode.Scalar(value), let bytes = UTF8.encode(scalar) else { throw .malformed }
+        decoded.append(contentsOf: bytes)
+    }
+
     private static func unit(_ bytes: UnsafeRawBufferPointer, at start: Int) throws(LongLine.Failure) -> UInt16 {
         guard bytes.count >= start + 4 else { throw .malformed }
         var unit: UInt16 = 0
         for index in start..<start + 4 {
-            guard let digit = Character(Unicode.Scalar(bytes[index])).hexDigitValue, bytes[index] < 0x80 else {
-                throw .malformed
+            let digit: UInt8
+            switch bytes[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = bytes[index] - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = bytes[index] - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = bytes[index] - UInt8(ascii: "A") + 10
+            default: throw .malformed
             }
             unit = unit << 4 | UInt16(digit)
         }

@@ -53,7 +53,7 @@ import Testing
         let content = try content("\"text\" : \"\(raw)\"")
         #expect(content.whole == nil)
         #expect(content.digest == SHA256.hash(Array(expected.utf8)).bytes)
-        #expect(try bytes(content, length) == Array(expected.utf8))
+        #expect(SHA256.hash(try bytes(content, length)) == SHA256.hash(Array(expected.utf8)))
     }
 
     @Test(arguments: 0...2)
@@ -65,7 +65,7 @@ import Testing
             let content = try content("\"data\":\"\(raw)\"")
             #expect(content.whole == nil)
             #expect(content.digest == SHA256.hash(expected).bytes)
-            #expect(try bytes(content, 524_288) == expected)
+            #expect(SHA256.hash(try bytes(content, 524_288)) == SHA256.hash(expected))
         }
     }
 
