@@ -69,7 +69,8 @@
 
         /// Leaves a copy that other apps can read; the system removes it.
         private func open(_ attachment: Attachment) async throws {
-            let copy = URL.temporaryDirectory.appending(path: attachment.properties["name"] ?? "file")
+            let name = URL(filePath: attachment.properties["name"] ?? "file").lastPathComponent
+            let copy = URL.temporaryDirectory.appending(path: name)
             try await model.content(of: attachment).write(to: copy)
             file = copy
         }
