@@ -126,6 +126,15 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
+// The example app, for the tests. Its own manifest is for authors of apps: there these names would be taken twice.
+if Context.environment["SALTERN_WITH_EXAMPLE"] != nil {
+    package.targets += [
+        .target(name: "NotesModel", dependencies: ["SalternClient"], path: "Examples/Notes/Sources/NotesModel"),
+        .executableTarget(
+            name: "notes", dependencies: ["NotesModel", "SalternClient"], path: "Examples/Notes/Sources/notes-terminal"),
+    ]
+}
+
 // Of the package, the kit is for Apple's platforms.
 if isApple {
     package.products.removeAll { $0.name != "SalternClient" }

@@ -8,6 +8,15 @@ let modules: [String: [Target.Dependency]] = [
 ]
 // What docs/clients.md shows for these platforms; the script takes it out of there.
 package.targets.append(.target(name: "Samples", path: "Samples"))
+// The example app, with its screens.
+package.targets += [
+    .target(name: "NotesModel", dependencies: ["SalternClient"], path: "Examples/Notes/Sources/NotesModel"),
+    .executableTarget(
+        name: "NotesApp",
+        dependencies: ["NotesModel", "SalternClient", "SwiftUI", "UniformTypeIdentifiers", "AppleFoundation"],
+        path: "Examples/Notes/Sources/NotesApp",
+        swiftSettings: [.unsafeFlags(["-Xfrontend", "-import-module", "-Xfrontend", "AppleFoundation"])]),
+]
 
 for target in package.targets {
     guard let modules = modules[target.name] else { continue }
@@ -30,6 +39,8 @@ package.targets += [
     standIn("CDarwin"),
     standIn("Security", ["COpenSSL"]),
     standIn("AppleFoundation", ["CDarwin", "Security"]),
+    standIn("UniformTypeIdentifiers"),
+    standIn("SwiftUI", ["UniformTypeIdentifiers"]),
     .testTarget(
         name: "AppleTests", dependencies: ["SalternClient", "Samples", "Cryptography", "Security", "COpenSSL"],
         path: "Tests/Apple/AppleTests", swiftSettings: settings),

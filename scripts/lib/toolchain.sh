@@ -19,12 +19,12 @@ release_build=(swift build --package-path "$repository" "${release_options[@]}" 
 quick_options=(-debug-info-format none -Xswiftc -wmo -Xswiftc -no-emit-module-separately-wmo
     -Xswiftc -num-threads -Xswiftc "$(nproc)")
 
-# Everything, for tests. In a folder of its own: with other options in one folder, an editor's builds and these would undo
-# each other.
+# Everything, for tests, with the example app. In a folder of its own: with other options in one folder, an editor's builds and
+# these would undo each other.
 # What is tested is optimised, which takes two fifths off the CPU seconds of the tests; the tests themselves are not.
 test_folder=$repository/.build/tests
-test_build=(env SALTERN_OPTIMISED_TESTS=1 swift build --package-path "$repository" --scratch-path "$test_folder" --build-tests
-    "${quick_options[@]}" -Xswiftc -warnings-as-errors)
+test_build=(env SALTERN_OPTIMISED_TESTS=1 SALTERN_WITH_EXAMPLE=1 swift build --package-path "$repository"
+    --scratch-path "$test_folder" --build-tests "${quick_options[@]}" -Xswiftc -warnings-as-errors)
 test_program=$test_folder/debug/salternPackageTests.xctest
 
 # with_quick_allocator COMMAND…: compilers ask for memory more than for anything else, and with jemalloc, where it is installed,
