@@ -45,6 +45,12 @@ extension FolderTree {
         visit(named: last, folder, prefix, now, &scan, &report)
     }
 
+    private func isThere(_ name: [UInt8], _ folder: Descriptor) -> Bool {
+        guard let name = String(validating: name, as: UTF8.self) else { return true }
+        if case .nothing? = system.entry(name, in: folder) { return false }
+        return true
+    }
+
     /// Examines an entry that may be gone.
     private func visit(
         named bytes: [UInt8], _ folder: Descriptor, _ prefix: String, _ now: Int64, _ scan: inout Scan,
@@ -53,7 +59,13 @@ extension FolderTree {
         let path = String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath(prefix + $0) }
         // A name in another form would be given its usual one, which says nothing where there is no such entry.
         let isUsual = path.map { Array($0.text.utf8) == Array(prefix.utf8) + bytes } ?? false
-        if !isUsual, let names = system.names(in: folder), !names.contains(bytes) { return }
+        let names = isThere(bytes, folder) ? nil : system.names(in: folder)
+        // What was in a folder that is empty now is in no other entry.
+        if names?.isEmpty == true, let outer = try? FolderPath(prefix.dropLast()) {
+            scan.folders.insert(outer)
+            scan.emptyFolders.insert(outer)
+        }
+        if !isUsual, let names = names ?? system.names(in: folder), !names.contains(bytes) { return }
         visit(bytes, folder, prefix, now, &scan, &report)
     }
 }

@@ -18,6 +18,22 @@ extension Store {
             .blob(id.bytes), .text(root))
     }
 
+    /// All folders, and where they were last.
+    func folders() throws -> [(id: ItemID, root: String)] {
+        try database.rows("SELECT id, root FROM folders ORDER BY root") { (try Self.id($0, 0), $0.text(1) ?? "") }
+    }
+
+    /// The collection that a folder is in sync with; nil where an earlier version has noted none.
+    func collection(ofFolder id: ItemID) throws -> String? {
+        try database.rows("SELECT collection FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
+    }
+
+    func setCollection(_ collection: String, ofFolder id: ItemID) throws {
+        if try self.collection(ofFolder: id) == collection { return }
+        try database.execute(
+            "UPDATE folders SET collection = ? WHERE id = ?", .text(collection), .blob(id.bytes))
+    }
+
     /// Notes how many deletions wait in a folder for somebody to agree.
     func setHeld(_ held: HeldDeletions, inFolder id: ItemID) throws {
         if try self.held(inFolder: id) == held { return }

@@ -157,6 +157,17 @@ enum StoreSchema {
         """
         -- Whether the file was ignored when it was examined last: then its absence does not count as a deletion.
         ALTER TABLE folder_files ADD COLUMN ignored INTEGER NOT NULL DEFAULT 0;
+
+        -- The collection that a folder is in sync with; null until its next round.
+        ALTER TABLE folders ADD COLUMN collection TEXT;
+
+        -- Folders that items stand for, as they were when both sides had them last.
+        CREATE TABLE folder_folders (
+            folder BLOB NOT NULL, id BLOB NOT NULL, path TEXT NOT NULL,
+            -- The version of the item that is this.
+            revision INTEGER, sequence INTEGER,
+            ignored INTEGER NOT NULL, PRIMARY KEY (folder, id)
+        ) WITHOUT ROWID;
         """,
     ]
 
