@@ -109,3 +109,43 @@ expect_names deletedThere 'a'
 sync_files laptop
 [[ ! -e $work/laptop/files/a ]] || fail "the deletion to come when the file is corrected: $body"
 expect_status 0
+
+scenario "an empty folder is created and deleted on the other device"
+mkdir --parents "$work/phone/files/empty/inner"
+sync_files phone --dry-run
+expect_names uploaded 'empty/inner/'
+sync_files phone
+expect_names uploaded 'empty/inner/'
+sync_files laptop
+expect_names downloaded 'empty/inner/'
+[[ -d $work/laptop/files/empty/inner ]] || fail "the folder to be there"
+rmdir "$work/laptop/files/empty/inner" "$work/laptop/files/empty"
+sync_files laptop
+expect_names deletedThere 'empty/inner/'
+sync_files phone
+expect_names deletedHere 'empty/inner/'
+[[ ! -e $work/phone/files/empty ]] || fail "the folder to be gone"
+
+scenario "a second folder and a second account are refused"
+mkdir "$work/phone/second"
+echo 'second' >"$work/phone/second/file"
+device phone sync "$work/phone/second" --json
+expect_status 78
+[[ $(jq --raw-output .error.code <<<"$headers") == second_folder ]] || fail "the error second_folder"
+[[ ! -e $work/phone/second/.saltern ]] || fail "no marker"
+device phone sync "$work/phone/second" --json --second-folder
+expect_names uploaded 'file'
+device phone sync "$work/phone/second" --json
+expect_status 0
+mkdir "$work/grace"
+device grace register --server "$SALTERN_TEST_URL" --userid "$(unique grace)" --certificate "$certificate" \
+    --device grace --password-file "$work/password"
+expect_status 0
+for words in '' '--allow-deletions' '--dry-run'; do
+    # shellcheck disable=SC2086  # no word, or one
+    device grace sync "$work/phone/files" --json $words
+    expect_status 78
+    [[ $(jq --raw-output .error.code <<<"$headers") == folder_of_other_account ]] || fail "the error folder_of_other_account"
+done
+device grace list --json
+[[ $(json '.items | length') == 0 ]] || fail "nothing to be in the other account: $body"

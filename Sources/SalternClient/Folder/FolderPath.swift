@@ -5,7 +5,7 @@ internal import Foundation
 public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Why a text is no path. Titles come from other devices and are not trusted.
     public enum Refusal: Error, Hashable, Sendable {
-        case empty, absolute, leadsUp, nul, notUTF8, tooLong, reserved
+        case empty, absolute, leadsUp, nul, tooLong, reserved
     }
 
     /// Where the kit keeps marker, trash and what is not complete.
@@ -18,8 +18,6 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     public init(_ text: some StringProtocol) throws(Refusal) {
         let text = String(text).precomposedStringWithCanonicalMapping
-        // What was not UTF-8 has become this.
-        if text.unicodeScalars.contains("\u{fffd}") { throw .notUTF8 }
         if text.isEmpty { throw .empty }
         if text.unicodeScalars.contains("\0") { throw .nul }
         if text.utf8.first == UInt8(ascii: "/") { throw .absolute }

@@ -15,6 +15,11 @@ final class FolderTree {
         var hashes: [FolderPath: KnownHash] = [:]
         /// Entries that are ignored: their paths, those of folders with a slash at the end. What is in those is not listed.
         var ignored: Set<String> = []
+        /// Folders that are there, and those of them in which nothing is.
+        var folders: Set<FolderPath> = []
+        var emptyFolders: Set<FolderPath> = []
+        /// Folders that a round with a focus has listed only to find out whether they are empty.
+        var listedFolders: Set<FolderPath> = []
 
         mutating func block(_ path: [UInt8]) {
             isComplete = false
@@ -28,6 +33,8 @@ final class FolderTree {
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
+    /// Folders that items stand for: they stay when they become empty.
+    var kept: Set<FolderPath> = []
     /// True when nothing may be changed.
     private(set) var isReading = false
     /// The rules of the ignore files.
@@ -130,6 +137,19 @@ final class FolderTree {
         return isThere && system.sync(corner)
     }
 
+    /// Writes the first marker of a folder. Of several processes that do so at once one succeeds.
+    /// - Returns: False when there is a marker, or none can be written.
+    func claim(_ marker: FolderMarker) -> Bool {
+        // Not in `parts`, which another process tidies up when it begins.
+        let name = "claim-\(ItemID.random())"
+        guard let file = system.createFile(name, in: corner) else { return false }
+        guard write(marker, to: file), system.rename(name, in: corner, to: Self.markerName, in: corner) else {
+            system.removeFile(name, in: corner)
+            return false
+        }
+        return system.sync(corner)
+    }
+
     /// Whoever is killed within it has a folder without a marker, in which nothing is done until somebody looks.
     private func makeMarker(_ marker: FolderMarker) -> Bool {
         system.removeFile(Self.markerName, in: corner)
@@ -188,6 +208,10 @@ final class FolderTree {
         guard let names = system.names(in: folder) else {
             report.warn(.unreadable, prefix)
             return scan.block(Array(prefix.utf8.dropLast()))
+        }
+        if !prefix.isEmpty, let path = try? FolderPath(prefix.dropLast()) {
+            scan.folders.insert(path)
+            if names.isEmpty { scan.emptyFolders.insert(path) }
         }
         let place = Self.names(of: prefix)
         _ = rules.state(in: place, (folder, names))

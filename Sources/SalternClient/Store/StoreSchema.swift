@@ -180,6 +180,18 @@ enum StoreSchema {
         -- The revision that the version had on the server; null where it is not known.
         ALTER TABLE versions ADD COLUMN revision INTEGER;
         """,
+        """
+        -- The collection that a folder is in sync with; null until its next round.
+        ALTER TABLE folders ADD COLUMN collection TEXT;
+
+        -- Folders that items stand for, as they were when both sides had them last.
+        CREATE TABLE folder_folders (
+            folder BLOB NOT NULL, id BLOB NOT NULL, path TEXT NOT NULL,
+            -- The version of the item that is this.
+            revision INTEGER, sequence INTEGER,
+            ignored INTEGER NOT NULL, PRIMARY KEY (folder, id)
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the store up to date.

@@ -64,11 +64,11 @@ struct SyncFolder {
         init(_ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], dryRun: Bool) {
             self.dryRun = dryRun
             ignored = dryRun ? report.ignored : nil
-            downloaded = report.downloaded.map(\.text)
-            uploaded = report.uploaded.map(\.text)
+            downloaded = report.downloaded.map(\.text) + report.fetchedFolders.map { $0.text + "/" }
+            uploaded = report.uploaded.map(\.text) + report.sentFolders.map { $0.text + "/" }
             renamed = report.renamed.map(\.text)
-            deletedHere = report.deletedHere.map(\.text)
-            deletedThere = report.deletedThere.map(\.text)
+            deletedHere = report.deletedHere.map(\.text) + report.removedFoldersHere.map { $0.text + "/" }
+            deletedThere = report.deletedThere.map(\.text) + report.removedFoldersThere.map { $0.text + "/" }
             conflicts = report.conflicts.map(\.text)
             heldHere = report.held.here
             heldThere = report.held.there
@@ -179,11 +179,16 @@ extension FolderReport {
     /// What a person reads: a line for each file, none when nothing was to do.
     fileprivate func lines(isDry: Bool) -> String {
         var lines: [String] = []
-        for (word, plan, paths) in [
-            ("fetched", "would fetch", downloaded), ("sent", "would send", uploaded),
-            ("renamed", "would rename", renamed), ("deleted here", "would delete here", deletedHere),
-            ("deleted there", "would delete there", deletedThere), ("kept both", "would keep both", conflicts),
-        ] { lines += paths.map { "\(isDry ? plan : word): \(VisibleText.visible($0.text))" } }
+        for (word, plan, files, folders) in [
+            ("fetched", "would fetch", downloaded, fetchedFolders), ("sent", "would send", uploaded, sentFolders),
+            ("renamed", "would rename", renamed, []),
+            ("deleted here", "would delete here", deletedHere, removedFoldersHere),
+            ("deleted there", "would delete there", deletedThere, removedFoldersThere),
+            ("kept both", "would keep both", conflicts, []),
+        ] {
+            let names = files.map(\.text) + folders.map { $0.text + "/" }
+            lines += names.map { "\(isDry ? plan : word): \(VisibleText.visible($0))" }
+        }
         if isDry { lines += ignored.map { "ignored: \(VisibleText.visible($0))" } }
         lines += warnings.filter { !$0.isRepeated }.map(\.text)
         let repeated = warnings.count(where: \.isRepeated)

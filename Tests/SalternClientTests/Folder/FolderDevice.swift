@@ -99,6 +99,21 @@ extension FolderDevice: PersonsFolder {
 
     func move(_ path: String, to other: String) -> Bool { (try? rename(path, other)) != nil }
 
+    func makeFolder(_ path: String) -> Bool { mkdir(url(path).path, 0o700) == 0 }
+
+    func removeFolder(_ path: String) -> Bool { rmdir(url(path).path) == 0 }
+
+    func folders() -> Set<String> {
+        let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        return Set(
+            names.filter { name in
+                var isFolder: ObjCBool = false
+                return name != ".saltern" && !name.hasPrefix(".saltern/")
+                    && FileManager.default.fileExists(atPath: url(name).path, isDirectory: &isFolder)
+                    && isFolder.boolValue
+            })
+    }
+
     func clearEmptyFolders() {
         let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
         for name in names.sorted(by: >) where name != ".saltern" && !name.hasPrefix(".saltern/") {

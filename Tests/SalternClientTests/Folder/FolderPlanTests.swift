@@ -42,6 +42,7 @@ import Testing
             [
                 report.uploaded, report.downloaded, report.renamed, report.deletedHere, report.deletedThere,
                 report.heldHere, report.heldThere, report.conflicts,
+                report.fetchedFolders, report.sentFolders, report.removedFoldersHere, report.removedFoldersThere,
             ].map { $0.map(\.text).sorted() } + [report.ignored, report.warnings.map { "\($0.kind) \($0.path)" }]
         }
         #expect(names(plan) == names(report))

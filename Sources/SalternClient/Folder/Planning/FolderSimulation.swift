@@ -52,8 +52,43 @@ struct FolderSimulation {
         case .moveAside(let from, let to, let content):
             guard move(from, to, content) else { return false }
             report.conflicts.append(to)
+        case .noteFolder, .forgetFolder, .makeFolderHere, .removeFolderHere, .makeFolderThere, .removeFolderThere:
+            carryOutFolder(action, &report)
         }
         return true
+    }
+
+    private mutating func carryOutFolder(_ action: FolderAction, _ report: inout FolderReport) {
+        switch action {
+        case .noteFolder(let id, let path):
+            view.knownFolders[id] = KnownFolder(path: path, stamp: view.remoteFolders[id]?.stamp)
+        case .forgetFolder(let id): view.knownFolders[id] = nil
+        case .makeFolderHere(let id, let path):
+            view.folders.insert(path)
+            view.folders.formUnion(path.folders)
+            view.emptyFolders.insert(path)
+            view.emptyFolders.subtract(path.folders)
+            view.knownFolders[id] = KnownFolder(path: path, stamp: view.remoteFolders[id]?.stamp)
+            report.fetchedFolders.append(path)
+        case .removeFolderHere(let id, let path):
+            view.folders.remove(path)
+            view.emptyFolders.remove(path)
+            view.knownFolders[id] = nil
+            report.removedFoldersHere.append(path)
+        case .makeFolderThere(let path):
+            let (id, stamp) = (newID(), ItemStamp(revision: 1))
+            view.remoteFolders[id] = RemoteFolder(path: path, stamp: stamp)
+            view.knownFolders[id] = KnownFolder(path: path, stamp: stamp)
+            report.sentFolders.append(path)
+        case .removeFolderThere(let id):
+            if view.knownFolders[id] != nil, let path = view.remoteFolders[id]?.path {
+                report.removedFoldersThere.append(path)
+            }
+            view.remoteFolders[id] = nil
+            view.knownFolders[id] = nil
+            view.buried.insert(id)
+        default: break
+        }
     }
 
     private mutating func write(_ id: ItemID, _ path: FolderPath, _ content: FileContent) -> ItemStamp {

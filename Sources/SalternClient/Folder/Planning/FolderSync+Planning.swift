@@ -63,7 +63,8 @@ extension FolderSync {
             let (allowed, held, _) = deletions.permit(decided, simulation.view)
             round.deletions = deletions
             report.note(held, simulation.view)
-            let actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
+            var actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
+            if actions.isEmpty { actions = EmptyFolderDecision.decide(simulation.view).filter { !failed.contains($0) } }
             if actions.isEmpty { return }
             let before = simulation
             for action in actions where !simulation.carryOut(action, &report) { failed.insert(action) }
