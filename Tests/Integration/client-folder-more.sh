@@ -149,3 +149,26 @@ for words in '' '--allow-deletions' '--dry-run'; do
 done
 device grace list --json
 [[ $(json '.items | length') == 0 ]] || fail "nothing to be in the other account: $body"
+
+scenario "what a sync has taken out of a folder is listed with its path, and restored"
+mkdir "$work/phone/files/letters"
+for name in one two; do echo "$name" >"$work/phone/files/letters/$name"; done
+sync_files phone
+sync_files laptop
+rm "$work/phone/files/letters/one"
+echo 'changed' >"$work/phone/files/letters/two"
+sync_files phone
+sync_files laptop
+device laptop trash "$work/laptop/files" --json
+[[ $(json '[.files[] | select(.path | startswith("letters/")).path] | sort | join(" ")') == 'letters/one letters/two' ]] ||
+    fail "both files: $body"
+device laptop trash restore "$work/laptop/files" letters/one letters/two --json
+expect_status 0
+[[ $(json '.restored | join("|")') == 'letters/one|letters/two (restored)' ]] || fail "both files: $body"
+grep --quiet --line-regexp one "$work/laptop/files/letters/one" || fail "the file that was deleted"
+grep --quiet --line-regexp changed "$work/laptop/files/letters/two" || fail "the later version to stay"
+device laptop trash restore "$work/laptop/files" letters/one --json
+expect_status 66
+[[ $(jq --raw-output .error.code <<<"$headers") == not_found ]] || fail "the error not_found"
+sync_files laptop
+expect_names uploaded 'letters/one letters/two (restored)'

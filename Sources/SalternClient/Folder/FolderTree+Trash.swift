@@ -19,6 +19,11 @@ extension FolderTree {
         parts(ofTrashName: name).flatMap { try? FolderPath($0) } ?? (try? FolderPath("file"))
     }
 
+    /// Returns the day in a name in the trash, counted from 1970.
+    static func day(ofTrashName name: String) -> Int? {
+        name.firstIndex(of: "-").flatMap { Int(name[..<$0]) }
+    }
+
     /// Returns the name that the file had.
     private static func parts(ofTrashName name: String) -> String? {
         guard let dash = name.firstIndex(of: "-"), Int(name[..<dash]) != nil else { return nil }
