@@ -36,6 +36,12 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         self.names = names
     }
 
+    /// A path of names that another path has: each beginning of a path is a path, and a part of a text in NFC is in NFC.
+    private init(checked names: ArraySlice<String>) {
+        text = names.joined(separator: "/")
+        self.names = Array(names)
+    }
+
     public var description: String { text }
 
     /// Paths are one when their bytes are: texts that differ in bytes can be equal to Swift, and are two names on a disk.
@@ -69,7 +75,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// The paths of the folders that it is in, the outermost first.
     var folders: [FolderPath] {
-        (1..<max(names.count, 1)).compactMap { try? FolderPath(names.prefix($0).joined(separator: "/")) }
+        (1..<max(names.count, 1)).map { FolderPath(checked: names.prefix($0)) }
     }
 
     /// Of a text that anybody has chosen what can be part of a name, and leaves room for more.

@@ -261,7 +261,9 @@ public actor FolderSync {
         let before = round.tree.hashes
         report.warnings.removeAll { $0.kind == .ignoreFile }
         let scan = round.tree.walk(into: &report)
-        report.ignored = scan.ignored.sorted()
+        report.ignored = scan.ignored.sorted { $0.lexicographicallyPrecedes($1) }.map {
+            String(decoding: $0, as: UTF8.self)
+        }
         try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         try Task.checkCancellation()
         var (view, warnings) = try await vault.folderView(round.folder, settings.collection)
@@ -295,7 +297,7 @@ public actor FolderSync {
         for (id, file) in view.remote where memory.hides(file.path) { view.ignored.insert(id) }
         for (id, known) in view.knownFolders where memory.hides(known.path) { view.ignored.insert(id) }
         for (id, folder) in view.remoteFolders where memory.hides(folder.path) { view.ignored.insert(id) }
-        round.tree.kept = Set(view.remoteFolders.values.map(\.path))
+        round.tree.keep(view.remoteFolders.values.map(\.path) + view.outerFolders)
         if !settings.allowsHiddenExecutables, round.tree.keepsExecutableBit {
             for (id, path) in view.arrivingHiddenExecutables() {
                 view.ignored.insert(id)

@@ -63,7 +63,7 @@ extension FolderTree {
 
     /// Notes the folder of an entry that may be gone when nothing is in it: it is in no other entry. Lists it once.
     private func noteIfEmpty(_ folder: Descriptor, _ prefix: String, _ scan: inout Scan) {
-        guard let path = try? FolderPath(prefix.dropLast()), scan.listedFolders.insert(path).inserted,
+        guard let path = FolderPath(folderTitle: prefix), scan.listedFolders.insert(path).inserted,
             system.names(in: folder)?.isEmpty == true
         else { return }
         scan.folders.insert(path)

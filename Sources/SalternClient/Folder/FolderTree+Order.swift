@@ -4,7 +4,7 @@ internal import Foundation
 extension FolderTree {
     func removeEmptyFolders(above path: FolderPath) {
         for folder in path.folders.reversed() {
-            guard !kept.contains(folder), let (outer, name) = place(folder), system.removeFolder(name, in: outer)
+            guard !isKept(folder), let (outer, name) = place(folder), system.removeFolder(name, in: outer)
             else { return }
         }
     }

@@ -13,8 +13,9 @@ final class FolderTree {
         var obstacles: Set<[UInt8]> = []
         /// Files whose content was read recently enough to be known, with what was read.
         var hashes: [FolderPath: KnownHash] = [:]
-        /// Entries that are ignored: their paths, those of folders with a slash at the end. What is in those is not listed.
-        var ignored: Set<String> = []
+        /// Entries that are ignored: the bytes of their paths, those of folders with a slash at the end. What is in those is not
+        /// listed.
+        var ignored: Set<[UInt8]> = []
         /// Folders that are there, and those of them in which nothing is.
         var folders: Set<FolderPath> = []
         var emptyFolders: Set<FolderPath> = []
@@ -33,8 +34,8 @@ final class FolderTree {
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
-    /// Folders that items stand for: they stay when they become empty.
-    var kept: Set<FolderPath> = []
+    /// Folders that items stand for, by their names as the file system compares them: they stay when they become empty.
+    private var kept: Set<[UInt8]> = []
     /// True when nothing may be changed.
     private(set) var isReading = false
     /// The rules of the ignore files.
@@ -184,6 +185,13 @@ final class FolderTree {
         return system.status(probe.file)?.isExecutable ?? true
     }()
 
+    /// The name of a path as the file system compares it.
+    func key(_ path: FolderPath) -> [UInt8] { Array(folds ? path.text.lowercased().utf8 : path.text.utf8) }
+
+    func keep(_ folders: some Sequence<FolderPath>) { kept = Set(folders.map(key)) }
+
+    func isKept(_ folder: FolderPath) -> Bool { kept.contains(key(folder)) }
+
     // MARK: Walking
 
     /// Examines everything; a task that is cancelled sees only the beginning, which is not complete.
@@ -209,7 +217,7 @@ final class FolderTree {
             report.warn(.unreadable, prefix)
             return scan.block(Array(prefix.utf8.dropLast()))
         }
-        if !prefix.isEmpty, let path = try? FolderPath(prefix.dropLast()) {
+        if let path = FolderPath(folderTitle: prefix) {
             scan.folders.insert(path)
             if names.isEmpty { scan.emptyFolders.insert(path) }
         }

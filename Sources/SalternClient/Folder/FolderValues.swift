@@ -49,6 +49,8 @@ struct FolderView: Sendable {
     /// Folders that items stand for, as they were when both sides had them last, and as they are in the vault.
     var knownFolders: [ItemID: KnownFolder] = [:]
     var remoteFolders: [ItemID: RemoteFolder] = [:]
+    /// Folders that items outside of the view stand for, of those that its files are in.
+    var outerFolders: Set<FolderPath> = []
     /// Items of which there is a tombstone. What is only absent was not deleted by anybody.
     var buried: Set<ItemID> = []
     /// Items that are not touched, because their titles are no paths or they do not open.
@@ -81,8 +83,8 @@ struct FolderView: Sendable {
     /// Where "a" and "A" are one folder, a file in it is at the path at which it is known, however the folder is spelt
     /// here: of two disks each could otherwise insist on its own spelling.
     mutating func takeKnownSpellings() {
-        func key(_ path: FolderPath) -> [String] {
-            path.names.dropLast().map { $0.lowercased() } + path.names.suffix(1)
+        func key(_ path: FolderPath) -> [[UInt8]] {
+            (path.names.dropLast().map { $0.lowercased() } + path.names.suffix(1)).map { Array($0.utf8) }
         }
         let paths = Set(known.values.map(\.path))
         let spelt = Dictionary(paths.map { (key($0), $0) }) { min($0, $1) }

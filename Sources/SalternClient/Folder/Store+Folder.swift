@@ -11,9 +11,14 @@ extension Store {
         try database.rows("SELECT root FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
     }
 
+    /// Returns whether a folder was at this place last.
+    func isRoot(_ root: String, ofFolder id: ItemID) throws -> Bool {
+        try self.root(ofFolder: id)?.utf8.elementsEqual(root.utf8) ?? false
+    }
+
     func setFolder(_ id: ItemID, at root: String) throws {
         // No two folders have the same root.
-        if try self.root(ofFolder: id) == root { return }
+        if try isRoot(root, ofFolder: id) { return }
         try database.execute("DELETE FROM folders WHERE root = ? AND id <> ?", .text(root), .blob(id.bytes))
         try database.execute(
             "INSERT INTO folders (id, root) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET root = excluded.root",

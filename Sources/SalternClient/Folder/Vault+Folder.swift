@@ -58,7 +58,7 @@ extension Vault {
     /// Stores the place and the collection of a folder. Writes nothing when the store has them.
     func noteFolder(_ id: ItemID, _ collection: String, at root: String) throws(VaultError) {
         try stored {
-            if try store.root(ofFolder: id) == root, try store.collection(ofFolder: id) == collection { return }
+            if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection { return }
             try store.transaction {
                 try store.setFolder(id, at: root)
                 try store.setCollection(collection, ofFolder: id)
@@ -79,7 +79,7 @@ extension Vault {
     ) throws(VaultError) -> String? {
         if let id, try place(ofFolder: id) != nil { return nil }
         if try hasFolder(at: root) { return nil }
-        for (other, place) in try stored({ try store.folders() }) where place != root {
+        for (other, place) in try stored({ try store.folders() }) where !place.utf8.elementsEqual(root.utf8) {
             let known = try stored { try store.collection(ofFolder: other) }
             if let known, known != collection { continue }
             if known == nil, try !hasFiles(ofFolder: other, in: collection) { continue }

@@ -38,6 +38,8 @@ extension Vault {
         try noteBuried(&view)
         noteTimes(&view)
         view.total = try stored { try store.knownFileCount(in: folder) }
+        let outer = view.known.values.flatMap(\.path.folders) + view.knownFolders.values.flatMap(\.path.folders)
+        view.outerFolders = try standing(Set(outer), in: folder)
         let ids = Set(view.known.keys)
         // Only what may be deleted.
         for (id, known) in view.known where view.local[known.path] == nil || view.remote[id] == nil {

@@ -191,6 +191,7 @@ enum StoreSchema {
             revision INTEGER, sequence INTEGER,
             ignored INTEGER NOT NULL, PRIMARY KEY (folder, id)
         ) WITHOUT ROWID;
+        CREATE INDEX folder_folders_by_path ON folder_folders (folder, path);
         """,
     ]
 

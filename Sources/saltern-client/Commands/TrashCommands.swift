@@ -81,8 +81,9 @@ struct RestoreTrash: Command {
           --collection NAME     the collection of the folder (the one that it is in sync with)
           --json                one object, for scripts
 
-        FILE is a path in the folder, or a name as saltern-client trash DIR lists it, where several files had that path. Where
-        something has the path by now, the file gets a name beside it. The next sync sends it.
+        FILE is a path in the folder, or a name as saltern-client trash DIR lists it, where several files had that path. All
+        are found before the first is moved. Where something has the path by now, the file gets a name beside it, and so does
+        a folder in whose place there is a file. The next sync sends what was restored.
         """
 
     private struct Record: Encodable {
@@ -102,19 +103,31 @@ struct RestoreTrash: Command {
     func run(_ console: Console) async throws {
         let sync = try await folder.open(console)
         let entries = try await sync.trash()
-        let names = try files.map { file throws(CommandFailure) in try Self.name(of: file, in: entries) }
-        var restored: [String] = []
-        for name in names { restored.append(try await sync.restore(name).text) }
-        try console.show(Record(restored: restored), asJSON: folder.asJSON) {
-            restored.map { "restored: \(VisibleText.visible($0))\n" }.joined()
+        // All are found before the first is moved, and a file that is named twice is one.
+        var names: [String] = []
+        for file in files {
+            let name = try Self.name(of: file, in: entries)
+            if !names.contains(name) { names.append(name) }
         }
+        var restored: [String] = []
+        var failure: (any Error)?
+        do {
+            for name in names { restored.append(try await sync.restore(name).text) }
+        } catch {
+            failure = error
+        }
+        // Also those before one that fails.
+        if failure == nil || !restored.isEmpty {
+            try console.show(Record(restored: restored), asJSON: folder.asJSON) {
+                restored.map { "restored: \(VisibleText.visible($0))\n" }.joined()
+            }
+        }
+        if let failure { throw failure }
     }
 
-    /// Finds all files before the first is moved.
     private static func name(of file: String, in entries: [TrashEntry]) throws(CommandFailure) -> String {
         if let entry = entries.first(where: { $0.name == file }) { return entry.name }
-        let path = try? FolderPath(file)
-        let found = entries.filter { $0.path == path }
+        let found = (try? FolderPath(file)).map { path in entries.filter { $0.path == path } } ?? []
         guard let only = found.first else {
             throw CommandFailure(
                 "the trash has no file \(VisibleText.visible(file))", status: ExitStatus.notFound, code: "not_found")

@@ -39,6 +39,16 @@ struct FolderDevice {
         return (sync, FolderSync(vault, root, settings, system))
     }
 
+    /// Runs rounds of who agrees to deletions until the server has everything: a server under load may refuse a request (503).
+    /// - Throws: When ten rounds were not enough.
+    func send() async throws {
+        for _ in 0..<10 {
+            let report = try await agreeing.run()
+            if !report.isOffline && report.unsent == 0 { return }
+        }
+        throw VaultError.unavailable(.transport(.timedOut))
+    }
+
     func url(_ path: String) -> URL { URL(filePath: folder.path + "/" + path) }
 
     func write(_ text: String, to path: String) throws {

@@ -78,6 +78,44 @@ import Testing
         }
     }
 
+    @Test func `a dry run names empty folders as the round does`() async throws {
+        try await withPair { phone, laptop in
+            func make(_ path: String, _ device: FolderDevice) throws {
+                try FileManager.default.createDirectory(
+                    atPath: device.url(path).path, withIntermediateDirectories: true)
+            }
+            try make("a", phone)
+            try make("x", phone)
+            try await phone.sync.run()
+            try make("a/b", phone)
+            try await phone.sync.run()
+            try make("a/b/c", phone)
+            try make("filled", phone)
+            try phone.write("one", to: "emptied/file")
+            try phone.write("one", to: "moved/file")
+            #expect(try await expectPlan(phone).sentFolders.map(\.text) == ["a/b/c", "filled"])
+            try make("own", laptop)
+            #expect(try await expectPlan(laptop).fetchedFolders.count == 5)
+            // Folders in folders go, a file goes into an empty folder, another leaves one, and one takes the place of a folder.
+            try phone.remove("a")
+            try phone.remove("x")
+            try phone.write("file", to: "x")
+            try phone.write("two", to: "filled/file")
+            try phone.remove("emptied/file")
+            try phone.remove("emptied")
+            try phone.rename("moved/file", "file")
+            try phone.remove("moved")
+            try phone.write("three", to: "mine/file")
+            #expect(try await expectPlan(phone).removedFoldersThere.count == 4)
+            try make("mine", laptop)
+            let plan = try await expectPlan(laptop)
+            #expect(plan.removedFoldersHere.map(\.text) == ["a/b/c"] && plan.sentFolders.isEmpty)
+            #expect(laptop.folders() == ["filled", "mine", "own"])
+            for device in [laptop, phone, laptop] { _ = try await expectPlan(device) }
+            #expect(phone.folders() == laptop.folders() && phone.files() == laptop.files())
+        }
+    }
+
     @Test func `deletions that would wait are named, and a dry run that agrees agrees to nothing`() async throws {
         try await withPair { phone, laptop in
             for number in 0..<12 { try phone.write("\(number)", to: "\(number)") }

@@ -37,6 +37,58 @@ import Testing
         }
     }
 
+    @Test func `a file is restored beside what has the place of its folder`() async throws {
+        try await withPair { phone, laptop in
+            for path in ["a/b/c/file", "x"] { try phone.write("one " + path, to: path) }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            try phone.remove("a")
+            try phone.write("a file", to: "a")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            #expect(laptop.read("a") == "a file")
+            try laptop.write("taken, too", to: "a (restored)")
+            let name = try #require(try await laptop.sync.trash().first?.name)
+            #expect(try await laptop.sync.restore(name).text == "a (restored, 2)/b/c/file")
+            try await laptop.sync.run()
+            try await phone.sync.run()
+            #expect(phone.read("a (restored, 2)/b/c/file") == "one a/b/c/file")
+            #expect(phone.read("a") == "a file" && phone.read("a (restored)") == "taken, too")
+        }
+    }
+
+    @Test func `a file is restored beside a folder that has its name, and beside a link in the place of its folder`()
+        async throws
+    {
+        try await withPair { phone, laptop in
+            for path in ["a", "b/file"] { try phone.write("one " + path, to: path) }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            for path in ["a", "b"] { try phone.remove(path) }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            try laptop.write("new", to: "a/inner")
+            let elsewhere = try TemporaryDirectory(.memory)
+            try FileManager.default.createSymbolicLink(
+                atPath: laptop.url("b").path, withDestinationPath: elsewhere.path)
+            let trash = try await laptop.sync.trash()
+            #expect(trash.map(\.path.text) == ["a", "b/file"])
+            var places: [String] = []
+            for entry in trash { places.append(try await laptop.sync.restore(entry.name).text) }
+            #expect(places == ["a (restored)", "b (restored)/file"])
+            #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.path).isEmpty)
+            #expect(laptop.read("a (restored)") == "one a" && laptop.read("b (restored)/file") == "one b/file")
+        }
+    }
+
+    @Test func `a day that a person has written is no reason to end`() throws {
+        for name in ["\(Int.max)-\(ItemID.random())-a", "-1-\(ItemID.random())-a", "x", "2932897-\(ItemID.random())-a"]
+        {
+            #expect(FolderTree.day(ofTrashName: name) == 0)
+        }
+        #expect(FolderTree.day(ofTrashName: "20000-\(ItemID.random())-a") == 20_000)
+    }
+
     @Test func `a name that is not in the trash is not found, and leads nowhere else`() async throws {
         try await withPair { phone, _ in
             #expect(try await phone.sync.trash().isEmpty)

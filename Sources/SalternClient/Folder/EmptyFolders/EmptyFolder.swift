@@ -17,9 +17,12 @@ struct RemoteFolder: Hashable, Sendable {
 }
 
 extension FolderPath {
-    /// Reads the title of an item that stands for a folder; nil for any other title.
+    /// Reads the title of an item that stands for a folder, a path with a slash at its end; nil for any other title.
     init?(folderTitle title: String) {
-        guard title.utf8.last == UInt8(ascii: "/"), let path = try? FolderPath(title.dropLast()) else { return nil }
+        // In bytes: to Swift the slash can be one character with the mark before it (U+0600).
+        guard title.utf8.last == UInt8(ascii: "/"), let path = try? FolderPath(Substring(title.utf8.dropLast())) else {
+            return nil
+        }
         self = path
     }
 

@@ -57,33 +57,24 @@ struct EmptyFolderDecision {
         }
     }
 
-    /// Folders whose items are gone.
+    /// Folders whose items are gone. One for which another item stands stays: two devices may have created it at once, or
+    /// another device has changed the spelling of its name.
     private mutating func decideGone() {
+        let standing = Set(view.remoteFolders.values.map { key($0.path) })
+        let vanishing = VanishingFolders(view, key)
         for (id, known) in view.knownFolders.sorted(by: { $0.value.path > $1.value.path })
         where view.remoteFolders[id] == nil && !view.ignored.contains(id) {
-            if !view.buried.contains(id) || !folders.contains(key(known.path)) {
+            let name = key(known.path)
+            if !view.buried.contains(id) || !folders.contains(name) || standing.contains(name) {
                 actions.append(.forgetFolder(id))
             } else if view.isWalkComplete {
-                if empty.contains(key(known.path)) {
+                if empty.contains(name) {
                     actions.append(.removeFolderHere(id, known.path))
-                } else if !goesAway(known.path) {
+                } else if !vanishing.contains(name) {
                     actions.append(.forgetFolder(id))
                 }
             }
         }
-    }
-
-    /// Returns whether nothing is in a folder but folders that are removed.
-    private func goesAway(_ path: FolderPath) -> Bool {
-        let gone = Set(
-            view.knownFolders.filter { view.remoteFolders[$0.key] == nil && view.buried.contains($0.key) }.values.map(
-                \.path))
-        if view.local.keys.contains(where: { $0.folders.contains(path) }) { return false }
-        let inner = view.folders.filter { $0.folders.contains(path) }
-        return !inner.isEmpty
-            && inner.allSatisfy { folder in
-                gone.contains(folder) || gone.contains { $0.folders.contains(folder) }
-            }
     }
 
     private mutating func decideNew() {
@@ -93,4 +84,25 @@ struct EmptyFolderDecision {
             actions.append(.makeFolderThere(path))
         }
     }
+}
+
+/// Folders that hold only folders that are removed: they become empty in a later pass.
+private struct VanishingFolders {
+    private var outer: Set<[UInt8]> = []
+    private var staying: Set<[UInt8]> = []
+
+    init(_ view: FolderView, _ key: (FolderPath) -> [UInt8]) {
+        let gone = view.knownFolders.filter { view.remoteFolders[$0.key] == nil && view.buried.contains($0.key) }
+            .values.map(\.path)
+        if gone.isEmpty { return }
+        let removed = Set(gone.map(key)).union(gone.flatMap { $0.folders.map(key) })
+        for path in view.local.keys { staying.formUnion(path.folders.map(key)) }
+        for path in view.folders {
+            let folders = path.folders.map(key)
+            outer.formUnion(folders)
+            if !removed.contains(key(path)) { staying.formUnion(folders) }
+        }
+    }
+
+    func contains(_ key: [UInt8]) -> Bool { outer.contains(key) && !staying.contains(key) }
 }

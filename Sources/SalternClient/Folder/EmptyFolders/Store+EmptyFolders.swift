@@ -27,9 +27,17 @@ extension Store {
 
     /// The items of the folder at a path and of those in it.
     func knownFolders(around path: FolderPath, in folder: ItemID) throws -> [ItemID] {
+        try knownFolders(at: path, in: folder)
+            + database.rows(
+                "SELECT id FROM folder_folders WHERE folder = ? AND path > ? AND path < ?", .blob(folder.bytes),
+                .text(path.text + "/"), .text(path.text + "0")
+            ) { try Self.id($0, 0) }
+    }
+
+    /// The items of the folder at a path.
+    func knownFolders(at path: FolderPath, in folder: ItemID) throws -> [ItemID] {
         try database.rows(
-            "SELECT id FROM folder_folders WHERE folder = ?1 AND (path = ?2 OR path > ?3 AND path < ?4)",
-            .blob(folder.bytes), .text(path.text), .text(path.text + "/"), .text(path.text + "0")
+            "SELECT id FROM folder_folders WHERE folder = ? AND path = ?", .blob(folder.bytes), .text(path.text)
         ) { try Self.id($0, 0) }
     }
 

@@ -14,6 +14,11 @@ extension Vault {
         }
     }
 
+    /// Returns those of some folders that items stand for.
+    func standing(_ folders: Set<FolderPath>, in folder: ItemID) throws(VaultError) -> Set<FolderPath> {
+        try stored { try folders.filter { try !store.knownFolders(at: $0, in: folder).isEmpty } }
+    }
+
     /// Creates the item of a folder.
     func putFolder(_ path: FolderPath, _ collection: String, in folder: ItemID) throws(VaultError) {
         let id = settings.newID()

@@ -22,7 +22,7 @@ extension FolderSync {
             view.ignored.insert(id)
         }
         try await leaveOutFolders(&view, round)
-        for (path, fault) in rules.faults.sorted(by: { $0.key < $1.key }) { report.warn(fault, path) }
+        for (path, fault) in rules.faults { report.warn(fault, path) }
         // Which deletions have waited for the correction, only the whole folder shows.
         if !rules.faults.isEmpty { round.needsWhole = true }
         try await vault.setKnownFiles(changed, in: round.folder)
