@@ -14,6 +14,9 @@ public struct FolderSettings: Sendable {
         get { allowedDeletions == Set(DeletionDirection.allCases) }
         set { allowedDeletions = newValue ? Set(DeletionDirection.allCases) : [] }
     }
+    /// Whether a folder that is new to this device may be merged with a collection with which another folder of the device is
+    /// in sync. Of who watches, of the first round.
+    public var allowsSecondFolder = false
     /// For the names of conflict copies.
     public var deviceName: String
     /// Whether executable files beneath names with a leading dot come from other devices. Programs such as git run them
@@ -40,6 +43,13 @@ public struct FolderReport: Sendable {
     public internal(set) var deletedHere: [FolderPath] = []
     /// Deleted here: the vault's trash has them.
     public internal(set) var deletedThere: [FolderPath] = []
+    /// Folders without files that were made here, or sent.
+    public internal(set) var fetchedFolders: [FolderPath] = []
+    public internal(set) var sentFolders: [FolderPath] = []
+    /// Folders that were removed elsewhere and are removed here: nothing was in them.
+    public internal(set) var removedFoldersHere: [FolderPath] = []
+    /// Folders that were removed here.
+    public internal(set) var removedFoldersThere: [FolderPath] = []
     /// Copies that hold what was changed here and elsewhere.
     public internal(set) var conflicts: [FolderPath] = []
     /// Entries that the ignore files leave out: their paths, those of folders with a slash at the end. What is in an ignored
@@ -174,6 +184,11 @@ public enum FolderError: Error, Sendable {
     case outdated
     /// The folder was in sync with this collection, and not with the one of ``FolderSettings/collection``.
     case otherCollection(String)
+    /// The folder is in sync with another account.
+    case otherAccount
+    /// Another folder of this device, which was at this path last, is in sync with the collection: both would have all files
+    /// of both. ``FolderSettings/allowsSecondFolder`` agrees to that.
+    case secondFolder(beside: String)
     /// The folder is in this one, which is in sync: each would send what is the other's.
     case nested(in: String)
     /// A call of the vault failed.
@@ -189,6 +204,8 @@ public enum FolderError: Error, Sendable {
         case .copy: "copy"
         case .outdated: "outdated"
         case .otherCollection: "other_collection"
+        case .otherAccount: "other_account"
+        case .secondFolder: "second_folder"
         case .nested: "nested"
         case .vault: "vault"
         case .cancelled: "cancelled"
