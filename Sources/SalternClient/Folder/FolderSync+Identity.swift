@@ -20,7 +20,7 @@ extension FolderSync {
         }
         guard let marker = known else { return }
         // Of two folders that pass for one each would undo what the other has.
-        if let other = try await vault.place(ofFolder: marker.id),
+        if let other = try await vault.place(ofFolder: marker.id), !other.utf8.elementsEqual(root.utf8),
             FolderPlace.isCopy(root, of: other, marker: marker, system)
         {
             throw FolderError.copy(of: other)
