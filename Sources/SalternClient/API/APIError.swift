@@ -50,8 +50,8 @@ public enum APIError: Error, Sendable {
     /// error.
     public var isAboutTrust: Bool {
         switch self {
-        case .transport(.pinMismatch), .transport(.untrustedCertificate), .transport(.configuration): true
-        case .transport, .problem, .unexpectedReply: false
+        case .transport(let error): error.isAboutTrust
+        case .problem, .unexpectedReply: false
         }
     }
 

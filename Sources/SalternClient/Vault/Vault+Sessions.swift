@@ -13,7 +13,7 @@ extension Vault {
     public static func signUp(
         _ settings: VaultSettings, userid: String, password: Password, iterations: Int? = nil, invite: String? = nil
     ) async throws(VaultError) -> Vault {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         try await vault.signUp(userid, password, iterations, invite)
         return vault
     }
@@ -34,7 +34,7 @@ extension Vault {
         _ settings: VaultSettings, userid: String, password: Password, code: String? = nil,
         restoringKeyring: Bool = false
     ) async throws(VaultError) -> Vault {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         try await vault.logIn(asKnown: userid, password, code, restoringKeyring)
         return vault
     }
@@ -69,7 +69,7 @@ extension Vault {
     /// - Returns: nil when nobody is logged in here. A vault that was locked (``isLocked``) wants ``unlock(_:)``.
     /// - Throws: ``VaultError/store(_:)`` when the folder cannot be opened, such as ``StoreError/inUse``.
     public static func resume(_ settings: VaultSettings) async throws(VaultError) -> Vault? {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         return try await vault.resume() ? vault : nil
     }
 

@@ -72,7 +72,7 @@ extension TransportError {
         case .badServerResponse, .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData,
             .dataLengthExceedsMaximum:
             self = .unacceptableReply
-        case .badURL, .unsupportedURL: self = .configuration
+        case .badURL, .unsupportedURL: self = .configuration(.request)
         default: self = .connectionLost
         }
     }
