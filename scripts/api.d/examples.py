@@ -4,15 +4,31 @@ import pathlib
 import re
 import sys
 
+# Examples of views and of an app's own functions are not compiled.
+SKIPPED = re.compile(r"UIImage|: View|Button\(|^\.|showLogin|modified", re.MULTILINE)
+
 HEAD = """import Foundation
 import SalternClient
 
-private struct Note: Codable, Sendable { var text: String }
+private struct List: Codable, Sendable { var name: String }
+
+private struct Note: Codable, Sendable {
+    var text: String
+    var photo: Attachment!
+    var list: ItemID?
+
+    init(text: String, photo: Attachment? = nil, list: ItemID? = nil) {
+        (self.text, self.photo, self.list) = (text, photo, list)
+    }
+}
+
+private func show(_ values: Any..., hiddenCount: Int = 0) {}
 
 """
 PARAMETERS = (
-    "_ vault: Vault, _ settings: VaultSettings, _ notes: VaultCollection<Note>, _ id: ItemID, _ typed: String, "
-    "_ password: Password, _ newPassword: Password, _ file: URL, _ link: URL"
+    "_ vault: Vault, _ settings: VaultSettings, _ notes: VaultCollection<Note>, _ lists: VaultCollection<List>, _ id: ItemID, "
+    "_ draft: ItemID, _ selection: [ItemID], _ typed: String, _ text: String, _ joined: String, _ password: Password, "
+    "_ file: URL, _ url: URL, _ link: URL, _ jpeg: Data, _ note: Note, _ item: PlainItem, _ attachment: Attachment"
 )
 
 
@@ -29,7 +45,8 @@ def examples(folder):
             elif block is None and text == "```swift":
                 block, start = [], number + 1
             elif block is not None and text == "```":
-                yield file, start, block
+                if not SKIPPED.search("\n".join(block)):
+                    yield file, start, block
                 block = None
             elif block is not None:
                 block.append(text)
@@ -42,10 +59,11 @@ def main():
         sys.exit("scripts/api.d/examples.py: there are no examples")
     print(HEAD, end="")
     for index, (file, line, block) in enumerate(found):
-        print(f"private func example{index}({PARAMETERS}) async throws {{")
+        print(f"@MainActor private func example{index}({PARAMETERS}) async throws {{")
+        print("var edits = VaultEdits()\ndo {")
         print(f'#sourceLocation(file: "{file}", line: {line})')
         print("\n".join(block))
-        print("#sourceLocation()\n}\n")
+        print("#sourceLocation()\n}\n_ = edits\n}\n")
 
 
 if __name__ == "__main__":

@@ -72,13 +72,14 @@ def listed_types(symbols):
 def lines(symbols):
     """The lines of the list."""
     listed, others = set(), listed_types(symbols)
-    requirements = {r["source"] for r in symbols.relationships if r["kind"] in ("requirementOf", "optionalRequirementOf")}
+    requirements = {r["source"] for r in symbols.relationships if r["kind"] == "requirementOf"}
+    defaulted = {r["target"] for r in symbols.relationships if r["kind"] == "defaultImplementationOf"}
     for symbol in symbols.own():
         if symbol["module"] != KIT and symbol["pathComponents"][0] not in others:
             continue
         kind = symbol["kind"]["identifier"].removeprefix("swift.")
         if symbol["identifier"]["precise"] in requirements:
-            kind = "requirement"
+            kind = "requirement" if symbol["identifier"]["precise"] not in defaulted else "requirement with a default"
         listed.add(f"{path(symbol)} | {kind} | {declaration(symbol)}")
     for relation in symbols.relationships:
         source = symbols.symbols.get(relation["source"])

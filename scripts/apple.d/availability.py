@@ -24,6 +24,12 @@ def floors(manifest):
     return found
 
 
+def raised(file):
+    """The versions that a file's own `@available` names: what is in it is for them."""
+    found = re.search(r"^@available\(iOS (\d+), macOS (\d+), \*\)", pathlib.Path(file).read_text(), re.MULTILINE)
+    return {"iOS": int(found[1]), "macOS": int(found[2])} if found else {}
+
+
 def version(introduced):
     return (introduced.get("major", 0), introduced.get("minor", 0))
 
@@ -62,7 +68,7 @@ def main():
     lowest = floors(manifest)
     since, modules = availability(graphs)
     names, used, faults = documented(table), set(), set()
-    count = 0
+    count, files = 0, {}
     for file, line, usr, name, is_implicit in index.references(store, {"SalternClient", "Cryptography"}):
         if is_implicit and name in IMPLICIT:
             continue
@@ -74,7 +80,9 @@ def main():
             used.add(name)
             if versions is None:
                 faults.add(f"{name} ({where}) is not in {table.name}: add it with the versions of Apple's documentation")
-        for platform, lowest_version in lowest.items():
+        if file not in files:
+            files[file] = lowest | raised(file)
+        for platform, lowest_version in files[file].items():
             if versions and versions.get(platform, (0, 0)) > (lowest_version, 0):
                 found = ".".join(map(str, versions[platform]))
                 faults.add(f"{where}: {name} needs {platform} {found}, and Package.swift names {lowest_version}")
