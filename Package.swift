@@ -100,6 +100,10 @@ let package = Package(
                 "SalternClient", "saltern", "SalternTesting", "SalternServer", "HTTPServer", "HTTPCore",
                 "TransportSecurity", "EventLoop", "Postgres", "Cryptography", "CSQLite", "CPlatform",
             ]),
+        // As an app whose default isolation is the main actor (SE-0466), which Xcode chooses for new apps.
+        .testTarget(
+            name: "MainActorAppTests", dependencies: ["SalternClient"],
+            swiftSettings: settings + [.defaultIsolation(MainActor.self)]),
         tests(
             "SalternClientCommandTests",
             ["saltern-client", "SalternClient", "CommandLineKit", "Cryptography", "SalternTesting"]),

@@ -100,6 +100,9 @@ enum Explanation {
                     + (shortage.limit == .itemBytes ? "; a file of a folder in sync may be longer (sync DIR)" : ""),
                 status: 1, code: "no_room")
         case .notFound: CommandFailure("there is none", status: ExitStatus.notFound, code: "not_found")
+        case .sourceFailed: unreadable("the file cannot be read", "unreadable")
+        case .missingChunk: unreadable("the server does not have a part of it", "unreadable")
+        case .damagedChunk: unreadable("a part of it is damaged on the server", "unreadable")
         case .wrongShareKey: unreadable("the key at the link's end does not open it", "unreadable")
         case .invalidCollection(let name):
             CommandFailure(
@@ -143,10 +146,8 @@ enum Explanation {
                 "timed_out")
         case .connectionLost: away("the connection was lost", "connection_lost")
         case .cancelled: interrupted
-        case .configuration:
-            CommandFailure(
-                "the server's address, pin or certificate is malformed", status: ExitStatus.configuration,
-                code: "configuration")
+        case .configuration(let fault):
+            CommandFailure(fault.text, status: ExitStatus.configuration, code: "configuration")
         }
     }
 
@@ -230,6 +231,20 @@ extension StretchingRule.Refusal {
         case .tooManyIterations(let maximum): "more than \(maximum) iterations"
         case .keyLength: "another length of the key"
         case .host: "its salt prefix belongs to another host"
+        }
+    }
+}
+
+extension ConfigurationFault {
+    fileprivate var text: String {
+        switch self {
+        case .address: "the server's address is not https://host or https://host:port"
+        case .pin(let pin):
+            "the pin \(VisibleText.visible(String(pin.prefix(100)))) is not sha256// and the base64 of 32 bytes"
+        case .certificate: "the server's certificate is not in PEM"
+        case .rateLimit: "the limit for the rate is too low"
+        case .request: "the request cannot be sent"
+        case .system: "the system has no resources for connections"
         }
     }
 }

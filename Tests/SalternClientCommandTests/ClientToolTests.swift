@@ -138,7 +138,7 @@ import Testing
             (VaultError.unavailable(.transport(.timedOut)), 69, "timed_out"),
             (VaultError.unavailable(.transport(.connectionLost)), 69, "connection_lost"),
             (VaultError.unavailable(.transport(.cancelled)), 130, "interrupted"),
-            (TransportError.configuration, 78, "configuration"), (CancellationError(), 130, "interrupted"),
+            (TransportError.configuration(.address), 78, "configuration"), (CancellationError(), 130, "interrupted"),
             (VaultError.untrustworthy(.saltPrefix), 76, "weak_kdf"),
             (VaultError.useridNotCanonical(canonical: "ada"), 1, "userid_not_canonical"),
             (VaultError.keyringUnusable, 76, "keyring_unusable"),

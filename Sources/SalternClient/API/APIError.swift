@@ -49,8 +49,8 @@ public enum APIError: Error, Sendable {
     /// Whether it is about who answers, which a person has to see to.
     public var isAboutTrust: Bool {
         switch self {
-        case .transport(.pinMismatch), .transport(.untrustedCertificate), .transport(.configuration): true
-        case .transport, .problem, .unexpectedReply: false
+        case .transport(let error): error.isAboutTrust
+        case .problem, .unexpectedReply: false
         }
     }
 

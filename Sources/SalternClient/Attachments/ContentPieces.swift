@@ -32,10 +32,10 @@ package struct ContentPieces: Sendable {
     /// - Throws: ``VaultError/unreadable`` when the server has not this piece.
     package func piece(_ index: Int) async throws(VaultError) -> SecureBytes {
         if let attachment, isFetched {
-            do throws(AttachmentError) {
+            do throws(VaultError) {
                 return try await vault.piece(index, of: attachment, keepsCopy: keepsCopies)
             } catch {
-                throw error.vaultError
+                throw error.ofContent
             }
         }
         if count == 1 { return body }

@@ -20,20 +20,20 @@ extension Vault {
     ///   - id: That of the version before, when there is one: then only what has changed is added. Or one that the caller has
     ///     drawn, and keeps until it is done.
     ///   - progress: Is called after each piece.
-    /// - Throws: ``AttachmentError/noRoom(_:)`` of the plan, or of this device
+    /// - Throws: ``VaultError/noRoom(_:)`` of the plan, or of this device
     ///   (``PlanShortage/Limit/waitingBytes``). ``VaultError/unavailable(_:)`` when the line is lost on the way and the rest
     ///   has no room to wait.
     public func attach(
         _ source: AttachmentSource, id: ItemID? = nil, properties: [String: String] = [:],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
-    ) async throws(AttachmentError) -> Attachment {
+    ) async throws(VaultError) -> Attachment {
         try await attach(source, AttachmentDraft(id), properties: properties, progress: progress)
     }
 
     func attach(
         _ source: AttachmentSource, _ draft: AttachmentDraft, properties: [String: String],
         progress: @Sendable (AttachmentProgress) -> Void = { _ in }
-    ) async throws(AttachmentError) -> Attachment {
+    ) async throws(VaultError) -> Attachment {
         var draft = draft
         if source.byteCount > settings.attachments.copiedByteLimit { draft.keepsCopies = false }
         let (size, room) = try await pieces(of: source.byteCount, mayWait: draft.keepsContent)
@@ -46,7 +46,7 @@ extension Vault {
         try beginAttaching(draft)
         let chunks: [ItemID]
         let digest: [UInt8]
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             defer { endAttaching(draft) }
             if let room { try await refuse(source, draft, size, room, properties) }
             (chunks, digest) = try await add(source, draft, size, isAway: room == nil, progress)
@@ -60,12 +60,8 @@ extension Vault {
             chunks: chunks, inline: nil)
     }
 
-    private func beginAttaching(_ draft: AttachmentDraft) throws(AttachmentError) {
-        do throws(VaultError) {
-            if draft.isResumable { try stored { try store.resumeDraft(draft.id) } }
-        } catch {
-            throw AttachmentError(error)
-        }
+    private func beginAttaching(_ draft: AttachmentDraft) throws(VaultError) {
+        if draft.isResumable { try stored { try store.resumeDraft(draft.id) } }
         attaching[draft.id, default: Attaching()].callCount += 1
         // What another call has seen may be other by now.
         attaching[draft.id]?.before = nil
@@ -81,7 +77,7 @@ extension Vault {
     private func add(
         _ source: AttachmentSource, _ draft: AttachmentDraft, _ size: Int, isAway: Bool,
         _ progress: @Sendable (AttachmentProgress) -> Void
-    ) async throws(AttachmentError) -> (chunks: [ItemID], digest: [UInt8]) {
+    ) async throws(VaultError) -> (chunks: [ItemID], digest: [UInt8]) {
         var isAway = isAway
         if isAway { try checkWaitingRoom(source.byteCount, size, draft, else: nil) }
         var chunks: [ItemID] = []
@@ -89,24 +85,20 @@ extension Vault {
         var offset: Int64 = 0
         while offset < source.byteCount {
             if Task.isCancelled { throw .cancelled }
-            do throws(VaultError) { try await beforePiece?(self) } catch { throw AttachmentError(error) }
+            try await beforePiece?(self)
             let content = try Self.read(source, offset, Int(min(Int64(size), source.byteCount - offset)))
             hash.update(content)
             if !isAway {
                 do throws(VaultError) {
                     chunks.append(try await send(content, draft.id, chunks.count, draft))
                 } catch {
-                    guard draft.keepsContent, error.isAbsence, !Task.isCancelled else { throw AttachmentError(error) }
+                    guard draft.keepsContent, error.isAbsence, !Task.isCancelled else { throw error }
                     try checkWaitingRoom(source.byteCount - offset, size, draft, else: error)
                     isAway = true
                 }
             }
             if isAway {
-                do throws(VaultError) {
-                    chunks.append(try keepWaiting(content, draft, chunks.count))
-                } catch {
-                    throw AttachmentError(error)
-                }
+                chunks.append(try keepWaiting(content, draft, chunks.count))
                 // Other calls have a turn between two pieces.
                 await Task.yield()
             }
@@ -119,26 +111,22 @@ extension Vault {
     /// - Parameter cause: Why the rest has to wait, which is thrown when it cannot; nil for the shortage itself.
     private func checkWaitingRoom(
         _ byteCount: Int64, _ size: Int, _ draft: AttachmentDraft, else cause: VaultError?
-    ) throws(AttachmentError) {
-        do throws(VaultError) {
-            guard let shortage = try waitingShortage(byteCount, size: size, of: draft.id) else { return }
-            throw cause ?? .noRoom(shortage)
-        } catch {
-            throw AttachmentError(error)
-        }
+    ) throws(VaultError) {
+        guard let shortage = try waitingShortage(byteCount, size: size, of: draft.id) else { return }
+        throw cause ?? .noRoom(shortage)
     }
 
     /// One piece of the content, of ``Attachment/pieceCount``. A piece that waits on this device, or of which it has a copy, is
     /// read without network; another one is fetched, and a copy is kept. After an interruption the reader goes on with the
     /// piece that is missing.
-    public func piece(_ index: Int, of attachment: Attachment) async throws(AttachmentError) -> SecureBytes {
+    public func piece(_ index: Int, of attachment: Attachment) async throws(VaultError) -> SecureBytes {
         try await piece(index, of: attachment, keepsCopy: true)
     }
 
     /// - Parameter keepsCopy: Whether a copy of what is fetched is kept on this device.
     func piece(
         _ index: Int, of attachment: Attachment, keepsCopy: Bool
-    ) async throws(AttachmentError) -> SecureBytes {
+    ) async throws(VaultError) -> SecureBytes {
         if let inline = attachment.inline { return inline }
         if Task.isCancelled { throw .cancelled }
         let id = attachment.chunks[index]
@@ -164,7 +152,7 @@ extension Vault {
             switch error {
             case .notFound: throw .missingChunk(id)
             case .unreadable: throw .damagedChunk(id)
-            default: throw AttachmentError(error)
+            default: throw error
             }
         }
     }
@@ -172,7 +160,7 @@ extension Vault {
     /// The whole content: for what fits in memory.
     public func content(
         of attachment: Attachment, progress: @Sendable (AttachmentProgress) -> Void = { _ in }
-    ) async throws(AttachmentError) -> SecureBytes {
+    ) async throws(VaultError) -> SecureBytes {
         var pieces: [SecureBytes] = []
         var count: Int64 = 0
         for index in 0..<attachment.pieceCount {
@@ -188,7 +176,7 @@ extension Vault {
 
     static func read(
         _ source: AttachmentSource, _ offset: Int64, _ count: Int
-    ) throws(AttachmentError) -> SecureBytes {
+    ) throws(VaultError) -> SecureBytes {
         guard let content = try? source.read(offset, count), content.count == count else { throw .sourceFailed }
         return content
     }

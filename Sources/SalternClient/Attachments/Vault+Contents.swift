@@ -12,10 +12,10 @@ extension Vault {
     public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
         // What only begins like a manifest is content: it opened, so it is what somebody has put.
         guard let attachment = Attachment(body) else { return body }
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             return try await content(of: attachment)
         } catch {
-            throw error.vaultError
+            throw error.ofContent
         }
     }
 
@@ -31,17 +31,17 @@ extension Vault {
     /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item.
     ///   ``VaultError/unreadable`` when the source cannot be read.
     public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             let count = min(source.byteCount, Int64(Attachment.markByteCount))
             if Attachment.isMarked(try Self.read(source, 0, Int(count))) { return try await attach(source).body() }
         } catch {
-            throw error.vaultError
+            throw error.ofContent
         }
         try await refuseTooLong(bodyOf: source.byteCount)
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             return try Self.read(source, 0, Int(source.byteCount))
         } catch {
-            throw error.vaultError
+            throw error.ofContent
         }
     }
 
@@ -53,23 +53,12 @@ extension Vault {
             try await refuseTooLong(content)
             return content
         }
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             return try await attach(
                 AttachmentSource(content), id: before?.id, properties: before?.properties ?? [:]
             ).body()
         } catch {
-            throw error.vaultError
-        }
-    }
-}
-
-extension AttachmentError {
-    var vaultError: VaultError {
-        switch self {
-        case .vault(let error): error
-        case .cancelled: .unavailable(.transport(.cancelled))
-        case .noRoom(let shortage): .noRoom(shortage)
-        case .sourceFailed, .missingChunk, .damagedChunk: .unreadable
+            throw error.ofContent
         }
     }
 }

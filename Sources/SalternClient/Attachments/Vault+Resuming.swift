@@ -22,13 +22,3 @@ extension Vault {
         return attachment.chunks.count
     }
 }
-
-extension AttachmentError {
-    /// Whether a later download can go on with what has arrived.
-    var keepsArrived: Bool {
-        switch self {
-        case .vault, .cancelled: true
-        case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: false
-        }
-    }
-}

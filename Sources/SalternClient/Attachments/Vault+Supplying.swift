@@ -14,30 +14,26 @@ extension Vault {
 
     /// Sends what the server lacks of a manifest's chunks.
     /// - Parameter source: Has the manifest's content. Where it has another, no more is sent.
-    /// - Throws: ``AttachmentError/noRoom(_:)`` when the plan has no room for all that is left of it.
-    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(AttachmentError) {
+    /// - Throws: ``VaultError/noRoom(_:)`` when the plan has no room for all that is left of it.
+    func supply(_ attachment: Attachment, from source: AttachmentSource) async throws(VaultError) {
         guard source.byteCount == attachment.byteCount else { return }
         for (index, id) in attachment.chunks.enumerated() {
             if Task.isCancelled { throw .cancelled }
-            do throws(VaultError) {
-                guard try stored({ try store.chunk(id) }) == nil else { continue }
-            } catch {
-                throw AttachmentError(error)
-            }
+            guard try stored({ try store.chunk(id) }) == nil else { continue }
             let offset = Int64(index) * Int64(attachment.chunkByteCount)
             let content = try Self.read(source, offset, attachment.byteCount(ofPiece: index))
             do throws(VaultError) {
                 guard try open.engine.sealer.chunkID(attachment.id, index, content) == id else { return }
                 _ = try await send(content, attachment.id, index)
             } catch {
-                let failure = AttachmentError(error)
+                let failure = error
                 throw failure.isForWantOfRoom ? await shortage(of: attachment) ?? failure : failure
             }
         }
     }
 
     /// Why the chunks that are missing still do not fit; nil when nobody can say.
-    private func shortage(of attachment: Attachment) async -> AttachmentError? {
+    private func shortage(of attachment: Attachment) async -> VaultError? {
         guard let room = try? await room(), let there = try? stored({ Set(try store.chunks().map(\.id)) }) else {
             return nil
         }

@@ -84,13 +84,13 @@ extension Vault {
         let manifest = known.flatMap { Attachment($0.body) }
         let before = AttachmentDraft.Before(
             named: manifest?.id == document.id ? Set(manifest?.chunks ?? []) : [])
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             return try await attach(
                 document.content.source, AttachmentDraft(document.id, before: before),
                 properties: document.properties
             ).body()
         } catch {
-            throw error.vaultError
+            throw error.ofContent
         }
     }
 

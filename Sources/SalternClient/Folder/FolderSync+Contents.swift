@@ -16,7 +16,7 @@ extension FolderSync {
         for attachment in lacking {
             for (path, content) in scan.files where content.digest == attachment.digest {
                 guard let (source, _) = round.tree.source(path) else { continue }
-                do throws(AttachmentError) {
+                do throws(VaultError) {
                     try await vault.supply(attachment, from: source)
                 } catch {
                     // The server lacks it until then: that is said in each round.
@@ -74,7 +74,7 @@ extension FolderSync {
             }
         }
         let first = try await vault.fetchedPieces(of: attachment, in: arrived)
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             let kept = min(Int64(first) * Int64(attachment.chunkByteCount), attachment.byteCount)
             guard byteCount == kept || system.truncate(part.file, to: kept) else { throw .sourceFailed }
             for index in first..<attachment.pieceCount {
@@ -95,15 +95,11 @@ extension FolderSync {
     }
 
     /// What has to do with one file leaves the others alone.
-    static func tolerate(_ error: AttachmentError) throws {
+    static func tolerate(_ error: VaultError) throws {
+        if error.isCancellation { throw FolderError.cancelled }
         switch error {
-        case .cancelled: throw FolderError.cancelled
-        case .vault(let error):
-            switch error {
-            case .unavailable, .refused: return
-            default: throw error
-            }
-        case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return
+        case .unavailable, .refused, .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return
+        default: throw error
         }
     }
 }

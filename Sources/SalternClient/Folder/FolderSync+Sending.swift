@@ -21,7 +21,7 @@ extension FolderSync {
         let item = id ?? vault.settings.newID()
         let seen = id.flatMap { view.remote[$0]?.stamp }
         let made: Attachment
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             var draft = try await draft(path, content, id, seen, round.folder)
             // The file has it.
             draft.keepsContent = false
@@ -63,20 +63,16 @@ extension FolderSync {
     /// what was sent before somebody has interrupted it.
     private func draft(
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ seen: ItemStamp?, _ folder: ItemID
-    ) async throws(AttachmentError) -> AttachmentDraft {
-        do throws(VaultError) {
-            // What is shorter is sent at once, or nearly so.
-            let isLong = content.byteCount > Int64(Attachment.chunkByteCount)
-            if let id, let seen, let draft = try await vault.draft(over: id, seen) {
-                if isLong { try await vault.beginUpload(path, of: draft.id, in: folder) }
-                return draft
-            }
-            if !isLong { return AttachmentDraft(nil) }
-            return AttachmentDraft(
-                try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
-        } catch {
-            throw AttachmentError(error)
+    ) async throws(VaultError) -> AttachmentDraft {
+        // What is shorter is sent at once, or nearly so.
+        let isLong = content.byteCount > Int64(Attachment.chunkByteCount)
+        if let id, let seen, let draft = try await vault.draft(over: id, seen) {
+            if isLong { try await vault.beginUpload(path, of: draft.id, in: folder) }
+            return draft
         }
+        if !isLong { return AttachmentDraft(nil) }
+        return AttachmentDraft(
+            try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
     }
 
     /// Takes back what was sent of files that are not there any more, or are what both sides were before.

@@ -91,7 +91,7 @@ extension FolderSync {
             nextWhole = min(nextWhole, .now + period)
             if mustExamineAll, !isWhole { nextWhole = .now }
             try await report(done)
-            if lends { await vault.lendStore() }
+            if lends { await vault.endStoreUse() }
             timer?.cancel()
             timer = Self.timer(until: min(nextWhole, watcher.nextDue ?? nextWhole), continuation)
         }

@@ -1,20 +1,6 @@
 internal import CPlatform
 internal import Foundation
 
-/// A file descriptor and its end.
-final class Descriptor: Sendable {
-    let number: Int32
-    private let end: @Sendable (Int32) -> Void
-
-    init?(_ number: Int32, end: @escaping @Sendable (Int32) -> Void = { close($0) }) {
-        guard number >= 0 else { return nil }
-        self.number = number
-        self.end = end
-    }
-
-    deinit { end(number) }
-}
-
 /// What the kernel knows of a file: who has changed it has changed this, but for the youngest files.
 struct FileSignature: Hashable, Sendable {
     var inode: UInt64
@@ -224,22 +210,5 @@ extension stat {
         FileSignature(
             inode: UInt64(st_ino), byteCount: Int64(st_size), modified: st_mtim.nanoseconds,
             changed: st_ctim.nanoseconds)
-    }
-}
-
-extension timespec {
-    /// What is further from 1970 than 292 years is that far.
-    var nanoseconds: Int64 {
-        let (product, isTooFar) = Int64(tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, isFurther) = product.addingReportingOverflow(Int64(tv_nsec))
-        return isTooFar || isFurther ? tv_sec < 0 ? .min : .max : sum
-    }
-
-    init(nanoseconds: Int64) {
-        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        self =
-            rest < 0
-            ? timespec(tv_sec: Int(seconds) - 1, tv_nsec: Int(rest) + 1_000_000_000)
-            : timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
     }
 }

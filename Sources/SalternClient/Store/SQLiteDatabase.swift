@@ -66,7 +66,7 @@ final class SQLiteDatabase {
     /// locks from another connection of this process (POSIX locks belong to process and file).
     private static func prepare(_ path: String) throws {
         let made = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        if made >= 0 { Glibc.close(made) }
+        if made >= 0 { closeDescriptor(made) }
         if made < 0, errno == EROFS { throw StoreError.readOnly }
         var status = stat()
         guard made >= 0 || errno == EEXIST, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -108,8 +108,11 @@ final class SQLiteDatabase {
         isLent = false
     }
 
-    /// - Throws: ``StoreClosed``.
-    func checkOpen() throws { if handle == nil { throw StoreClosed() } }
+    /// - Throws: ``StoreClosed``; ``StoreError/inUse`` while it is lent.
+    func checkOpen() throws {
+        if isLent { throw StoreError.inUse }
+        if handle == nil { throw StoreClosed() }
+    }
 
     /// Runs `body` in a transaction: all of it happens, or nothing. Within a transaction it is a part of that one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
@@ -192,6 +195,9 @@ final class SQLiteDatabase {
         }
     }
 }
+
+/// Closes a descriptor, where a type has a `close()` of its own.
+private func closeDescriptor(_ descriptor: Int32) { close(descriptor) }
 
 /// A value that is bound to a statement.
 enum SQLiteValue {

@@ -2,7 +2,7 @@ internal import Cryptography
 
 extension Store {
     private static let columns =
-        "id, sequence, base, collection, format, iterations, title, body, edit, base_title, base_body, sent"
+        "id, sequence, base, collection, format, iterations, title, body, edit, base_title, base_body, sent, together"
 
     /// What was changed here of an item.
     func change(_ id: ItemID) throws -> LocalChange? {
@@ -11,16 +11,25 @@ extension Store {
         ).first
     }
 
-    /// The oldest changes: as many as fit, at least one.
+    /// The oldest changes: as many as fit, at least one. Edits that were stored together are separated only where a batch has
+    /// no room for all of them.
     func changes(limit: Int, byteLimit: Int, after sequence: Int64 = 0) throws -> [LocalChange] {
-        var bytes = 0
-        return try database.rows(
+        let candidates = try database.rows(
             "SELECT \(Self.columns) FROM changes WHERE sequence > ? ORDER BY sequence LIMIT ?", .integer(sequence),
-            .integer(Int64(limit)), decode: Self.change
-        ).enumerated().prefix { index, change in
+            .integer(Int64(limit) + 1), decode: Self.change)
+        var bytes = 0
+        let count = candidates.prefix(limit).enumerated().prefix { index, change in
             bytes += 256 + ((change.content?.body.bytes.count ?? 0) + (change.content?.title?.bytes.count ?? 0)) * 4 / 3
             return index == 0 || bytes <= byteLimit
-        }.map(\.element)
+        }.count
+        guard count > 0, count < candidates.count, let group = candidates[count].together,
+            candidates[0].together != group
+        else { return Array(candidates.prefix(count)) }
+        return candidates.prefix(count).filter { $0.together != group }
+    }
+
+    func nextSequence() throws -> Int64 {
+        try database.rows("SELECT coalesce(max(sequence), 0) + 1 FROM changes") { $0.integer(0) ?? 1 }.first ?? 1
     }
 
     func changeCount() throws -> Int {
@@ -52,7 +61,6 @@ extension Store {
     ) throws {
         let earlier = try change(id)
         let item = try item(id)
-        let next = try database.rows("SELECT coalesce(max(sequence), 0) + 1 FROM changes") { $0.integer(0) ?? 1 }.first
         if !isSame, content != nil, earlier == nil, let item, item.content != content {
             try keepReplaced(id, item.content, edit: item.edit, revision: item.revision)
         }
@@ -62,8 +70,8 @@ extension Store {
             ?? (earlier == nil ? item.map { ($0.content.title?.bytes, $0.content.body.bytes) } : nil)
         try write(
             LocalChange(
-                id: id, sequence: next ?? 1, base: base, content: content, edit: edit, baseContent: baseContent,
-                sent: earlier?.sent), opened: opened, isSame: isSame)
+                id: id, sequence: try nextSequence(), base: base, content: content, edit: edit,
+                baseContent: baseContent, sent: earlier?.sent, together: group), opened: opened, isSame: isSame)
     }
 
     /// Puts a change in the place of the item's earlier one.
@@ -79,12 +87,13 @@ extension Store {
         if let base = change.baseContent { try noteVersion(change.id, base.body) }
         try database.execute("DELETE FROM changes WHERE id = ?", .blob(change.id.bytes))
         try database.execute(
-            "INSERT INTO changes (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", .blob(change.id.bytes),
+            "INSERT INTO changes (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            .blob(change.id.bytes),
             .integer(change.sequence), .optional(change.base?.number), .optional(content?.collection),
             .optional(content?.format), .optional(content?.iterations.map(Int64.init)),
             .optional(content?.title?.bytes), .optional(content?.body.bytes),
             .integer(Int64(bitPattern: change.edit)), .optional(change.baseContent?.title),
-            .optional(change.baseContent?.body), .optional(change.sent?.stored))
+            .optional(change.baseContent?.body), .optional(change.sent?.stored), .optional(change.together))
     }
 
     /// Nothing of the item is left to send.
@@ -112,7 +121,7 @@ extension Store {
         return LocalChange(
             id: try id(row, 0), sequence: sequence, base: row.integer(2).map(Revision.init), content: content,
             edit: UInt64(bitPattern: edit), baseContent: row.blob(10).map { (row.blob(9), $0) },
-            sent: row.blob(11).map(LocalChange.Sent.init(stored:)))
+            sent: row.blob(11).map(LocalChange.Sent.init(stored:)), together: row.integer(12))
     }
 }
 

@@ -7,6 +7,8 @@ internal import Foundation
 /// syncing goes on. Not `Sendable`: the vault, an actor, uses it alone.
 final class Store {
     let database: SQLiteDatabase
+    /// The number of the edits that are being stored together; see ``together(_:)``.
+    private(set) var group: Int64?
 
     /// Opens the store at a path, or makes one.
     init(path: String) throws {
@@ -20,6 +22,13 @@ final class Store {
     /// Runs several changes as one.
     func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         try database.transaction(body)
+    }
+
+    /// Notes that the edits of a transaction are sent in one batch, where that is possible.
+    func together<Result>(_ body: () throws -> Result) throws -> Result {
+        group = try nextSequence()
+        defer { group = nil }
+        return try body()
     }
 
     // MARK: Facts
@@ -74,7 +83,8 @@ final class Store {
     /// Opens it again.
     func takeBack() throws { try database.takeBack() }
 
-    var isClosed: Bool { database.handle == nil }
+    /// Whether nothing can be read or written any more. One that is lent is not closed.
+    var isClosed: Bool { database.handle == nil && !database.isLent }
 
     /// - Throws: ``StoreClosed``.
     func checkOpen() throws { try database.checkOpen() }
@@ -105,6 +115,21 @@ final class Store {
             UNION ALL SELECT id FROM changes WHERE collection = ?1 ORDER BY 1
             """, .text(collection)
         ) { row in try Self.id(row, 0) }
+    }
+
+    /// Returns the collections of those of the items that there are here.
+    func currentCollections(of ids: Set<ItemID>) throws -> [ItemID: String] {
+        var collections: [ItemID: String] = [:]
+        for id in ids {
+            let changed = try database.rows("SELECT collection FROM changes WHERE id = ?", .blob(id.bytes)) {
+                $0.text(0)
+            }
+            collections[id] =
+                try changed.first
+                ?? database.rows("SELECT collection FROM items WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first
+                ?? nil
+        }
+        return collections
     }
 
     // MARK: Items

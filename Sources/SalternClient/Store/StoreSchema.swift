@@ -180,6 +180,10 @@ enum StoreSchema {
         -- The revision that the version had on the server; null where it is not known.
         ALTER TABLE versions ADD COLUMN revision INTEGER;
         """,
+        """
+        -- The sequence of the first of the edits that were stored together; null for a single one.
+        ALTER TABLE changes ADD COLUMN together INTEGER;
+        """,
     ]
 
     /// Brings the store up to date.

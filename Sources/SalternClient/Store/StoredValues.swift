@@ -36,6 +36,8 @@ struct LocalChange: Hashable, Sendable {
     /// What was changed, for a merge.
     var baseContent: (title: [UInt8]?, body: [UInt8])?
     var sent: Sent?
+    /// The sequence of the first of the edits that were stored together; nil for a single one.
+    var together: Int64?
 
     static func == (left: LocalChange, right: LocalChange) -> Bool {
         (left.id, left.sequence, left.base, left.content, left.edit) == (

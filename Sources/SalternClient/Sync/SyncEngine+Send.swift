@@ -164,6 +164,7 @@ extension SyncEngine {
                 try store.forgetRefusals(of: change.id)
             }
         }
+        for revision in revisions.sorted() { horizon.confirm(revision) }
         report.sent += sent.count
         onProgress(report)
     }

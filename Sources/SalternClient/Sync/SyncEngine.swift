@@ -18,6 +18,8 @@ final class SyncEngine {
     let limits: SyncLimits
     let newID: () -> ItemID
     private let now: () -> Date
+    /// Which reports of the server have no news.
+    var horizon = SyncHorizon()
 
     init(
         store: Store, server: any SyncServer, sealer: Sealer, limits: SyncLimits = SyncLimits(),
@@ -66,6 +68,7 @@ final class SyncEngine {
         var beginnings = 0
         report.isHeld = false
         progress.begin()
+        var fetching = horizon.begin()
         while true {
             let cursor = try store.text(.cursor)
             // Who lists everything anew holds items, and has to hear which of them are gone.
@@ -113,8 +116,10 @@ final class SyncEngine {
                 try store.set(.cursor, Array(page.cursor.utf8))
                 if !page.more { try endListing(into: &report) }
             }
+            for change in page.changes { fetching.take(change.revision) }
             report.fetched += page.changes.count
             onProgress(report)
+            if !page.more { horizon.end(fetching) }
             if !page.more { return try settleHeld(agreement, into: &report) }
             try Task.checkCancellation()
         }

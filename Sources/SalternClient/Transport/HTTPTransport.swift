@@ -141,8 +141,8 @@ public enum TransportError: Error, Hashable, Sendable {
     case unacceptableReply
     /// The task was cancelled; nobody knows whether the request was carried out.
     case cancelled
-    /// The transport was made with something that it cannot use: a URL, a pin, a certificate.
-    case configuration
+    /// The transport, or a request, was made with something that cannot be used. Nothing was sent.
+    case configuration(ConfigurationFault)
 
     /// Whether sending the same again, later, can help.
     public var isPassing: Bool {
@@ -151,4 +151,41 @@ public enum TransportError: Error, Hashable, Sendable {
         case .pinMismatch, .untrustedCertificate, .unacceptableReply, .cancelled, .configuration: false
         }
     }
+
+    /// True for an error about the server's identity or the app's configuration, which a person has to see to. False where the
+    /// server cannot be reached.
+    ///
+    /// ```swift
+    /// catch let error as TransportError where error.isAboutTrust { warn(error.localizedDescription) }
+    /// ```
+    public var isAboutTrust: Bool {
+        switch self {
+        case .pinMismatch, .untrustedCertificate, .configuration: true
+        case .unreachable, .timedOut, .connectionLost, .unacceptableReply, .cancelled: false
+        }
+    }
+}
+
+/// The part of a transport's configuration, or of a request, that cannot be used.
+///
+/// ```swift
+/// do throws(TransportError) {
+///     transport = try CurlTransport(server)
+/// } catch .configuration(.pin(let pin)) {
+///     fatalError("\(pin) is no pin")
+/// }
+/// ```
+public enum ConfigurationFault: Hashable, Sendable {
+    /// The address (``PinnedServer/base``) is not `https://host` or `https://host:port`.
+    case address
+    /// This pin is not `sha256//` and the base64 of 32 bytes.
+    case pin(String)
+    /// The anchor (``PinnedServer/anchor``) has no certificate in PEM.
+    case certificate
+    /// The limit of the rate is too low.
+    case rateLimit
+    /// The target or a field of a request cannot be sent as it is.
+    case request
+    /// The system has no resources for a transport, or its library lacks what a transport needs.
+    case system
 }

@@ -56,15 +56,18 @@ public struct PinnedServer: Sendable {
         return "https://\(host)\(port)"
     }
 
-    /// Whether base and pins are well-formed: an `https` URL without user, path, query or fragment, and pins of 32 bytes.
-    var isValid: Bool {
+    /// Returns what is malformed: the base is an `https` URL without user, path, query or fragment, a pin has 32 bytes, and an
+    /// anchor has a certificate in PEM. Nil when everything is well-formed.
+    var fault: ConfigurationFault? {
         let prefix = "https://"
         guard base.hasPrefix(prefix), base.utf8.count > prefix.utf8.count,
             base.utf8.dropFirst(prefix.utf8.count).allSatisfy({
                 $0 > 0x20 && $0 < 0x7f && !"/?#@\\".utf8.contains($0)
             })
-        else { return false }
-        return pins.allSatisfy { Self.digest(ofPin: $0) != nil }
+        else { return .address }
+        if let pin = pins.first(where: { Self.digest(ofPin: $0) == nil }) { return .pin(pin) }
+        if let anchor, PEMCertificates.decode(anchor) == nil { return .certificate }
+        return nil
     }
 
     /// What a pin says: the SHA-256 of a SubjectPublicKeyInfo (RFC 7469 section 2.4).

@@ -1,5 +1,5 @@
 /// What a collection holds on this device.
-public struct CollectionContents<Value: Sendable>: Sendable {
+public struct CollectionContents<Value> {
     /// Why an item cannot be read.
     public enum Obstacle: Hashable, Sendable {
         /// It does not open under its own id: its bytes were changed, or it is sealed with a key that this device lacks.
@@ -11,6 +11,8 @@ public struct CollectionContents<Value: Sendable>: Sendable {
         case isOfLaterSchema(Int)
     }
 
+    /// The items that can be read, in the order that the reader has asked for.
+    public internal(set) var entries: [CollectionEntry<Value>] = []
     /// The items that can be read, by id.
     public internal(set) var items: [ItemID: Value] = [:]
     /// The titles of the items that can be read, for those that have one.
@@ -20,4 +22,9 @@ public struct CollectionContents<Value: Sendable>: Sendable {
     /// Those that cannot. They are kept and synced as they are, and nothing is written over them unasked: show that they
     /// are there.
     public internal(set) var unreadable: [ItemID: Obstacle] = [:]
+
+    /// The values of the items that can be read, in the order that the reader has asked for.
+    public var values: [Value] { entries.map(\.value) }
 }
+
+extension CollectionContents: Sendable where Value: Sendable {}

@@ -5,7 +5,7 @@ public import Foundation
 ///
 /// Members that are added and optional need no new number: older versions of the app keep what they do not know. A number
 /// and a migration are for changes that older versions cannot read, such as a member that gets another name or another type.
-public struct ItemSchema<Value: Codable & Sendable>: Sendable {
+public struct ItemSchema<Value: Codable>: Sendable {
     /// Brings an item's JSON from an earlier number to this one.
     public typealias Migration = @Sendable (_ json: Data, _ number: Int) throws -> Data
 
@@ -20,23 +20,6 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
         precondition(number >= 1, "schema numbers begin at 1")
         self.number = number
         self.migrate = migrate
-    }
-
-    /// Creates a schema with a migration of values. Members that the earlier type does not know are carried over, at any depth.
-    /// - Parameters:
-    ///   - earlier: The schema of items with a lower number. It can have a migration of its own from one before it.
-    ///   - convert: Returns the value of this type for one of the earlier type.
-    public init<Earlier: Codable & Sendable>(
-        _ number: Int, from earlier: ItemSchema<Earlier>, _ convert: @escaping @Sendable (Earlier) throws -> Value
-    ) {
-        precondition(number > earlier.number, "the number of a later schema is greater")
-        self.number = number
-        migrate = { json, number in
-            let before = try earlier.read(json, number: number)
-            let bytes = try Self.encode(convert(before.value))
-            guard let side = before.side, let tree = JSONTree(bytes) else { return Data(bytes) }
-            return Data(UnknownMembers.carry(into: tree, from: side).text)
-        }
     }
 
     static var member: String { "saltern-schema" }
@@ -60,7 +43,7 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
         return try read(Data(value?.text ?? bytes), number: Self.number(of: tree))
     }
 
-    private func read(_ json: Data, number: Int) throws -> Reading {
+    fileprivate func read(_ json: Data, number: Int) throws -> Reading {
         var (data, number) = (json, number)
         if number < self.number, let migrate {
             data = try migrate(data, number)
@@ -126,10 +109,29 @@ public struct ItemSchema<Value: Codable & Sendable>: Sendable {
         return .object(members)
     }
 
-    private static func encode(_ value: Value) throws -> [UInt8] {
+    fileprivate static func encode(_ value: Value) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         return Array(try encoder.encode(value))
+    }
+}
+
+extension ItemSchema where Value: Sendable {
+    /// Creates a schema with a migration of values. Members that the earlier type does not know are carried over, at any depth.
+    /// - Parameters:
+    ///   - earlier: The schema of items with a lower number. It can have a migration of its own from one before it.
+    ///   - convert: Returns the value of this type for one of the earlier type.
+    public init<Earlier: Codable & Sendable>(
+        _ number: Int, from earlier: ItemSchema<Earlier>, _ convert: @escaping @Sendable (Earlier) throws -> Value
+    ) {
+        precondition(number > earlier.number, "the number of a later schema is greater")
+        self.number = number
+        migrate = { json, number in
+            let before = try earlier.read(json, number: number)
+            let bytes = try Self.encode(convert(before.value))
+            guard let side = before.side, let tree = JSONTree(bytes) else { return Data(bytes) }
+            return Data(UnknownMembers.carry(into: tree, from: side).text)
+        }
     }
 }
 

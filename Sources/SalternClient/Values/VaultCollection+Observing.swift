@@ -1,41 +1,57 @@
 extension VaultCollection {
-    /// Returns the contents now, and again after each change and each time the vault is unlocked. While it is locked nothing
-    /// comes. A reader that is slow gets the last contents. The sequence ends after a sign-out.
+    /// Returns the contents now, and again after each change in the collection and each time the vault is unlocked. While it is
+    /// locked nothing comes. A reader that is slow gets the last contents. The sequence ends after a sign-out.
     ///
-    /// The vault stays open as long as the sequence is read.
-    public func observe() -> AsyncStream<CollectionContents<Value>> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: CollectionContents<Value>.self, bufferingPolicy: .bufferingNewest(1))
-        // It begins here, so that no change is missed.
-        let changes = vault.changes()
-        let following = Task {
-            await follow(changes) { continuation.yield($0) }
-            continuation.finish()
+    /// The vault stays open as long as the sequence is read. Values are decoded where the sequence is read, so in a view's task
+    /// on the main actor.
+    ///
+    /// ```swift
+    /// for await contents in notes.observe(sorted: .by(\.text)) {
+    ///     show(contents.entries)
+    /// }
+    /// ```
+    /// - Parameter order: The order of ``CollectionContents/entries``.
+    public func observe(sorted order: CollectionOrder<Value> = .byTitle) -> CollectionUpdates<Value> {
+        CollectionUpdates(collection: self, order: order)
+    }
+}
+
+/// The contents of a collection, now and after each change: see ``VaultCollection/observe(sorted:)``.
+public struct CollectionUpdates<Value: Codable>: AsyncSequence {
+    public typealias Element = CollectionContents<Value>
+    public typealias Failure = Never
+
+    let collection: VaultCollection<Value>
+    let order: CollectionOrder<Value>
+
+    /// Returns the contents one after another.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate let collection: VaultCollection<Value>
+        fileprivate let order: CollectionOrder<Value>
+        private var nudges: AsyncStream<Void>.AsyncIterator?
+
+        fileprivate init(_ updates: CollectionUpdates<Value>) {
+            collection = updates.collection
+            order = updates.order
         }
-        continuation.onTermination = { _ in following.cancel() }
-        return stream
+
+        /// Returns the next contents; nil after a sign-out or when the task was cancelled.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> CollectionContents<Value>? {
+            // It begins before the first contents are read, so that no change after them is missed.
+            var nudges: AsyncStream<Void>.AsyncIterator
+            if let begun = self.nudges {
+                nudges = begun
+            } else {
+                nudges = await collection.vault.nudges(in: collection.name).makeAsyncIterator()
+            }
+            defer { self.nudges = nudges }
+            while await nudges.next(isolation: actor) != nil {
+                // Locked, the contents come when the vault is unlocked.
+                if let contents = try? await collection.contents(sorted: order) { return contents }
+            }
+            return nil
+        }
     }
 
-    private func follow(
-        _ changes: AsyncStream<Set<ItemID>>, _ onContents: (CollectionContents<Value>) -> Void
-    ) async {
-        let (nudges, nudge) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        nudge.yield()
-        let states = await vault.states()
-        await withTaskGroup { group in
-            group.addTask {
-                for await _ in changes { nudge.yield() }
-                nudge.finish()
-            }
-            group.addTask {
-                for await state in states { if case .idle = state { nudge.yield() } }
-            }
-            for await _ in nudges {
-                do throws(VaultError) { onContents(try await contents()) } catch {
-                    // Locked: the contents come when it is unlocked.
-                }
-            }
-            group.cancelAll()
-        }
-    }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

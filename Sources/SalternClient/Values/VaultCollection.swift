@@ -2,27 +2,42 @@ internal import Cryptography
 internal import Foundation
 
 /// The items of one collection as values of one type, as JSON inside of what is sealed.
-public struct VaultCollection<Value: Codable & Sendable>: Sendable {
+///
+/// Values are encoded and decoded where the functions are called. So `Value` can be a type of the main actor, as types are in a
+/// module whose default isolation is `MainActor`; then the functions are called on the main actor.
+public struct VaultCollection<Value: Codable>: Sendable {
     /// The name, which the server sees: `[a-z0-9-]{1,32}`.
     public let name: String
     let vault: Vault
     let schema: ItemSchema<Value>
 
     /// What a list shows: the items that can be read, and beside them those that cannot, each with the reason.
-    public func contents() async throws(VaultError) -> CollectionContents<Value> {
+    ///
+    /// ```swift
+    /// let contents = try await notes.contents(sorted: .by(\.text))
+    /// show(contents.entries, hiddenCount: contents.unreadable.count)
+    /// ```
+    /// - Parameter order: The order of ``CollectionContents/entries``.
+    public func contents(
+        sorted order: CollectionOrder<Value> = .byTitle
+    ) async throws(VaultError) -> CollectionContents<Value> {
         let (items, sealed) = try await vault.items(name)
         var contents = CollectionContents<Value>()
         for id in sealed { contents.unreadable[id] = .doesNotOpen }
+        var entries: [CollectionEntry<Value>] = []
         for (id, item) in items {
             do {
-                contents.items[id] = try schema.read(item.body).value
+                let value = try schema.read(item.body).value
+                contents.items[id] = value
                 contents.titles[id] = item.title
+                entries.append(CollectionEntry(id: id, title: item.title, value: value))
             } catch {
                 let number = ItemSchema<Value>.number(of: JSONTree(item.body.withUnsafeBytes { [UInt8]($0) }))
                 contents.unreadable[id] = number > schema.number ? .isOfLaterSchema(number) : .isOfAnotherType
                 contents.decodingErrors[id] = error
             }
         }
+        contents.entries = order.sort(entries)
         return contents
     }
 
@@ -59,9 +74,7 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
     public func put(
         _ value: Value, _ id: ItemID = .random(), over seen: ItemVersion? = nil
     ) async throws(VaultError) -> ItemID {
-        try await vault.put(id, in: name, over: seen) { before in
-            PlainItem(title: before?.title, body: try body(of: value, over: before, isSeen: seen != nil))
-        }
+        try await write(id, over: seen) { try item(value, over: $0, seen) }
     }
 
     /// Writes an item with a title; nil removes the one that is there. See ``put(_:_:over:)``.
@@ -69,14 +82,26 @@ public struct VaultCollection<Value: Codable & Sendable>: Sendable {
     public func put(
         _ value: Value, _ id: ItemID = .random(), title: String?, over seen: ItemVersion? = nil
     ) async throws(VaultError) -> ItemID {
-        try await vault.put(id, in: name, over: seen) { before in
-            PlainItem(title: title, body: try body(of: value, over: before, isSeen: seen != nil))
+        try await write(id, over: seen) { PlainItem(title: title, body: try item(value, over: $0, seen).body) }
+    }
+
+    private func write(
+        _ id: ItemID, over seen: ItemVersion?, _ make: (PlainItem?) throws -> PlainItem
+    ) async throws(VaultError) -> ItemID {
+        while true {
+            let (before, version) = try await vault.present(id, isSeen: seen != nil)
+            let item: PlainItem
+            do { item = try make(before) } catch { throw .unreadable }
+            // The value is encoded outside of the vault. What was written meanwhile is carried over, too.
+            if let place = try await vault.put(item, id, in: name, over: seen, inPlaceOf: version) { return place }
         }
     }
 
-    private func body(of value: Value, over before: PlainItem?, isSeen: Bool) throws -> SecureBytes {
-        if let before, !isSeen { _ = try schema.read(before.body) }
-        return try schema.body(of: value, over: before?.body)
+    /// Returns the item of a value that is written over another one.
+    /// - Parameter before: The item that is there; nil when there is none, or none that opens and a version was seen.
+    func item(_ value: Value, over before: PlainItem?, _ seen: ItemVersion?) throws -> PlainItem {
+        if let before, seen == nil { _ = try schema.read(before.body) }
+        return PlainItem(title: before?.title, body: try schema.body(of: value, over: before?.body))
     }
 
     /// Which version of an item there is here; nil when there is none.
@@ -96,20 +121,22 @@ extension Vault {
         VaultCollection(name: name, vault: self, schema: schema)
     }
 
-    /// Writes an item that is made of the one that is there, without a gap between reading and writing.
-    /// - Parameter make: Gets the item; nil when there is none, or none that opens and `seen` is given.
-    func put(
-        _ id: ItemID, in collection: String, over seen: ItemVersion?, _ make: @Sendable (PlainItem?) throws -> PlainItem
-    ) throws(VaultError) -> ItemID {
-        guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
-        let before: PlainItem?
-        do throws(VaultError) { before = try item(id) } catch {
-            guard case .unreadable = error, seen != nil else { throw error }
-            before = nil
+    /// Returns an item and its version; nil when there is none.
+    /// - Parameter isSeen: Whether an item that does not open counts as none.
+    func present(_ id: ItemID, isSeen: Bool) throws(VaultError) -> (item: PlainItem?, version: ItemVersion?) {
+        do throws(VaultError) { return (try item(id), try version(of: id)) } catch {
+            guard case .unreadable = error, isSeen else { throw error }
+            return (nil, try version(of: id))
         }
-        let next: PlainItem
-        do { next = try make(before) } catch { throw error as? VaultError ?? .unreadable }
-        return try put(next, id, in: collection, over: seen)
+    }
+
+    /// Writes an item that was made of the version that is there.
+    /// - Returns: nil, with nothing written, when there is another version by now.
+    func put(
+        _ item: PlainItem, _ id: ItemID, in collection: String, over seen: ItemVersion?, inPlaceOf version: ItemVersion?
+    ) throws(VaultError) -> ItemID? {
+        guard try self.version(of: id) == version else { return nil }
+        return try put(item, id, in: collection, over: seen)
     }
 }
 

@@ -29,6 +29,9 @@ extension VaultError: LocalizedError {
         case .deletionsHeld: "Many items were deleted. Agree to the deletions first."
         case .noRoom(let shortage): shortage.errorDescription
         case .notFound: "The item does not exist."
+        case .sourceFailed: "The file cannot be read."
+        case .missingChunk: "The server does not have a part of the attachment."
+        case .damagedChunk: "A part of the attachment is damaged on the server."
         case .wrongShareKey: "The key at the end of the link does not open what was shared."
         case .invalidCollection(let name):
             "“\(name)” cannot be the name of a collection. Use 1 to 32 of the characters a-z, 0-9 and -."
@@ -73,7 +76,20 @@ extension TransportError: LocalizedError {
         case .connectionLost: "The connection was lost."
         case .unacceptableReply: "The server does not speak the protocol of this app."
         case .cancelled: "The call was cancelled."
-        case .configuration: "The app's address, pin or certificate for the server is malformed."
+        case .configuration(let fault): fault.errorDescription
+        }
+    }
+}
+
+extension ConfigurationFault: LocalizedError {
+    public var errorDescription: String? {
+        switch self {
+        case .address: "The app's address of the server is not of the form https://host or https://host:port."
+        case .pin(let pin): "The app's pin “\(pin.prefix(100))” for the server is malformed."
+        case .certificate: "The app's certificate for the server is not in PEM."
+        case .rateLimit: "The app's limit for the transfer rate is too low."
+        case .request: "The app has made a request that cannot be sent."
+        case .system: "The system has no resources for connections."
         }
     }
 }
@@ -117,19 +133,6 @@ extension DocumentFault: LocalizedError {
             case .noEnd: "ends the file without its last line"
             }
         return "Line \(line) \(reason). Nothing was imported."
-    }
-}
-
-extension AttachmentError: LocalizedError {
-    public var errorDescription: String? {
-        switch self {
-        case .vault(let error): error.errorDescription
-        case .sourceFailed: "The file cannot be read."
-        case .noRoom(let shortage): shortage.errorDescription
-        case .missingChunk: "The server does not have a part of the attachment."
-        case .damagedChunk: "A part of the attachment is damaged on the server."
-        case .cancelled: "The transfer was cancelled."
-        }
     }
 }
 

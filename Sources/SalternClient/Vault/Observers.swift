@@ -1,38 +1,57 @@
 internal import Foundation
 internal import Synchronization
 
-/// Who wants to hear of something.
+/// The observers of one kind of event.
 final class Observers<Value: Sendable>: Sendable {
+    private struct Observer: Sendable {
+        let onValue: @Sendable (Value) -> Void
+        let onEnd: @Sendable () -> Void
+    }
+
     /// Nil when no value follows.
-    private let streams = Mutex<[UUID: AsyncStream<Value>.Continuation]?>([:])
+    private let observers = Mutex<[UUID: Observer]?>([:])
 
     /// Begins at once, so that nothing that happens after it is missed.
     /// - Parameters:
     ///   - count: How much waits for who reads slowly: the newest.
     ///   - first: What there is already.
     func add(keeping count: Int = 256, beginningWith first: Value? = nil) -> AsyncStream<Value> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Value.self, bufferingPolicy: .bufferingNewest(count))
+        add(keeping: count, beginningWith: first) { $0 }
+    }
+
+    /// Begins a stream of what is made of each value.
+    func add<Part: Sendable>(
+        keeping count: Int = 256, beginningWith first: Part? = nil, _ part: @escaping @Sendable (Value) -> Part
+    ) -> AsyncStream<Part> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Part.self, bufferingPolicy: .bufferingNewest(count))
         if let first { continuation.yield(first) }
-        let id = UUID()
+        let id = add({ continuation.yield(part($0)) }, onEnd: { continuation.finish() })
         continuation.onTermination = { [weak self] _ in self?.remove(id) }
-        let hasEnded = streams.withLock { streams in
-            streams?[id] = continuation
-            return streams == nil
-        }
-        if hasEnded { continuation.finish() }
         return stream
     }
 
-    private func remove(_ id: UUID) { _ = streams.withLock { $0?.removeValue(forKey: id) } }
+    /// Calls a function with each value until ``remove(_:)``.
+    /// - Parameter onEnd: Is called when no value follows, also at once.
+    func add(_ onValue: @escaping @Sendable (Value) -> Void, onEnd: @escaping @Sendable () -> Void) -> UUID {
+        let id = UUID()
+        let hasEnded = observers.withLock { observers in
+            observers?[id] = Observer(onValue: onValue, onEnd: onEnd)
+            return observers == nil
+        }
+        if hasEnded { onEnd() }
+        return id
+    }
+
+    func remove(_ id: UUID) { _ = observers.withLock { $0?.removeValue(forKey: id) } }
 
     func tell(_ value: Value) {
         // A stream that has just ended calls back: not under the lock.
-        for stream in streams.withLock({ Array(($0 ?? [:]).values) }) { stream.yield(value) }
+        for observer in observers.withLock({ Array(($0 ?? [:]).values) }) { observer.onValue(value) }
     }
 
     /// Ends all streams, and those that begin later.
     func end() {
-        let streams = streams.withLock { $0.take() } ?? [:]
-        for stream in streams.values { stream.finish() }
+        let observers = observers.withLock { $0.take() } ?? [:]
+        for observer in observers.values { observer.onEnd() }
     }
 }

@@ -23,26 +23,36 @@ extension Vault {
         }
     }
 
-    /// Syncs at every event of one stream, the first of which comes at once: so nothing that happens between a sync and the
-    /// opening of the stream is missed.
+    /// Syncs at each edit and at each event of one stream that has news, the first of which comes at once: so nothing that
+    /// happens between a sync and the opening of the stream is missed. What the sync itself changes, here and on the server, is
+    /// no news.
     private func follow(onSuccess: () -> Void) async throws(VaultError) {
         let token = try open.token
         let api = self.api
         let (nudges, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let end = FollowingEnd()
-        let local = changes()
+        let edits = editObservers.add()
+        let news = FollowedNews()
         try await sync()
         onSuccess()
         await withTaskGroup { group in
             group.addTask {
-                let error = await Self.events(api, token) { continuation.yield() }
+                let error = await Self.events(api, token) {
+                    news.add($0)
+                    continuation.yield()
+                }
                 end.set(VaultError(error))
                 continuation.finish()
             }
-            group.addTask { for await _ in local { continuation.yield() } }
+            group.addTask {
+                for await _ in edits {
+                    news.add(nil)
+                    continuation.yield()
+                }
+            }
             for await _ in nudges {
                 do throws(VaultError) {
-                    try await sync()
+                    if try isNews(news.take()) { try await sync() }
                 } catch {
                     end.set(error)
                     break
@@ -54,6 +64,12 @@ extension Vault {
         throw end.error
     }
 
+    private func isNews(_ reports: [Int64?]) throws(VaultError) -> Bool {
+        let engine = try self.engine
+        // Each of them is noted.
+        return reports.filter { report in report.map { engine.horizon.isNews($0) } ?? true }.isEmpty == false
+    }
+
     /// Reports that something may have changed on the server, until the task is cancelled or the session ends. It does not
     /// use the store. While the server is away it is asked again after waits that double.
     /// - Throws: As ``keepInSync()`` does.
@@ -62,7 +78,7 @@ extension Vault {
         while !Task.isCancelled {
             let hasHeard = Mutex(false)
             let error = VaultError(
-                await Self.events(api, try open.token) {
+                await Self.events(api, try open.token) { _ in
                     hasHeard.withLock { $0 = true }
                     onChange()
                 })
@@ -74,8 +90,9 @@ extension Vault {
         }
     }
 
+    /// - Parameter onChange: Gets the account's revision; nil where the event does not name it.
     /// - Returns: Why there are no more events.
-    private static func events(_ api: SalternAPI, _ token: Token, _ onChange: () -> Void) async -> APIError {
+    private static func events(_ api: SalternAPI, _ token: Token, _ onChange: (Int64?) -> Void) async -> APIError {
         let events: ServerSentEvents
         do throws(APIError) { events = try await api.streamChanges(token) } catch { return error }
         var iterator = events.makeAsyncIterator()
@@ -83,7 +100,7 @@ extension Vault {
         do throws(TransportError) {
             while let event = try await iterator.next(isolation: nil) {
                 guard event.name == "change" else { continue }
-                onChange()
+                onChange(event.id.flatMap { Int64($0) })
                 try? await Task.sleep(for: pace.wait(at: .now))
             }
             return .transport(.connectionLost)
@@ -100,4 +117,21 @@ private final class FollowingEnd: Sendable {
     var error: VaultError { reason.withLock { $0 } }
 
     func set(_ error: VaultError) { reason.withLock { $0 = error } }
+}
+
+/// What has come since the last sync was begun.
+private final class FollowedNews: Sendable {
+    /// The last revision that the server has reported, and nil for an edit or for a report without a revision.
+    private let reports = Mutex<(revision: Int64?, hasOthers: Bool)>((nil, false))
+
+    func add(_ revision: Int64?) {
+        reports.withLock { if let revision { $0.revision = revision } else { $0.hasOthers = true } }
+    }
+
+    func take() -> [Int64?] {
+        reports.withLock { reports in
+            defer { reports = (nil, false) }
+            return (reports.revision.map { [$0] } ?? []) + (reports.hasOthers ? [nil] : [])
+        }
+    }
 }

@@ -13,7 +13,7 @@ extension Vault {
         _ settings: VaultSettings, userid: String, code: RecoveryCode, newPassword: Password,
         restoringKeyring: Bool = false
     ) async throws(VaultError) -> Vault {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         try await vault.recover(userid, code, newPassword, restoringKeyring)
         return try await reopen(vault, userid, newPassword)
     }

@@ -5,7 +5,7 @@ extension Vault {
     public static func signUp(
         _ settings: VaultSettings, userid: String, password: Password, iterations: Int? = nil, invite: String? = nil
     ) async throws(VaultError) -> Vault {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         try await vault.signUp(userid, password, iterations, invite)
         return vault
     }
@@ -19,7 +19,7 @@ extension Vault {
         _ settings: VaultSettings, userid: String, password: Password, code: String? = nil,
         restoringKeyring: Bool = false
     ) async throws(VaultError) -> Vault {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         try await vault.logIn(asKnown: userid, password, code, restoringKeyring)
         return vault
     }
@@ -49,7 +49,7 @@ extension Vault {
     /// Opens the vault of the last log-in, without password and without network.
     /// - Returns: nil when nobody is logged in here. A vault that was locked wants ``unlock(_:)``.
     public static func resume(_ settings: VaultSettings) async throws(VaultError) -> Vault? {
-        let vault = try Vault(settings)
+        let vault = try await opening(settings)
         return try await vault.resume() ? vault : nil
     }
 

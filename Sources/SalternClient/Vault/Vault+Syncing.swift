@@ -105,7 +105,7 @@ extension Vault {
             defer {
                 noteRemoved(report)
                 let hasNotices = (try? store.lastNotice()) != noticesBefore
-                if !report.changed.isEmpty || hasNotices { tell(report.changed) }
+                if !report.changed.isEmpty || hasNotices { tellSynced(report.changed) }
             }
             try await engine.round(into: &report, agreement, sends: sends)
             mayAskForLimits = true

@@ -24,7 +24,11 @@ public actor Vault {
     }
     /// The state of the last sync; or that the vault is locked or signed out.
     public internal(set) var state = SyncState.locked { didSet { stateObservers.tell(state) } }
-    nonisolated let observers = Observers<Set<ItemID>>()
+    /// Items of edits that are stored together, and reported together afterwards; nil for single edits.
+    var gathered: Set<ItemID>?
+    nonisolated let observers = Observers<ItemChanges>()
+    /// Items that were changed here and are to be sent.
+    nonisolated let editObservers = Observers<Set<ItemID>>()
     nonisolated let progressObservers = Observers<VaultProgress>()
     nonisolated let stateObservers = Observers<SyncState>()
     var hasTurn = false
@@ -40,6 +44,8 @@ public actor Vault {
     var storeUsers = 0
     /// The state of the store's file when it was lent.
     var lentFile: [Int] = []
+    /// The versions of all items when it was lent.
+    var lentStamps: [ItemID: StoreStamp] = [:]
     /// Called before each piece of an attachment is sent, when nothing else uses the store.
     var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
     /// How many versions were opened to look for manifests.
@@ -245,13 +251,27 @@ public actor Vault {
 
     /// The ids of items that are other than before, as they change here, by this device or by others: everything from the
     /// moment of the call on. The sequence ends after a sign-out, like all others of the vault.
-    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add() }
+    public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add { $0.ids } }
 
-    func tell(_ ids: Set<ItemID>) { observers.tell(ids) }
+    /// Reports items that were changed here by a person or the app, which are to be sent.
+    func tell(_ ids: Set<ItemID>) {
+        if let others = gathered {
+            gathered = others.union(ids)
+            return
+        }
+        tellSynced(ids)
+        editObservers.tell(ids)
+    }
+
+    /// Reports items that a sync has changed here.
+    func tellSynced(_ ids: Set<ItemID>) {
+        observers.tell(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
+    }
 
     /// Ends every sequence that an app observes.
     func endObserving() {
         observers.end()
+        editObservers.end()
         progressObservers.end()
         stateObservers.end()
     }

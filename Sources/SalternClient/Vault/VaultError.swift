@@ -39,6 +39,12 @@ public enum VaultError: Error, Sendable {
     case noRoom(PlanShortage)
     /// There is no such item.
     case notFound
+    /// The source of an attachment threw, or gave another number of bytes than was asked for.
+    case sourceFailed
+    /// The server does not have a chunk that an attachment's manifest names.
+    case missingChunk(ItemID)
+    /// What the server gave for a chunk of an attachment does not open, or is another one.
+    case damagedChunk(ItemID)
     /// The key in a share's link does not open what was fetched. The fetched share takes another key without another view.
     case wrongShareKey(FetchedShare)
     /// A name that no collection can have: it is not 1 to 32 of `a-z`, `0-9` and `-`, or it is that of attachments' chunks.
@@ -50,6 +56,33 @@ public enum VaultError: Error, Sendable {
     case unreadable
     /// The local store.
     case store(StoreError)
+
+    /// True for the error of a call whose task was cancelled: ``unavailable(_:)`` with ``TransportError/cancelled``. What an
+    /// attachment has sent under an id of the caller's stays, and is not sent again.
+    ///
+    /// ```swift
+    /// do { _ = try await vault.attach(source, id: id) } catch where !error.isCancellation { show(error) }
+    /// ```
+    public var isCancellation: Bool {
+        if case .unavailable(.transport(.cancelled)) = self { true } else { false }
+    }
+
+    /// True when the server has shown another key than the pinned one or an untrusted certificate, asks for what this app does
+    /// not do, or when the transport is configured wrongly: a person has to see to it. False where the server cannot be reached.
+    ///
+    /// ```swift
+    /// catch .unavailable where !error.isAboutTrust { showOffline() }
+    /// ```
+    public var isAboutTrust: Bool {
+        switch self {
+        case .unavailable(let error): error.isAboutTrust
+        case .untrustworthy: true
+        default: false
+        }
+    }
+
+    /// The error of a call whose task was cancelled.
+    static var cancelled: VaultError { .unavailable(.transport(.cancelled)) }
 
     init(ofStore error: any Error) {
         self = error is StoreClosed ? .locked : .store(error as? StoreError ?? .damaged)

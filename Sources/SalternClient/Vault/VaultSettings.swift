@@ -16,6 +16,13 @@ public struct VaultSettings: Sendable {
     public var merge: MergeRule?
     /// The rules of single collections; see ``merge(_:of:schema:_:)``.
     var collectionMerges: [String: MergeRule] = [:]
+    /// How long opening the vault waits for another process that uses its store: see ``Vault/lendStore()``. Zero, the default,
+    /// is not at all.
+    ///
+    /// ```swift
+    /// settings.storePatience = .seconds(5)  // in a share extension
+    /// ```
+    public var storePatience = Duration.zero
     /// The limits of attachments' content on this device.
     public var attachments = AttachmentStorage()
     /// How often and after which waits what may be repeated is sent again.

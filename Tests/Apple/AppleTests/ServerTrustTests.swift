@@ -63,6 +63,6 @@ struct ServerTrustTests {
         let broken = PinnedServer(
             base: "https://a", pins: [],
             anchor: Array("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----".utf8))
-        #expect(throws: TransportError.configuration) { try URLSessionTransport(broken) }
+        #expect(throws: TransportError.configuration(.certificate)) { try URLSessionTransport(broken) }
     }
 }

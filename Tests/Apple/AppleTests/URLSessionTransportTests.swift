@@ -100,14 +100,14 @@ import Testing
         let trust = try #require(ServerTrust(PinnedServer(base: "", pins: [])))
         let nobody = URLSessionTransport(to: "http://127.0.0.1:1", trust)
         await #expect(throws: TransportError.unreachable) { try await nobody.send(HTTPRequest(.get, "/")) }
-        await #expect(throws: TransportError.configuration) {
+        await #expect(throws: TransportError.configuration(.request)) {
             try await transport.send(HTTPRequest(.get, "/", fields: [("X-A", "b\r\nX-C: d")]))
         }
     }
 
     @Test func `a malformed address is refused`() {
         for base in ["http://localhost", "https://", "https://a/b", "https://a@b", "https://a?b", "https://a b"] {
-            #expect(throws: TransportError.configuration) {
+            #expect(throws: TransportError.configuration(.address)) {
                 try URLSessionTransport(PinnedServer(base: base, pins: []))
             }
         }

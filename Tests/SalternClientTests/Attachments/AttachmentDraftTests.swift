@@ -48,7 +48,7 @@ import Testing
                 if progress.byteCount == 3 * Int64(Self.piece) { withUnsafeCurrentTask { $0?.cancel() } }
             }
         }
-        await #expect { try await task.value } throws: { ($0 as? AttachmentError)?.code == "cancelled" }
+        await #expect { try await task.value } throws: { ($0 as? VaultError)?.isCancellation == true }
     }
 
     /// Likewise, and gives it up while the server cannot be reached.
@@ -59,7 +59,9 @@ import Testing
         phone.link.setUnreachable(false)
     }
 
-    private func isNoRoom(_ error: any Error) -> Bool { (error as? AttachmentError)?.code == "no_room" }
+    private func isNoRoom(_ error: any Error) -> Bool {
+        if case .noRoom? = error as? VaultError { true } else { false }
+    }
 
     /// From now on there is no room for another chunk.
     private static func fill(_ server: LiveServer, besides bytes: Int) async {
@@ -120,7 +122,7 @@ import Testing
                         life.arm(.killBefore, at: end)
                     })
                 let source = AttachmentSource(content(pieces: 4, seed: seed))
-                await #expect(throws: AttachmentError.self) {
+                await #expect(throws: VaultError.self) {
                     _ = try await vault?.attach(source, id: made.id)
                 }
                 let hasEnded = life.hasEnded

@@ -42,7 +42,7 @@ import Testing
     }
 
     private func shortage(_ body: () async throws -> Void) async -> PlanShortage? {
-        do { try await body() } catch AttachmentError.noRoom(let shortage) { return shortage } catch {
+        do { try await body() } catch VaultError.noRoom(let shortage) { return shortage } catch {
             Issue.record("\(error)")
         }
         return nil
@@ -100,7 +100,7 @@ import Testing
                     if progress.byteCount == 3 * Int64(Self.piece) { withUnsafeCurrentTask { $0?.cancel() } }
                 }
             }
-            await #expect { try await task.value } throws: { ($0 as? AttachmentError)?.code == "cancelled" }
+            await #expect { try await task.value } throws: { ($0 as? VaultError)?.isCancellation == true }
             #expect(sent.take() == 3)
             try await leave(server, vault, bytes: 600_000)
             let made = try await vault.attach(AttachmentSource(content(pieces: 4)), id: id)
@@ -204,7 +204,7 @@ import Testing
                         withUnsafeCurrentTask { $0?.cancel() }
                     }
                 }
-                await #expect { try await task.value } throws: { ($0 as? AttachmentError)?.code == "cancelled" }
+                await #expect { try await task.value } throws: { ($0 as? VaultError)?.isCancellation == true }
             }
             await cancelled()
             #expect(try await vault.account().usage.items == 0)
@@ -229,7 +229,7 @@ import Testing
         try await withPhone { vault, device, _, _ in
             let id = ItemID.random()
             device.link.setFateFromSecond(.losesReply)
-            await #expect(throws: AttachmentError.self) {
+            await #expect(throws: VaultError.self) {
                 try await vault.attach(AttachmentSource(self.content(pieces: 2)), id: id)
             }
             device.link.setFate { .passes }

@@ -81,7 +81,7 @@ import Testing
                 #expect(SalternClient.Attachment(made.body()) == made)
                 #expect(try await phone.content(of: made) == content(count))
             }
-            await #expect(throws: AttachmentError.self) {
+            await #expect(throws: VaultError.self) {
                 try await phone.attach(AttachmentSource(self.content(524_289)))
             }
             #expect(SalternClient.Attachment(SecureBytes(copying: Array("a note".utf8))) == nil)
@@ -108,7 +108,7 @@ import Testing
                     if progress.byteCount == 2 * 524_288 { withUnsafeCurrentTask { $0?.cancel() } }
                 }
             }
-            await #expect { try await task.value } throws: { ($0 as? AttachmentError)?.code == "cancelled" }
+            await #expect { try await task.value } throws: { ($0 as? VaultError)?.isCancellation == true }
             #expect(sent().count == 2)
             // Now and then the retry is lost too, and all begins again.
             let random = Mutex(SeededGenerator(seed: 1))
@@ -215,7 +215,7 @@ import Testing
             try await laptop.sync()
             #expect(try await laptop.chunks().isEmpty)
             await #expect { try await laptop.piece(0, of: made) } throws: {
-                ($0 as? AttachmentError)?.code == "missing_chunk"
+                if case .missingChunk? = $0 as? VaultError { true } else { false }
             }
             // The same content can be brought again.
             _ = try await laptop.attach(AttachmentSource(self.content(600_000)), id: made.id)
@@ -255,7 +255,7 @@ import Testing
             }
             _ = try await phone.piece(0, of: made)
             await #expect { try await phone.piece(1, of: made) } throws: {
-                ($0 as? AttachmentError)?.code == "damaged_chunk"
+                if case .damagedChunk? = $0 as? VaultError { true } else { false }
             }
         }
     }

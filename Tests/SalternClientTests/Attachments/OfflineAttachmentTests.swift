@@ -102,7 +102,7 @@ import Testing
             phone.link.setUnreachable(true)
             await #expect {
                 _ = try await vault.content(of: known)
-            } throws: { ($0 as? AttachmentError)?.code == "vault" }
+            } throws: { if case VaultError.unavailable = $0 { true } else { false } }
             #expect(try await vault.piece(0, of: known).count == Self.piece)
             phone.link.setUnreachable(false)
             let fetched = Mutex(0)
@@ -118,7 +118,7 @@ import Testing
             #expect(try await again.content(of: attachment(again)) == content)
             try await again.removeAttachmentCopies()
             #expect(try await again.attachmentUsage().copiedByteCount == 0)
-            await #expect(throws: AttachmentError.self) { try await again.content(of: known) }
+            await #expect(throws: VaultError.self) { try await again.content(of: known) }
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
             #expect(try await vault.attachmentUsage().copiedByteCount <= three.copiedByteLimit)
             phone.link.setUnreachable(true)
             #expect(try await vault.content(of: made[1]) == content(pieces: 2, seed: 100))
-            await #expect(throws: AttachmentError.self) { try await vault.content(of: made[0]) }
+            await #expect(throws: VaultError.self) { try await vault.content(of: made[0]) }
             // What is longer than all copies may be displaces none.
             phone.link.setUnreachable(false)
             let long = try await vault.attach(AttachmentSource(content(pieces: 4, seed: 150)))
@@ -140,7 +140,7 @@ import Testing
             phone.link.setUnreachable(true)
             #expect(try await vault.content(of: made[1]) == content(pieces: 2, seed: 100))
             await #expect { try await vault.attach(AttachmentSource(self.content(pieces: 2))) } throws: {
-                ($0 as? AttachmentError)?.code == "vault"
+                if case VaultError.unavailable = $0 { true } else { false }
             }
         }
     }
@@ -152,13 +152,13 @@ import Testing
             await #expect {
                 _ = try await vault.attach(AttachmentSource(self.content(pieces: 3)), id: .random())
             } throws: { error in
-                guard case .noRoom(let shortage)? = error as? AttachmentError else { return false }
+                guard case .noRoom(let shortage)? = error as? VaultError else { return false }
                 return shortage.limit == .waitingBytes && shortage.free == two.waitingByteLimit
             }
             #expect(try await vault.attachmentUsage() == AttachmentUsage(waitingByteCount: 0, copiedByteCount: 0))
             let made = try await vault.attach(AttachmentSource(content(pieces: 2)))
             try await put(made, vault)
-            await #expect(throws: AttachmentError.self) {
+            await #expect(throws: VaultError.self) {
                 try await vault.attach(AttachmentSource(self.content(pieces: 2, seed: 9)))
             }
             // A later version takes the place of what nothing else names.
@@ -263,7 +263,7 @@ import Testing
                 #expect(!files.reveal(part))
             }
             await #expect { try await vault.content(of: copy) } throws: { error in
-                if case .vault(.locked)? = error as? AttachmentError { true } else { false }
+                if case .locked? = error as? VaultError { true } else { false }
             }
             try await vault.unlock(password)
             #expect(try await vault.content(of: copy) == read)
@@ -307,7 +307,7 @@ import Testing
             try await vault.sync()
             let other = try await laptop(server)
             try await other.remove(made.chunks[1])
-            await #expect(throws: AttachmentError.self) { try await other.content(of: made) }
+            await #expect(throws: VaultError.self) { try await other.content(of: made) }
             try await vault.sync()
             try await other.sync()
             #expect(try await other.content(of: made) == content(pieces: 3))
@@ -400,7 +400,7 @@ import Testing
             var vault: Vault? = try await Vault.signUp(phone.settings, userid: userid, password: password)
             phone.link.setUnreachable(true)
             let life = phone.life
-            await #expect(throws: AttachmentError.self) {
+            await #expect(throws: VaultError.self) {
                 _ = try await vault?.attach(AttachmentSource(self.content(pieces: 4))) { progress in
                     if progress.byteCount == 2 * Int64(Self.piece) { life.arm(.killBefore, at: 1) }
                 }

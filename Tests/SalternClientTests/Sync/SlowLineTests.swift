@@ -166,7 +166,7 @@ private final class SlowRelay: Sendable {
         let isNamed = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(listener, $0, &length) == 0 }
         }
-        guard isBound, isNamed, listen(listener, 8) == 0 else { throw TransportError.configuration }
+        guard isBound, isNamed, listen(listener, 8) == 0 else { throw TransportError.configuration(.system) }
         self.listener = listener
         port = UInt16(bigEndian: address.sin_port)
         if let target { Thread { [self] in accept(target) }.start() }

@@ -29,20 +29,30 @@ import Testing
 
     @Test func `a malformed address is refused`() {
         for base in ["http://localhost", "https://", "https://a/b", "https://a@b", "https://a?b", "https://a b"] {
-            #expect(throws: TransportError.configuration) {
+            #expect(throws: TransportError.configuration(.address)) {
                 try CurlTransport(CurlTransport.Server(base: base, pins: []))
             }
         }
         for pin in ["", "sha256//", "sha256//AAAA", "md5//" + Base64.encodeToString([UInt8](repeating: 0, count: 32))] {
-            #expect(throws: TransportError.configuration) {
-                try CurlTransport(CurlTransport.Server(base: "https://localhost", pins: [pin]))
+            #expect(throws: TransportError.configuration(.pin(pin))) {
+                let good = "sha256//" + Base64.encodeToString([UInt8](repeating: 0, count: 32))
+                return try CurlTransport(CurlTransport.Server(base: "https://localhost", pins: [good, pin]))
             }
+        }
+        for anchor in ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA"] {
+            #expect(throws: TransportError.configuration(.certificate)) {
+                try CurlTransport(
+                    CurlTransport.Server(base: "https://localhost", pins: [], anchor: Array(anchor.utf8)))
+            }
+        }
+        #expect(throws: TransportError.configuration(.rateLimit)) {
+            try CurlTransport(CurlTransport.Server(base: "https://localhost", pins: []), rateLimit: 1)
         }
     }
 
     @Test func `a field that would end its line is refused`() async throws {
         let transport = try CurlTransport(CurlTransport.Server(base: "https://127.0.0.1:1", pins: []))
-        await #expect(throws: TransportError.configuration) {
+        await #expect(throws: TransportError.configuration(.request)) {
             try await transport.send(HTTPRequest(.get, "/", fields: [("X-A", "b\r\nX-C: d")]))
         }
     }

@@ -148,7 +148,7 @@ import Testing
                     if progress.byteCount == 2 * Int64(size) { withUnsafeCurrentTask { $0?.cancel() } }
                 }
             }
-            await #expect(throws: AttachmentError.self) { try await task.value }
+            await #expect(throws: VaultError.self) { try await task.value }
             vault = nil
             await first.closeStore()
             let pair = try await Pair(phone, server, key)

@@ -18,17 +18,18 @@ import Testing
             VaultError.otherAccount, VaultError.unsentEdits(count: 1), VaultError.unsentEdits(count: 2),
             VaultError.deletionsHeld, VaultError.notFound, VaultError.invalidCollection("My Notes"),
             VaultError.invalidDocuments(DocumentFault(line: 7, reason: .noEnd)), VaultError.unreadable,
-            VaultError.store(.diskFull), APIError.problem(problem), AttachmentError.sourceFailed,
-            AttachmentError.missingChunk(.random()), AttachmentError.damagedChunk(.random()), AttachmentError.cancelled,
+            VaultError.store(.diskFull), APIError.problem(problem), VaultError.sourceFailed,
+            VaultError.missingChunk(.random()), VaultError.damagedChunk(.random()),
             FolderError.unusable, FolderError.holdsStore, FolderError.copy(of: "/a"), FolderError.outdated,
             FolderError.otherCollection("a"), FolderError.nested(in: "/a"), FolderError.vault(.locked),
             FolderError.cancelled, ShareAddress.Malformation.noKey,
         ]
         let transport: [TransportError] = [
             .pinMismatch, .untrustedCertificate, .unreachable, .timedOut, .connectionLost, .unacceptableReply,
-            .cancelled, .configuration,
+            .cancelled,
         ]
-        errors += transport.map { VaultError.unavailable(.transport($0)) }
+        let faults: [ConfigurationFault] = [.address, .pin("sha256//A"), .certificate, .rateLimit, .request, .system]
+        errors += (transport + faults.map { .configuration($0) }).map { VaultError.unavailable(.transport($0)) }
         let store: [StoreError] = [
             .inUse, .unusable, .exposedFile(path: "/a", mode: 0o644), .readOnly, .tooNew, .diskFull, .damaged,
         ]
@@ -54,11 +55,18 @@ import Testing
     }
 
     @Test func `a wrong server is told from one that cannot be reached`() {
-        for error in [TransportError.pinMismatch, .untrustedCertificate, .configuration] {
-            #expect(APIError.transport(error).isAboutTrust)
+        for error in [TransportError.pinMismatch, .untrustedCertificate, .configuration(.pin(""))] {
+            #expect(error.isAboutTrust && APIError.transport(error).isAboutTrust)
+            #expect(VaultError.unavailable(.transport(error)).isAboutTrust)
         }
-        for error in [TransportError.unreachable, .timedOut, .connectionLost, .cancelled] {
-            #expect(!APIError.transport(error).isAboutTrust)
+        #expect(VaultError.untrustworthy(.salt).isAboutTrust)
+        for error in [TransportError.unreachable, .timedOut, .connectionLost, .unacceptableReply, .cancelled] {
+            #expect(!error.isAboutTrust && !APIError.transport(error).isAboutTrust)
+            #expect(!VaultError.unavailable(.transport(error)).isAboutTrust)
+            #expect(VaultError.unavailable(.transport(error)).isCancellation == (error == .cancelled))
+        }
+        for error in [VaultError.locked, .refused(Self.problem), .unavailable(.problem(Self.problem)), .notFound] {
+            #expect(!error.isAboutTrust && !error.isCancellation)
         }
     }
 }

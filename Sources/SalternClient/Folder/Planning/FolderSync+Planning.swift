@@ -97,7 +97,7 @@ extension FolderSync {
             let file = try await vault.file(id, remote.stamp)
         else { return nil }
         if content.byteCount > IgnoreFile.byteLimit { return [UInt8](repeating: 0, count: IgnoreFile.byteLimit + 1) }
-        do throws(AttachmentError) {
+        do throws(VaultError) {
             return try await vault.content(of: file.attachment).withUnsafeBytes { Array($0) }
         } catch {
             try Self.tolerate(error)

@@ -44,7 +44,7 @@ private struct ReadingTransport: HTTPTransport {
     }
 
     private func check(_ request: HTTPRequest) throws(TransportError) {
-        guard request.method == .get || request.method == .head else { throw .configuration }
+        guard request.method == .get || request.method == .head else { throw .configuration(.request) }
     }
 }
 

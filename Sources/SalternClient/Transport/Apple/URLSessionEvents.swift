@@ -73,7 +73,7 @@ extension TransportError {
         case .badServerResponse, .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData,
             .dataLengthExceedsMaximum:
             self = .unacceptableReply
-        case .badURL, .unsupportedURL: self = .configuration
+        case .badURL, .unsupportedURL: self = .configuration(.request)
         default: self = .connectionLost
         }
     }

@@ -15,9 +15,10 @@ public final class URLSessionTransport: HTTPTransport {
     private let events: URLSessionEvents
 
     /// Connects to nothing yet.
-    /// - Throws: ``TransportError/configuration`` when base, pins or anchor are malformed.
+    /// - Throws: ``TransportError/configuration(_:)`` with the part that is malformed: the base, a pin or the anchor.
     public convenience init(_ server: Server) throws(TransportError) {
-        guard server.isValid, let trust = ServerTrust(server) else { throw .configuration }
+        if let fault = server.fault { throw .configuration(fault) }
+        guard let trust = ServerTrust(server) else { throw .configuration(.certificate) }
         self.init(to: server.base, trust)
     }
 
@@ -82,7 +83,7 @@ public final class URLSessionTransport: HTTPTransport {
     }
 
     private func transfer(_ request: HTTPRequest, limit: Int?) throws(TransportError) -> URLSessionTransfer {
-        guard let request = Self.request(request, base) else { throw .configuration }
+        guard let request = Self.request(request, base) else { throw .configuration(.request) }
         let task = session.dataTask(with: request)
         let transfer = URLSessionTransfer(task, limit: limit)
         events.add(transfer, for: task)

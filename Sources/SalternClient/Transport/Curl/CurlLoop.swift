@@ -104,7 +104,9 @@ final class CurlLoop: @unchecked Sendable {
         guard !transfer.hasEnded else { return }
         running[ObjectIdentifier(transfer)] = transfer
         transfer.noteStart()
-        if curl_multi_add_handle(multi, transfer.handle) != CURLM_OK { finish(transfer, .failure(.configuration)) }
+        if curl_multi_add_handle(multi, transfer.handle) != CURLM_OK {
+            finish(transfer, .failure(.configuration(.system)))
+        }
     }
 
     private func takeFinished() {

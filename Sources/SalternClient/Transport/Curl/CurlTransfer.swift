@@ -193,7 +193,8 @@ final class CurlTransfer: @unchecked Sendable {
         case CURLE_WRITE_ERROR where refusedReply, CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL,
             CURLE_BAD_CONTENT_ENCODING, CURLE_FILESIZE_EXCEEDED:
             .failure(.unacceptableReply)
-        case CURLE_URL_MALFORMAT, CURLE_SSL_ENGINE_NOTFOUND, CURLE_NOT_BUILT_IN: .failure(.configuration)
+        case CURLE_URL_MALFORMAT: .failure(.configuration(.request))
+        case CURLE_SSL_ENGINE_NOTFOUND, CURLE_NOT_BUILT_IN: .failure(.configuration(.system))
         default: .failure(.connectionLost)
         }
     }

@@ -18,11 +18,11 @@ public final class CurlTransport: HTTPTransport {
     /// Connects to nothing yet.
     /// - Parameter rateLimit: How many bytes a second each request sends and receives at most (`CURLOPT_MAX_SEND_SPEED_LARGE`,
     ///   `CURLOPT_MAX_RECV_SPEED_LARGE`), at least ``lowestRateLimit``; nil for no limit.
-    /// - Throws: ``TransportError/configuration`` when base or pins are malformed.
+    /// - Throws: ``TransportError/configuration(_:)`` with the part that is malformed: the base, a pin, the anchor or the limit.
     public init(_ server: Server, rateLimit: Int? = nil) throws(TransportError) {
-        guard server.isValid, rateLimit ?? .max >= Self.lowestRateLimit, let loop = CurlLoop() else {
-            throw .configuration
-        }
+        if let fault = server.fault { throw .configuration(fault) }
+        guard rateLimit ?? .max >= Self.lowestRateLimit else { throw .configuration(.rateLimit) }
+        guard let loop = CurlLoop() else { throw .configuration(.system) }
         self.rateLimit = rateLimit
         self.server = server
         self.loop = loop
@@ -57,7 +57,7 @@ public final class CurlTransport: HTTPTransport {
         guard
             let transfer = CurlTransfer(
                 request, to: server, rateLimit: rateLimit, isStream: isStream, sink: sink)
-        else { throw .configuration }
+        else { throw .configuration(.request) }
         return transfer
     }
 }

@@ -8,7 +8,12 @@ enum StoreFile {
         var status = stat()
         // A log that no connection has brought into the file may have any content.
         guard lstat(path + "-wal", &status) != 0, lstat(path, &status) == 0 else { return [.random(in: 0...(.max))] }
-        return [Int(status.st_ino), Int(status.st_size), Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec)]
+        #if canImport(Darwin)
+            let modified = status.st_mtimespec
+        #else
+            let modified = status.st_mtim
+        #endif
+        return [Int(status.st_ino), Int(status.st_size), Int(modified.tv_sec), Int(modified.tv_nsec)]
     }
 }
 
@@ -25,6 +30,7 @@ extension Vault {
     func reclaimStore() async throws(VaultError) -> Bool {
         storeUsers += 1
         if !store.isLent { return false }
+        let wasOpen = opened != nil
         let wasWritten: Bool
         do {
             wasWritten = try await StoreTicket.waiting(in: settings.folder) {
@@ -42,7 +48,10 @@ extension Vault {
             storeUsers -= 1
             throw .unavailable(.transport(.cancelled))
         }
-        if opened == nil { throw .locked }
+        if wasOpen && opened == nil {
+            storeUsers -= 1
+            throw .locked
+        }
         return wasWritten
     }
 
@@ -59,7 +68,7 @@ extension Vault {
     }
 
     /// Gives the store to other processes, when no round needs it.
-    func lendStore() async {
+    func endStoreUse() async {
         storeUsers -= 1
         guard storeUsers == 0 else { return }
         await beginTurn()
@@ -67,7 +76,7 @@ extension Vault {
         if storeUsers == 0 && attaching.isEmpty { lend() }
     }
 
-    private func lend() {
+    func lend() {
         store.lend()
         lentFile = StoreFile.state(in: settings.folder)
     }

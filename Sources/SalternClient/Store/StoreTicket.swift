@@ -21,7 +21,11 @@ public final class StoreTicket: Sendable {
         guard mkdir(queue, 0o700) == 0 || errno == EEXIST else { return nil }
         // Since the machine was started: setting the clock changes no order.
         var now = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &now)
+        #if canImport(Darwin)
+            clock_gettime(CLOCK_MONOTONIC, &now)
+        #else
+            clock_gettime(CLOCK_BOOTTIME, &now)
+        #endif
         let text = String(now.nanoseconds)
         let name = String(repeating: "0", count: max(20 - text.count, 0)) + text + "-\(getpid())-\(ItemID.random())"
         let path = queue + "/" + Self.temporary + name
@@ -29,7 +33,7 @@ public final class StoreTicket: Sendable {
             return nil
         }
         // It has its lock before others can find it.
-        guard flock(file.number, LOCK_EX | LOCK_NB) == 0, Glibc.rename(path, queue + "/" + name) == 0 else {
+        guard flock(file.number, LOCK_EX | LOCK_NB) == 0, renameFile(path, queue + "/" + name) == 0 else {
             unlink(path)
             return nil
         }
@@ -97,3 +101,5 @@ extension StoreTicket {
         }
     }
 }
+
+private func renameFile(_ old: String, _ new: String) -> Int32 { rename(old, new) }

@@ -1,0 +1,71 @@
+// Apps have the type by `import SalternClient`. The module it comes from is no product of the package.
+@_exported public import struct Cryptography.SecureBytes
+public import Foundation
+
+extension SecureBytes {
+    /// Copies data. The caller's copy stays in memory.
+    ///
+    /// ```swift
+    /// let body = SecureBytes(try Data(contentsOf: file))
+    /// ```
+    public init(_ data: Data) { self = data.withUnsafeBytes { SecureBytes(copying: $0) } }
+
+    /// Copies the UTF-8 of a text. The caller's copy stays in memory.
+    ///
+    /// ```swift
+    /// let body = SecureBytes("Buy salt.")
+    /// ```
+    public init(_ text: String) { self.init(copying: text.utf8) }
+}
+
+extension Data {
+    /// Copies the bytes. Unlike the original, the copy is not zeroed when it is released.
+    ///
+    /// ```swift
+    /// try Data(item.body).write(to: file)
+    /// ```
+    public init(_ bytes: SecureBytes) { self = bytes.withUnsafeBytes { Data($0) } }
+}
+
+extension String {
+    /// Copies the bytes as a text. Unlike the original, the copy is not zeroed when it is released.
+    ///
+    /// ```swift
+    /// let note = String(try await vault.content(of: attachment)) ?? "no text"
+    /// ```
+    /// - Returns: nil for what is not UTF-8.
+    public init?(_ bytes: SecureBytes) {
+        guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else { return nil }
+        self = text
+    }
+}
+
+extension PlainItem {
+    /// Creates an item with the UTF-8 of a text as its body.
+    ///
+    /// ```swift
+    /// try await vault.put(PlainItem(title: "shopping", text: "Buy salt."), .random(), in: "notes")
+    /// ```
+    public init(title: String? = nil, text: String) { self.init(title: title, body: SecureBytes(text)) }
+
+    /// Creates an item with data as its body.
+    ///
+    /// ```swift
+    /// let item = PlainItem(title: "photo", data: jpeg)
+    /// ```
+    public init(title: String? = nil, data: Data) { self.init(title: title, body: SecureBytes(data)) }
+
+    /// A copy of the body as a text; nil for a body that is not UTF-8.
+    ///
+    /// ```swift
+    /// print(try await vault.item(id)?.text ?? "")
+    /// ```
+    public var text: String? { String(body) }
+
+    /// A copy of the body.
+    ///
+    /// ```swift
+    /// let image = UIImage(data: item.data)
+    /// ```
+    public var data: Data { Data(body) }
+}

@@ -1,0 +1,91 @@
+public import Observation
+
+/// The contents of a collection as a SwiftUI list shows them. The model follows the vault until it is signed out or the model is
+/// released. While the vault is locked the model is empty.
+///
+/// ```swift
+/// struct NotesList: View {
+///     let notes: CollectionModel<Note>
+///
+///     var body: some View {
+///         List(notes.entries) { Text($0.value.text) }
+///             .toolbar { Button("New") { Task { await notes.put(Note(text: "")) } } }
+///     }
+/// }
+/// ```
+@MainActor @Observable public final class CollectionModel<Value: Codable> {
+    /// The collection that the model shows.
+    @ObservationIgnored public let collection: VaultCollection<Value>
+    /// The contents, with what cannot be read.
+    public private(set) var contents = CollectionContents<Value>()
+    /// True when the contents were read. False at the beginning and while the vault is locked: show no empty list then.
+    public private(set) var isLoaded = false
+    /// The error of the last action that has failed; nil removes it from the screen.
+    public var error: (any Error)?
+    @ObservationIgnored private let order: CollectionOrder<Value>
+    @ObservationIgnored private var following: Task<Void, Never>?
+
+    /// The items that can be read, in order, for `List` and `ForEach`.
+    public var entries: [CollectionEntry<Value>] { contents.entries }
+    /// The values of the items that can be read, in order.
+    public var values: [Value] { contents.values }
+
+    /// Creates a model that shows a collection.
+    ///
+    /// ```swift
+    /// let notes = CollectionModel(vault.collection("notes", of: Note.self), sorted: .by(\.text))
+    /// ```
+    public init(_ collection: VaultCollection<Value>, sorted order: CollectionOrder<Value> = .byTitle) {
+        self.collection = collection
+        self.order = order
+        following = Task { [weak self] in
+            let nudges = await collection.vault.nudges(in: collection.name)
+            for await _ in nudges {
+                guard let self else { return }
+                await self.reload()
+            }
+            self?.empty()
+        }
+    }
+
+    deinit { following?.cancel() }
+
+    private func reload() async {
+        do throws(VaultError) {
+            contents = try await collection.contents(sorted: order)
+            isLoaded = true
+        } catch {
+            if case .locked = error { empty() } else { self.error = error }
+        }
+    }
+
+    private func empty() {
+        contents = CollectionContents()
+        isLoaded = false
+    }
+
+    /// Writes an item as ``VaultCollection/put(_:_:over:)`` does. An error is in ``error``.
+    ///
+    /// ```swift
+    /// Button("Save") { Task { await notes.put(Note(text: typed), id) } }
+    /// ```
+    /// - Returns: The id under which the item was written; nil after an error.
+    @discardableResult
+    public func put(_ value: Value, _ id: ItemID = .random()) async -> ItemID? {
+        do throws(VaultError) {
+            return try await collection.put(value, id)
+        } catch {
+            self.error = error
+            return nil
+        }
+    }
+
+    /// Deletes an item as ``VaultCollection/delete(_:)`` does. An error is in ``error``.
+    ///
+    /// ```swift
+    /// .onDelete { rows in Task { for row in rows { await notes.delete(notes.entries[row].id) } } }
+    /// ```
+    public func delete(_ id: ItemID) async {
+        do throws(VaultError) { try await collection.delete(id) } catch { self.error = error }
+    }
+}

@@ -1,0 +1,111 @@
+public import Observation
+
+/// The state of a vault as a SwiftUI view shows it. The model follows the vault until the vault is signed out or the model is
+/// released.
+///
+/// ```swift
+/// struct Root: View {
+///     let model: VaultModel  // made with `await VaultModel(vault)`
+///
+///     var body: some View {
+///         Group {
+///             if model.isLocked {
+///                 PasswordField { typed in Task { await model.perform { try await model.vault.unlock(Password(typed)) } } }
+///             } else {
+///                 NotesList(notes: CollectionModel(model.vault.collection("notes", of: Note.self), sorted: .by(\.text)))
+///             }
+///         }
+///         .task { await model.keepInSync() }
+///         .alert(isPresented: Binding { model.error != nil } set: { _ in model.error = nil }) {
+///             Alert(title: Text(model.error?.localizedDescription ?? ""))
+///         }
+///     }
+/// }
+/// ```
+@MainActor @Observable public final class VaultModel {
+    /// The vault that the model shows.
+    @ObservationIgnored public let vault: Vault
+    /// The state of the vault: locked, signed out, or how its last sync has ended.
+    public private(set) var state: SyncState
+    /// The number of changes that the server has not confirmed.
+    public private(set) var unsentCount: Int
+    /// What the person has to hear of. ``Vault/forget(_:)`` removes one.
+    public private(set) var notices: [Notice]
+    /// The error of the last action that has failed; nil removes it from the screen.
+    public var error: (any Error)?
+    @ObservationIgnored private var following: Task<Void, Never>?
+
+    /// True while the password is needed.
+    public var isLocked: Bool { if case .locked = state { true } else { false } }
+    /// True after a sign-out. The vault is of no use any more then.
+    public var isSignedOut: Bool { if case .signedOut = state { true } else { false } }
+    /// True while a sync is under way.
+    public var isSyncing: Bool { if case .syncing = state { true } else { false } }
+
+    /// Creates a model that shows the vault from the beginning.
+    ///
+    /// ```swift
+    /// guard let vault = try await Vault.resume(settings) else { return showLogin() }
+    /// let model = await VaultModel(vault)
+    /// ```
+    public init(_ vault: Vault) async {
+        self.vault = vault
+        // It begins before the state is read, so that no change after that is missed.
+        let nudges = await vault.nudges()
+        (state, unsentCount, notices) = await vault.overview()
+        following = Task { [weak self] in
+            for await _ in nudges {
+                guard let self else { return }
+                await self.reload()
+            }
+            await self?.reload()
+        }
+    }
+
+    deinit { following?.cancel() }
+
+    private func reload() async { (state, unsentCount, notices) = await vault.overview() }
+
+    /// Calls a function of the app or of the kit, and stores its error in ``error``. A cancelled task is no error.
+    ///
+    /// ```swift
+    /// Button("Sync") { Task { await model.perform { try await model.vault.sync() } } }
+    /// ```
+    /// - Returns: Whether the function has succeeded.
+    @discardableResult
+    public func perform(_ action: () async throws -> Void) async -> Bool {
+        do {
+            try await action()
+            return true
+        } catch {
+            if !error.isCancelledTask { self.error = error }
+            return false
+        }
+    }
+
+    /// Keeps the vault in sync (``Vault/keepInSync()``) until the task is cancelled or the session ends. A password that is
+    /// needed again is in the ``state``, as ``VaultError/sessionEnded``.
+    ///
+    /// ```swift
+    /// .task { await model.keepInSync() }
+    /// ```
+    public func keepInSync() async { await perform { try await vault.keepInSync() } }
+}
+
+extension Vault {
+    /// What a ``VaultModel`` shows.
+    fileprivate func overview() -> (SyncState, unsentCount: Int, [Notice]) {
+        (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
+    }
+}
+
+extension Error {
+    /// True for an error by which a cancelled task ends.
+    fileprivate var isCancelledTask: Bool {
+        switch self {
+        case let error as VaultError: error.isCancellation
+        case let error as TransportError: error == .cancelled
+        default: self is CancellationError
+        }
+    }
+}

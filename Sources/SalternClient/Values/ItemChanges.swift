@@ -1,0 +1,90 @@
+internal import Foundation
+internal import Synchronization
+
+/// Items that are other than before, and the collections in which they are now.
+struct ItemChanges: Sendable {
+    let ids: Set<ItemID>
+    /// The present collection of each item that exists. Nil where the store cannot be read.
+    let collections: [ItemID: String]?
+}
+
+/// Finds the changes of one collection: an item that was deleted or moved to another collection was in it before.
+final class CollectionFilter: Sendable {
+    private let collection: String
+    /// The ids in the collection. Nil where the store could not be read.
+    private let known: Mutex<Set<ItemID>?>
+
+    init(_ collection: String, known: Set<ItemID>?) {
+        self.collection = collection
+        self.known = Mutex(known)
+    }
+
+    /// Returns those of the changed items that are in the collection now, or were before.
+    func concerned(_ changes: ItemChanges) -> Set<ItemID> {
+        known.withLock { known in
+            guard let collections = changes.collections, var ids = known else { return changes.ids }
+            let concerned = changes.ids.filter { id in
+                let isHere = collections[id] == collection
+                return (isHere ? !ids.insert(id).inserted : ids.remove(id) != nil) || isHere
+            }
+            known = ids
+            return concerned
+        }
+    }
+}
+
+extension Vault {
+    /// Returns the ids of a collection's items that are other than before, as ``changes()`` does for all collections: items that
+    /// were written, deleted, moved into the collection or out of it, by this device or by others. The sequence ends after a
+    /// sign-out.
+    ///
+    /// ```swift
+    /// for await ids in await vault.changes(in: "notes") {
+    ///     for id in ids { show(try await notes[id]) }  // nil for a note that was deleted
+    /// }
+    /// ```
+    public func changes(in collection: String) -> AsyncStream<Set<ItemID>> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Set<ItemID>.self, bufferingPolicy: .bufferingNewest(256))
+        let filter = makeFilter(of: collection)
+        let id = observers.add(
+            { changes in
+                let ids = filter.concerned(changes)
+                if !ids.isEmpty { continuation.yield(ids) }
+            }, onEnd: { continuation.finish() })
+        continuation.onTermination = { [observers] _ in observers.remove(id) }
+        return stream
+    }
+
+    /// Returns a sequence with a value now, after each change in a collection, and each time the vault is locked or unlocked.
+    /// Of several that nothing has read yet one is left.
+    /// - Parameter collection: Nil for all collections and every change of the ``state``.
+    func nudges(in collection: String? = nil) -> AsyncStream<Void> {
+        let (stream, nudge) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        nudge.yield()
+        let filter = collection.map { makeFilter(of: $0) }
+        let change = observers.add(
+            { changes in if filter?.concerned(changes).isEmpty != true { nudge.yield() } }, onEnd: { nudge.finish() })
+        let state = stateObservers.add(
+            { state in if filter == nil || state.isAboutOpening { nudge.yield() } }, onEnd: { nudge.finish() })
+        nudge.onTermination = { [observers, stateObservers] _ in
+            observers.remove(change)
+            stateObservers.remove(state)
+        }
+        return stream
+    }
+
+    private func makeFilter(of collection: String) -> CollectionFilter {
+        CollectionFilter(collection, known: (try? store.currentIDs(collection)).map { Set($0) })
+    }
+}
+
+extension SyncState {
+    /// True for the state of a vault that has just been locked, unlocked or signed out.
+    fileprivate var isAboutOpening: Bool {
+        switch self {
+        case .idle, .locked, .signedOut: true
+        case .syncing, .inStep, .failed: false
+        }
+    }
+}
