@@ -69,8 +69,9 @@
 
         /// Leaves a copy that other apps can read; the system removes it.
         private func open(_ attachment: Attachment) async throws {
-            let copy = URL.temporaryDirectory.appending(path: attachment.properties["name"] ?? "file")
-            try await model.content(of: attachment).write(to: copy)
+            let name = URL(filePath: attachment.properties["name"] ?? "file").lastPathComponent
+            let copy = URL.temporaryDirectory.appending(path: name)
+            try await model.save(attachment, to: copy)
             file = copy
         }
     }

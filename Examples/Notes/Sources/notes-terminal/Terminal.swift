@@ -46,6 +46,7 @@ struct Terminal {
 
     private func run(_ words: [String]) async throws {
         try await model.start()
+        await model.load()
         let rest = words.dropFirst(2)
         switch (words.first ?? "", words.count) {
         case ("sign-up", 2): try await model.signUp(words[1], ask("Password"))
@@ -107,7 +108,7 @@ struct Terminal {
             print("\(entry.id)\t\(entry.note.headline)\(tags)\(files)\(copy)")
         }
         if model.unreadableCount > 0 { print("\(model.unreadableCount) notes cannot be read by this version.") }
-        if model.heldDeletionCount > 0 { print("\(model.heldDeletionCount) notes were deleted elsewhere: agree?") }
+        if model.areDeletionsHeld { print("Many notes were deleted elsewhere: agree?") }
     }
 
     /// Prints the list again after each change, until the session ends.
@@ -119,7 +120,7 @@ struct Terminal {
                 fflush(nil)
             }
         }
-        await model.follow()
+        await model.account?.keepInSync()
         printing.cancel()
     }
 
@@ -127,7 +128,7 @@ struct Terminal {
         guard let attachment = note.attachments.first(where: { $0.properties["name"] == name }) else {
             throw VaultError.notFound
         }
-        try await model.content(of: attachment).write(to: file, options: .withoutOverwriting)
+        try await model.save(attachment, to: file)
     }
 
     private func keep(_ choice: String, _ entry: NotesModel.Entry) async throws {
