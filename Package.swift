@@ -42,7 +42,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
 
 let package = Package(
     name: "saltern",
-    platforms: [.macOS(.v26), .iOS(.v26)],
+    // The lowest that the kit compiles for: scripts/apple compares them with the APIs that it uses.
+    platforms: [.macOS(.v14), .iOS(.v17)],
     products: [
         .executable(name: "saltern", targets: ["saltern"]),
         .executable(name: "saltern-client", targets: ["saltern-client"]),

@@ -4,7 +4,7 @@ import PackageDescription
 // An app of one's own depends on `.package(url: "https://…/saltern.git", branch: "main")` instead of the path.
 let package = Package(
     name: "Notes",
-    platforms: [.macOS(.v26), .iOS(.v26)],
+    platforms: [.macOS(.v14), .iOS(.v17)],
     products: [.library(name: "NotesModel", targets: ["NotesModel"])],
     dependencies: [.package(name: "saltern", path: "../..")],
     targets: [

@@ -29,10 +29,9 @@ public enum AESCBC {
         try plaintext.withContiguousBytes { plaintext throws(Failure) in
             let count = (plaintext.count / blockByteCount + 1) * blockByteCount
             var ciphertext = [UInt8](repeating: 0, count: count)
-            var span = ciphertext.mutableSpan
-            let written = try span.withUnsafeMutableBytes { output throws(Failure) in
+            let written = try ciphertext.withUnsafeMutableBufferPointer { output throws(Failure) in
                 try check(key, vector)
-                return try encrypt(plaintext, into: output, using: key, vector: vector)
+                return try encrypt(plaintext, into: UnsafeMutableRawBufferPointer(output), using: key, vector: vector)
             }
             precondition(written == count, "PKCS #7 pads to the next whole block")
             return ciphertext

@@ -52,11 +52,12 @@ public enum AESGCM {
             let total = nonce.count + plaintext.count + tagByteCount
             var sealed = [UInt8](repeating: 0, count: total)
             sealed.replaceSubrange(..<nonce.count, with: nonce)
-            var span = sealed.mutableSpan
-            try span.withUnsafeMutableBytes { buffer throws(Failure) in
+            try sealed.withUnsafeMutableBufferPointer { buffer throws(Failure) in
+                let buffer = UnsafeMutableRawBufferPointer(buffer)
+                let nonce = UnsafeRawBufferPointer(rebasing: buffer[..<nonce.count])
                 try authenticatedData.withContiguousBytes { authenticatedData throws(Failure) in
                     try encrypt(
-                        plaintext, using: key, nonce: nonce.span.bytes, authenticating: authenticatedData,
+                        plaintext, using: key, nonce: nonce.bytes, authenticating: authenticatedData,
                         into: UnsafeMutableRawBufferPointer(rebasing: buffer[nonce.count..<total - tagByteCount]),
                         tag: UnsafeMutableRawBufferPointer(rebasing: buffer[(total - tagByteCount)...]))
                 }

@@ -1,5 +1,6 @@
 /// 128 bits as 22 letters and digits, the most significant first: `0` to `9`, `A` to `Z`, `a` to `z`. Canonical only:
 /// each value has one text, and each text at most one value.
+@available(iOS 18, macOS 15, *)
 public enum Base62 {
     /// Characters of a text: 62^22 is a little more than 2^128.
     public static let characterCount = 22

@@ -22,7 +22,7 @@ enum Base64Decoder {
         guard let source = text.baseAddress, let target = bytes.baseAddress, !text.isEmpty else { return }
         precondition(bytes.count == text.count / 4 * 3 + max(text.count % 4 - 1, 0), "the bytes do not fit")
         let fullGroups = text.count / 4
-        try alphabet.values.span.withUnsafeBufferPointer { values throws(Base64.Failure) in
+        try alphabet.values.withUnsafeBufferPointer { values throws(Base64.Failure) in
             guard let table = values.baseAddress else { return }
             // Every index is a byte plus a multiple of 256 below 1024, the size of the table. Invalid
             // characters set the top byte; looking once at the end keeps the loop free of branches.

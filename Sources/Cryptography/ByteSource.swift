@@ -14,7 +14,7 @@ extension Array: ByteSource where Element == UInt8 {
     public func withContiguousBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try span.bytes.withUnsafeBytes(body)
+        try withUnsafeBufferPointer { bytes throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
     }
 }
 
@@ -23,7 +23,7 @@ extension ArraySlice: ByteSource where Element == UInt8 {
     public func withContiguousBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try span.bytes.withUnsafeBytes(body)
+        try withUnsafeBufferPointer { bytes throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
     }
 }
 
@@ -41,6 +41,11 @@ extension String.UTF8View: ByteSource {
     public func withContiguousBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try span.bytes.withUnsafeBytes(body)
+        let result = withContiguousStorageIfAvailable { bytes in
+            Swift.Result { () throws(Failure) in try body(UnsafeRawBufferPointer(bytes)) }
+        }
+        // Only a string of Foundation's is in several pieces.
+        guard let result else { return try [UInt8](self).withContiguousBytes(body) }
+        return try result.get()
     }
 }

@@ -11,6 +11,7 @@ public enum SHA256 {
     public struct Incremental: ~Copyable {
         private var context = SHA256Context()
 
+        /// Begins a digest of no bytes.
         public init() {}
 
         /// Appends `part` to the message.

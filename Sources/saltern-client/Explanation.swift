@@ -36,6 +36,16 @@ enum Explanation {
                     + ", or another folder; to change it, remove .saltern/folder in it and give --allow-deletions: what is "
                     + "in \(VisibleText.visible(collection)) stays there, too",
                 status: ExitStatus.configuration, code: "other_collection")
+        case FolderError.otherAccount:
+            CommandFailure(
+                "the folder is in sync with another account, whose files are in it: give another folder; to give this one "
+                    + "to the account, remove .saltern/folder in it", status: ExitStatus.configuration,
+                code: "folder_of_other_account")
+        case FolderError.secondFolder(let other):
+            CommandFailure(
+                "the collection is in sync with \(VisibleText.visible(other)) already: both folders would have all files of "
+                    + "both; give --collection NAME for files of their own, or agree with --second-folder",
+                status: ExitStatus.configuration, code: "second_folder")
         case FolderError.cancelled: interrupted
         case let error as APIError: failure(for: VaultError.unavailable(error))
         case let error as TransportError: failure(for: error)

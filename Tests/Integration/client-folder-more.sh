@@ -109,3 +109,128 @@ expect_names deletedThere 'a'
 sync_files laptop
 [[ ! -e $work/laptop/files/a ]] || fail "the deletion to come when the file is corrected: $body"
 expect_status 0
+
+scenario "an empty folder is created and deleted on the other device"
+mkdir --parents "$work/phone/files/empty/inner"
+sync_files phone --dry-run
+expect_names uploaded 'empty/inner/'
+sync_files phone
+expect_names uploaded 'empty/inner/'
+sync_files laptop
+expect_names downloaded 'empty/inner/'
+[[ -d $work/laptop/files/empty/inner ]] || fail "the folder to be there"
+rmdir "$work/laptop/files/empty/inner" "$work/laptop/files/empty"
+sync_files laptop
+expect_names deletedThere 'empty/inner/'
+sync_files phone
+expect_names deletedHere 'empty/inner/'
+[[ ! -e $work/phone/files/empty ]] || fail "the folder to be gone"
+
+scenario "a second folder and a second account are refused"
+mkdir "$work/phone/second"
+echo 'second' >"$work/phone/second/file"
+device phone sync "$work/phone/second" --json
+expect_error 78 second_folder
+[[ ! -e $work/phone/second/.saltern ]] || fail "no marker"
+device phone sync "$work/phone/second" --json --second-folder
+expect_names uploaded 'file'
+device phone sync "$work/phone/second" --json
+expect_status 0
+mkdir "$work/grace"
+device grace register --server "$SALTERN_TEST_URL" --userid "$(unique grace)" --certificate "$certificate" \
+    --device grace --password-file "$work/password"
+expect_status 0
+for words in '' '--allow-deletions' '--dry-run'; do
+    # shellcheck disable=SC2086  # no word, or one
+    device grace sync "$work/phone/files" --json $words
+    expect_error 78 folder_of_other_account
+done
+device grace list --json
+[[ $(json '.items | length') == 0 ]] || fail "nothing to be in the other account: $body"
+
+scenario "what a sync has taken out of a folder is listed with its path, and restored"
+mkdir "$work/phone/files/letters"
+for name in one two; do echo "$name" >"$work/phone/files/letters/$name"; done
+sync_files phone
+sync_files laptop
+rm "$work/phone/files/letters/one"
+echo 'changed' >"$work/phone/files/letters/two"
+sync_files phone
+sync_files laptop
+device laptop trash "$work/laptop/files" --json
+[[ $(json '[.files[] | select(.path | startswith("letters/")).path] | sort | join(" ")') == 'letters/one letters/two' ]] ||
+    fail "both files: $body"
+device laptop trash restore "$work/laptop/files" letters/one letters/none --json
+expect_status 66
+[[ ! -e $work/laptop/files/letters/one ]] || fail "nothing to be restored when a file is not in the trash"
+# A file that is named twice is restored once.
+device laptop trash restore "$work/laptop/files" letters/one letters/two letters/one --json
+expect_status 0
+[[ $(json '.restored | join("|")') == 'letters/one|letters/two (restored)' ]] || fail "both files: $body"
+grep --quiet --line-regexp one "$work/laptop/files/letters/one" || fail "the file that was deleted"
+grep --quiet --line-regexp changed "$work/laptop/files/letters/two" || fail "the later version to stay"
+device laptop trash restore "$work/laptop/files" letters/one --json
+expect_error 66 not_found
+sync_files laptop
+expect_names uploaded 'letters/one letters/two (restored)'
+
+scenario "of several files with one path each is restored by its name, also while the folder is watched"
+for text in first second third; do
+    echo "$text" >"$work/phone/files/letters/same"
+    sync_files phone
+    sync_files laptop
+done
+device laptop trash restore "$work/laptop/files" letters/same --json
+expect_error 66 several_files
+device laptop trash "$work/laptop/files" --json
+mapfile -t same < <(json '.files[] | select(.path == "letters/same").name')
+[[ ${#same[@]} == 2 ]] || fail "both versions: $body"
+env --ignore-environment HOME="$work/laptop" PATH="$PATH" "$client" sync "$work/laptop/files" --watch >"$work/watch" 2>&1 \
+    </dev/null &
+watching=$!
+device laptop trash restore "$work/laptop/files" "${same[@]}" --json
+expect_status 0
+[[ $(json '.restored | sort | join("|")') == 'letters/same (restored)|letters/same (restored, 2)' ]] || fail "both: $body"
+for name in '' ', 2'; do
+    wait_until 180 grep --quiet --line-regexp --fixed-strings "sent: letters/same (restored$name)" "$work/watch" ||
+        fail "the file to be sent: $(<"$work/watch")"
+done
+end_process "$watching" INT 60
+result=0
+wait "$watching" || result=$?
+((result == 130)) || fail "Ctrl-C to end it with 130, which is $result: $(<"$work/watch")"
+sync_files phone
+expect_names downloaded 'letters/same (restored) letters/same (restored, 2)'
+[[ $(sort "$work/phone/files/letters/same"*) == $'first\nsecond\nthird' ]] || fail "all versions"
+
+scenario "a file is restored beside a file that has the name of its folder"
+rm -r "$work/phone/files/letters"
+echo 'a file' >"$work/phone/files/letters"
+sync_files phone --allow-deletions
+sync_files laptop --allow-deletions
+device laptop trash restore "$work/laptop/files" 'letters/same (restored)' --json
+expect_status 0
+[[ $(json '.restored | join("|")') == 'letters (restored)/same (restored)' ]] || fail "the other folder: $body"
+[[ $(<"$work/laptop/files/letters") == 'a file' ]] || fail "the file to stay"
+
+scenario "deletions that wait are named once while a folder is watched"
+sync_files laptop
+sync_files phone
+mkdir "$work/phone/files/waiting"
+for name in {1..12}; do echo "$name" >"$work/phone/files/waiting/$name"; done
+sync_files phone
+rm "$work/phone/files/waiting"/*
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch" 2>&1 \
+    </dev/null &
+watching=$!
+wait_until 180 grep --quiet --line-regexp '  waits: waiting/1' "$work/watch" || fail "the names: $(<"$work/watch")"
+for name in first second; do
+    echo "$name" >"$work/phone/files/$name"
+    wait_until 180 grep --quiet --line-regexp "sent: $name" "$work/watch" || fail "$name to be sent: $(<"$work/watch")"
+done
+end_process "$watching" INT 60
+wait "$watching" || true
+[[ $(grep --count --line-regexp '  waits: waiting/1' "$work/watch") == 1 ]] || fail "each name once: $(<"$work/watch")"
+sync_files phone
+expect_status 2
+[[ $(json .heldThere) == 12 ]] || fail "the deletions to wait still: $body"

@@ -36,7 +36,7 @@ import Testing
             "register", "login", "unlock", "logout", "status", "list", "get", "put", "edit", "delete", "restore",
             "versions",
             "discard",
-            "sync", "share",
+            "sync", "trash", "trash restore", "share",
             "shares", "shares end", "open", "password", "userid", "recovery create", "recovery use", "recovery remove",
             "second-factor begin", "second-factor confirm", "second-factor codes", "second-factor end", "devices",
             "devices end", "devices lost", "events",

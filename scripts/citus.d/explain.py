@@ -16,6 +16,7 @@ EVERYWHERE = {
     "CountTheRest", "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindExpiredRotations",
     "FindOldEvents", "FindEndedShares", "FindOldAttempts", "SampleIterations", "AskEveryNode", "FindDueTombstones",
     "FindDueContents", "FindDueRotations", "FindDueEvents", "FindDueAttempts", "FindDueShares",
+    "FindExpiredKeyrings", "FindExpiredVersions", "FindDueKeyrings", "FindDueVersions",
 }  # fmt: skip
 # Of many streams or shares at once, wherever these are: one step, one query a shard.
 BY_SHARD = {"FindMovedRevisions", "FindLiveSessions", "RemoveShares", "FindShareHeaders", "SuspendShares"}

@@ -25,16 +25,56 @@ def fill(connection: BlockingConnection) -> list[dict[str, object]]:
             reply = connection.exchange(request("PUT", path, content, token, {"If-None-Match": "*"}))
             assert reply.status == 201, (reply.status, reply.body)
             items[path] = content["body"]
-        people.append({"userid": userid, "key": key, "token": token, "items": items})
+        versions = {path: replace(connection, token, path, items) for path in list(items)[:2]}
+        keyring = replace_keyring(connection, token)
+        people.append({"userid": userid, "key": key, "token": token, "items": items, "versions": versions, "keyring": keyring})
     return people
+
+
+def replace(connection: BlockingConnection, token: str, path: str, items: dict[str, str]) -> str:
+    """Gives the item another content, and returns the one that the server keeps as a version."""
+    content, earlier = item(64), items[path]
+    reply = connection.exchange(request("PUT", path, content, token, {"If-Match": "*"}))
+    assert reply.status == 200, (reply.status, reply.body)
+    items[path] = content["body"]
+    return earlier
+
+
+def replace_keyring(connection: BlockingConnection, token: str) -> str:
+    """Puts two keyrings, and returns the first one, which the server keeps."""
+    keyrings = [item(64)["body"] for _ in range(2)]
+    for keyring, condition in zip(keyrings, ({"If-None-Match": "*"}, {"If-Match": "*"}), strict=True):
+        reply = connection.exchange(request("PUT", "/v1/account/keyring", {"keyring": keyring}, token, condition))
+        assert reply.status in (200, 201), (reply.status, reply.body)
+    return keyrings[0]
+
+
+def look_at_kept(connection: BlockingConnection, person: dict[str, object]) -> list[str]:
+    complaints = []
+    token = str(person["token"])
+    versions = person["versions"]
+    assert isinstance(versions, dict)
+    for path, body in versions.items():
+        reply = connection.exchange(request("GET", f"{path}/versions", token=token))
+        revisions = [version["revision"] for version in reply.json["versions"]]
+        if len(revisions) != 1:
+            complaints.append(f"{path} has the versions {revisions}")
+            continue
+        reply = connection.exchange(request("GET", f"{path}/versions/{revisions[0]}", token=token))
+        if reply.status != 200 or reply.json["body"] != body:
+            complaints.append(f"{path}, version {revisions[0]}: {reply.status}")
+    reply = connection.exchange(request("GET", "/v1/account/keyring/kept", token=token))
+    if [kept["keyring"] for kept in reply.json["keyrings"]] != [person["keyring"]]:
+        complaints.append(f"{person['userid']} has other kept keyrings: {reply.body!r}")
+    return complaints
 
 
 def look(connection: BlockingConnection, people: list[dict[str, object]]) -> list[str]:
     complaints = []
     for person in people:
         token = str(person["token"])
-        items = person["items"]
-        assert isinstance(items, dict)
+        items, versions = person["items"], person["versions"]
+        assert isinstance(items, dict) and isinstance(versions, dict)
         for path, body in items.items():
             reply = connection.exchange(request("GET", path, token=token))
             if reply.status != 200 or reply.json["body"] != body:
@@ -42,6 +82,9 @@ def look(connection: BlockingConnection, people: list[dict[str, object]]) -> lis
         reply = connection.exchange(request("GET", "/v1/account", token=token))
         if reply.status != 200 or reply.json["usage"]["items"] != len(items):
             complaints.append(f"{person['userid']}: {reply.status} {reply.body!r}")
+        elif reply.json["usage"]["versions"] != len(versions):
+            complaints.append(f"{person['userid']}: {reply.json['usage']}")
+        complaints += look_at_kept(connection, person)
         log_in = {"userid": person["userid"], "passwordKey": person["key"]}
         reply = connection.exchange(request("POST", "/v1/sessions", log_in))
         if reply.status != 201:

@@ -35,6 +35,9 @@ with_quick_allocator() {
     env ${library:+"LD_PRELOAD=$library"} "$@"
 }
 
+# What the compiler calls this machine, such as x86_64-unknown-linux-gnu.
+host_triple() { swiftc -print-target-info | sed --quiet 's/^ *"triple": "\(.*\)",$/\1/p' | sed --quiet 1p; }
+
 require_swift() {
     command -v swift >/dev/null ||
         die "no 'swift' on the PATH. Saltern needs Swift $minimum_swift or newer: https://www.swift.org/install/linux/"

@@ -12,7 +12,7 @@ public enum APIError: Error, Sendable {
         if case .problem(let problem) = self { problem.code } else { nil }
     }
 
-    /// Whether the same may be sent again, later, and succeed.
+    /// True when the same request can succeed later.
     public var isPassing: Bool {
         switch self {
         case .problem(let problem): [408, 429, 500, 502, 503, 504].contains(problem.status)
@@ -46,7 +46,8 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// Whether it is about who answers, which a person has to see to.
+    /// True for a wrong key, an untrusted certificate or a malformed configuration. Waiting does not help then: show the
+    /// error.
     public var isAboutTrust: Bool {
         switch self {
         case .transport(let error): error.isAboutTrust
@@ -54,19 +55,22 @@ public enum APIError: Error, Sendable {
         }
     }
 
-    /// How long the server asks to be left alone.
+    /// The time for which the server asks not to be called again; nil when it names none.
     public var retryAfter: Duration? {
         if case .problem(let problem) = self { problem.retryAfter } else { nil }
     }
 }
 
-/// What the server says of a refusal (RFC 9457).
+/// The server's description of a refusal (RFC 9457).
 public struct Problem: Decodable, Sendable {
     /// The stable, machine-readable code. More may be added: decide by ``Problem/status`` for one that is not known.
     public struct Code: RawRepresentable, Hashable, Sendable, Decodable, ExpressibleByStringLiteral {
+        /// The code as the server sends it, such as `wrong_credentials`.
         public let rawValue: String
 
+        /// Creates a code from the server's text.
         public init(rawValue: String) { self.rawValue = rawValue }
+        /// Creates a code from a literal in source code.
         public init(stringLiteral value: String) { rawValue = value }
         public init(from decoder: any Decoder) throws {
             rawValue = try decoder.singleValueContainer().decode(String.self)
@@ -75,24 +79,33 @@ public struct Problem: Decodable, Sendable {
 
     /// An operation of a batch that failed.
     public struct Conflict: Decodable, Sendable {
+        /// The position of the operation in the batch, from 0.
         public let index: Int
+        /// The item that the operation names.
         public let id: ItemID
+        /// `precondition_failed`, or `not_found` for the deletion of an item that does not exist.
         public let code: Code
         /// The item's present revision; nil when there is none.
         public let revision: Revision?
     }
 
+    /// The status code of the reply (RFC 9110 section 15).
     public let status: Int
+    /// The stable code that a program decides by.
     public let code: Code
+    /// The reason phrase of the status, in English.
     public let title: String
+    /// An explanation with advice, in English. The text can change between versions of the server.
     public let detail: String?
+    /// The id of the request in the server's log.
     public let requestId: String?
-    /// Which member is meant.
+    /// The member or parameter that the problem is about, such as `kdf.iterations`; nil when there is none.
     public let field: String?
     /// For `userid_not_canonical`: the form that the userid would take.
     public let canonical: String?
     /// For `quota_exceeded`: how much the plan allows, and how much there is.
     public let allowed: Int64?
+    /// For `quota_exceeded`: how much of the limit is in use, in the limit's unit.
     public let used: Int64?
     /// For `batch_conflict`.
     public let conflicts: [Conflict]?
@@ -114,22 +127,40 @@ extension Problem {
 }
 
 extension Problem.Code {
+    /// The session does not exist or has ended (401).
     public static let unauthenticated: Self = "unauthenticated"
+    /// Userid and password key do not belong together (401 at a log-in, 403 within a session).
     public static let wrongCredentials: Self = "wrong_credentials"
+    /// The account has a second factor and the request has no code (401).
     public static let totpRequired: Self = "totp_required"
+    /// The code of the second factor is wrong, expired or was used before (401 or 403).
     public static let wrongTOTP: Self = "wrong_totp"
+    /// Too many attempts; ``Problem/retryAfter`` has the wait (429).
     public static let tooManyAttempts: Self = "too_many_attempts"
+    /// Another account has this userid (409).
     public static let useridTaken: Self = "userid_taken"
+    /// The userid has another canonical form, which ``Problem/canonical`` names (422).
     public static let useridNotCanonical: Self = "userid_not_canonical"
+    /// The item is not at the expected revision, or exists where it should not (412).
     public static let preconditionFailed: Self = "precondition_failed"
+    /// The cursor is not one of this server (400).
     public static let malformedCursor: Self = "malformed_cursor"
+    /// The cursor is too old or from before a restore: list all items again (410).
     public static let cursorExpired: Self = "cursor_expired"
+    /// At least one operation of a batch does not apply, and none was carried out (409).
     public static let batchConflict: Self = "batch_conflict"
+    /// Another device has replaced the keyring meanwhile (409).
     public static let keyringChanged: Self = "keyring_changed"
+    /// Items are missing from a rotation, or were changed since they were staged (409).
     public static let rotationIncomplete: Self = "rotation_incomplete"
+    /// The rotation was committed and cannot be changed or discarded (409).
     public static let rotationCommitted: Self = "rotation_committed"
+    /// A batch has more operations than the server accepts (422).
     public static let batchTooLarge: Self = "batch_too_large"
+    /// The plan of the account has no room (403).
     public static let quotaExceeded: Self = "quota_exceeded"
+    /// The resource does not exist (404).
     public static let notFound: Self = "not_found"
+    /// The resource existed and has ended (410).
     public static let gone: Self = "gone"
 }

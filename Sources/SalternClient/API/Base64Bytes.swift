@@ -2,8 +2,10 @@ public import Cryptography
 
 /// Bytes that are canonical base64 in JSON.
 public struct Base64Bytes: Codable, Hashable, Sendable {
+    /// The decoded bytes.
     public var bytes: [UInt8]
 
+    /// Wraps bytes, which are encoded as base64.
     public init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     public init(from decoder: any Decoder) throws {
@@ -30,8 +32,10 @@ extension Decoder {
 
 /// Secret bytes that are base64 in JSON: a password key, a recovery key. Never printed.
 public struct SecretBytes: Codable, Sendable, Equatable {
+    /// The decoded bytes.
     public let bytes: SecureBytes
 
+    /// Wraps secret bytes, which are encoded as base64.
     public init(_ bytes: SecureBytes) { self.bytes = bytes }
 
     public init(from decoder: any Decoder) throws {
@@ -53,6 +57,7 @@ public struct Token: Codable, Sendable, Equatable {
     /// The text, as ASCII.
     public let text: SecureBytes
 
+    /// Wraps the text of a token, ASCII without spaces.
     public init(_ text: SecureBytes) { self.text = text }
 
     /// Stands for a session that this device has no token of. ``SalternAPI`` sends nothing with it, and fails as for a session

@@ -2,8 +2,10 @@ public import Foundation
 
 /// The identifier of an entity: a UUID whose text is in lower case.
 public struct Identifier<Entity>: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {
+    /// The identifier as a UUID.
     public let uuid: UUID
 
+    /// Creates an identifier from a UUID, such as one that an app has stored.
     public init(_ uuid: UUID) { self.uuid = uuid }
 
     /// A random one (RFC 9562 version 4).
@@ -44,21 +46,30 @@ public struct Identifier<Entity>: Hashable, Sendable, Comparable, Codable, Custo
     }
 }
 
-/// What identifiers are of.
+/// The entity of an ``AccountID``.
 public enum AccountEntity: Sendable {}
+/// The entity of a ``SessionID``.
 public enum SessionEntity: Sendable {}
+/// The entity of an ``ItemID``.
 public enum ItemEntity: Sendable {}
+/// The entity of a ``RotationID``.
 public enum RotationEntity: Sendable {}
 
+/// The id of an account. The server assigns it, and it never changes.
 public typealias AccountID = Identifier<AccountEntity>
+/// The id of a session of an account.
 public typealias SessionID = Identifier<SessionEntity>
+/// The id of an item. The device that creates the item draws it.
 public typealias ItemID = Identifier<ItemEntity>
+/// The id of a rotation of an account's keys.
 public typealias RotationID = Identifier<RotationEntity>
 
 /// A number of an account's own counter: what an item had when it was last changed. Revisions grow.
 public struct Revision: Hashable, Sendable, Comparable, Codable, CustomStringConvertible {
+    /// The value of the account's counter, from 1. After a restore of the server it can be above 10^15.
     public let number: Int64
 
+    /// Creates a revision from its number; 0 means that there is no item.
     public init(_ number: Int64) { self.number = number }
 
     public init(from decoder: any Decoder) throws {

@@ -1,14 +1,19 @@
 public import Foundation
 
-/// What a client says an item is.
+/// The content of an item as a client sends it.
 public struct ItemContent: Codable, Hashable, Sendable {
+    /// The collection, `[a-z0-9-]{1,32}`. The server sees it.
     public var collection: String
+    /// The format of the sealed bytes, such as `saltern-1`.
     public var format: String
     /// Only for formats that derive a key from a password.
     public var iterations: Int?
+    /// The sealed title; nil for an item without one.
     public var title: Base64Bytes?
+    /// The sealed body.
     public var body: Base64Bytes
 
+    /// Creates the content of an item from sealed bytes.
     public init(collection: String, format: String, iterations: Int? = nil, title: [UInt8]? = nil, body: [UInt8]) {
         self.collection = collection
         self.format = format
@@ -20,16 +25,25 @@ public struct ItemContent: Codable, Hashable, Sendable {
 
 /// An item as the server has it, or the tombstone that is left of it.
 public struct ItemState: Decodable, Hashable, Sendable {
+    /// The item's id.
     public let id: ItemID
+    /// The account's revision at the item's last change.
     public let revision: Revision
+    /// The collection, which the server sees.
     public let collection: String
+    /// The time of the item's creation, by the server's clock.
     public let createdAt: Date
+    /// The time of the last change, by the server's clock; of a tombstone, the time of the deletion.
     public let updatedAt: Date
+    /// True for a tombstone.
     public let deleted: Bool
     /// Nil for a tombstone, and where only headers were asked for.
     public let format: String?
+    /// The iterations of the item's own sealing, for formats that derive a key from a password.
     public let iterations: Int?
+    /// The sealed title; nil for an item without one, a tombstone, or a listing of headers.
     public let title: Base64Bytes?
+    /// The sealed body; nil for a tombstone and for a listing of headers.
     public let body: Base64Bytes?
 
     /// The content, when there is one.
@@ -42,7 +56,9 @@ public struct ItemState: Decodable, Hashable, Sendable {
 
 /// One page of a listing.
 public struct ItemPage: Decodable, Sendable {
+    /// The items of the page.
     public let items: [ItemState]
+    /// The argument for the next page; nil on the last one.
     public let nextPage: String?
 }
 
@@ -50,21 +66,27 @@ public struct ItemPage: Decodable, Sendable {
 public struct VersionHeader: Decodable, Hashable, Sendable {
     /// The item's revision while it held this.
     public let revision: Revision
+    /// The collection that the version was in.
     public let collection: String
     /// Sealed bytes of title and body.
     public let bytes: Int64
+    /// The time at which the item got this content.
     public let updatedAt: Date
+    /// The time at which other content replaced it.
     public let replacedAt: Date
+    /// The time at which the server removes the version at the latest.
     public let expiresAt: Date
 }
 
 /// One page of older versions.
 public struct VersionPage: Decodable, Sendable {
+    /// The versions of the page, the latest first.
     public let versions: [VersionHeader]
+    /// The argument for the next page; nil on the last one.
     public let nextPage: String?
 }
 
-/// What a write expects to find.
+/// The state that a write expects; another one is refused with `precondition_failed`.
 public enum Precondition: Hashable, Sendable {
     /// There is no such item.
     case absent
@@ -86,6 +108,8 @@ public enum Precondition: Hashable, Sendable {
 public enum BatchOperation: Encodable, Hashable, Sendable {
     /// - `ifRevision`: nil for whatever is there; revision 0 for an item that is new.
     case put(ItemID, ItemContent, ifRevision: Revision?)
+    /// Deletes an item.
+    /// - `ifRevision`: The revision that the item has to have; nil for any.
     case delete(ItemID, ifRevision: Revision?)
 
     private enum CodingKeys: CodingKey {
@@ -110,18 +134,24 @@ public enum BatchOperation: Encodable, Hashable, Sendable {
 
 /// The revisions that a batch has given out, in the order of its operations.
 public struct BatchResult: Decodable, Sendable {
+    /// The outcome of one operation.
     public struct Entry: Decodable, Sendable {
+        /// The item that the operation has written or deleted.
         public let id: ItemID
+        /// The item's new revision; of a deletion, that of its tombstone.
         public let revision: Revision
     }
+    /// One entry for each operation, in their order.
     public let results: [Entry]
 }
 
 /// One page of changes, in the order of their revisions.
 public struct ChangePage: Decodable, Sendable {
+    /// Items and tombstones, each in its present state.
     public let changes: [ItemState]
-    /// Where the next page begins; opaque.
+    /// The argument for the next page; opaque.
     public let cursor: String
+    /// True when another page follows now.
     public let more: Bool
     /// Below it, the database's history is another one than before: it has been restored since.
     public let revisionBase: Int64?

@@ -3,17 +3,21 @@
 ///
 /// Only for what the API promises to be repeatable ("Sending again" in docs/clients.md): its reply may have been lost.
 public struct Retries: Sendable {
-    /// How often it is sent at most.
+    /// The most times that a request is sent, the first time included.
     public var attempts: Int
     /// The first and the longest wait.
     public var waits: ClosedRange<Duration>
 
+    /// Creates a rule.
+    /// - Parameters:
+    ///   - attempts: How often a request is sent at most, the first time included.
+    ///   - waits: The first wait, and the longest one. A wait doubles each time.
     public init(attempts: Int = 5, waits: ClosedRange<Duration> = .seconds(1)...(.seconds(60))) {
         self.attempts = attempts
         self.waits = waits
     }
 
-    /// How long to wait after the `failures`-th failure in a row: what the server asked for, else half of the doubled
+    /// Returns the wait after the `failures`-th failure in a row: the time that the server asked for, else half of the doubled
     /// wait and a random part of the other half.
     /// - Parameter chance: From 0 to 1.
     public func wait(after failures: Int, asked: Duration?, chance: Double) -> Duration {

@@ -2,14 +2,18 @@ internal import Cryptography
 
 /// A new password key with what belongs to it.
 public struct NewCredential: Sendable {
+    /// The key for the server; see ``StretchedPassword/passwordKey``.
     public var passwordKey: SecretBytes
+    /// The iterations that made the key.
     public var iterations: Int
+    /// The keyring, sealed under the new password; nil for an account without one.
     public var keyring: [UInt8]?
     /// The revision of the keyring that the new one replaces.
     public var keyringRevision: Revision?
-    /// What the recovery code opens from now on, when data keys change.
+    /// The keyring that the recovery code opens from now on, when data keys change.
     public var recoveryKeyring: [UInt8]?
 
+    /// Creates a credential with what the server replaces in the same transaction.
     public init(
         passwordKey: SecretBytes, iterations: Int, keyring: [UInt8]?, keyringRevision: Revision?,
         recoveryKeyring: [UInt8]? = nil

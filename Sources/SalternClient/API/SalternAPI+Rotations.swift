@@ -1,13 +1,19 @@
 /// An item as it is sealed anew.
 public struct StagedItem: Encodable, Sendable {
+    /// The item's id.
     public let id: ItemID
     /// The revision that was opened.
     public let ifRevision: Revision
+    /// The format of the newly sealed bytes.
     public let format: String
+    /// The iterations of the item's own sealing, for formats that derive a key from a password.
     public let iterations: Int?
+    /// The newly sealed title; nil for an item without one.
     public let title: Base64Bytes?
+    /// The newly sealed body.
     public let body: Base64Bytes
 
+    /// Creates a staged item from newly sealed bytes.
     public init(
         id: ItemID, ifRevision: Revision, format: String, iterations: Int? = nil, title: [UInt8]?, body: [UInt8]
     ) {

@@ -1,9 +1,11 @@
-/// What a device says of itself.
+/// The name and the token of a device, sent with a log-in.
 public struct DeviceClaim: Encodable, Sendable {
+    /// The name that the list of sessions shows; nil for none.
     public var name: String?
     /// From its last log-in: so that nobody else's wrong guesses make this device wait.
     public var token: Token?
 
+    /// Creates a claim. Without a token the server counts failed attempts as those of an unknown device.
     public init(name: String? = nil, token: Token? = nil) {
         self.name = name
         self.token = token

@@ -13,6 +13,8 @@ public struct SalternAPI: Sendable {
     /// around it.
     static let longReplyLimit = 24 << 20
 
+    /// Creates the calls of one server.
+    /// - Parameter transport: Leads to the server.
     public init(_ transport: any HTTPTransport) { self.transport = transport }
 
     // MARK: Calls

@@ -1,6 +1,5 @@
 internal import Cryptography
 internal import Foundation
-internal import Synchronization
 
 /// JSON with secrets, of which no copy stays behind that is not zeroed.
 ///
@@ -24,7 +23,7 @@ enum SecretJSON {
         static let key = CodingUserInfoKey.named("saltern.placeholders")
         private let prefix = Hex.encode(SecureRandom.bytes(16))
         private static let digits = 8
-        private let secrets = Mutex<[SecureBytes]>([])
+        private let secrets = Locked<[SecureBytes]>([])
 
         /// Returns the placeholder of a secret.
         /// - Parameter text: What the JSON string contains, escaped as JSON wants it.

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 /// The server's clock, from the `Date` field of its last reply (RFC 9110 section 6.6.1).
 final class ServerClock: Sendable {
@@ -11,7 +10,7 @@ final class ServerClock: Sendable {
         var moment: ContinuousClock.Instant
     }
 
-    private let last = Mutex<Reading?>(nil)
+    private let last = Locked<Reading?>(nil)
 
     /// Stores the time of a reply. A reply without a time that can be read changes nothing.
     func note(_ head: HTTPReplyHead, at moment: ContinuousClock.Instant = .now) {

@@ -2,11 +2,13 @@
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// One event.
     public struct Event: Hashable, Sendable {
-        /// What the next request says in `Last-Event-ID`.
+        /// The value for `Last-Event-ID` of the next request.
         public let id: String?
+        /// The type of the event; `message` when the server names none.
         public let name: String
+        /// The event's data, its lines joined by line feeds.
         public let data: String
-        /// How long to wait before connecting again, when the server has said so by then.
+        /// The wait before the next connection; nil when the server has named none by then.
         public let retry: Duration?
     }
 
@@ -16,6 +18,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
     init(_ body: ReplyBody) { self.body = body }
 
+    /// Reads the events in order. One task uses it.
     public struct AsyncIterator: AsyncIteratorProtocol {
         private var pieces: ReplyBody.AsyncIterator
         private var parser = ServerSentEventParser()
@@ -23,9 +26,9 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
         fileprivate init(_ body: ReplyBody) { pieces = body.makeAsyncIterator() }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(TransportError) -> Event? {
+        public mutating func next() async throws(TransportError) -> Event? {
             while ready.isEmpty {
-                guard let piece = try await pieces.next(isolation: actor) else { return nil }
+                guard let piece = try await pieces.next() else { return nil }
                 ready = parser.take(piece)
                 if parser.isOverfull { throw .unacceptableReply }
             }

@@ -10,10 +10,11 @@ internal import Foundation
 public struct Attachment: Sendable, Equatable {
     /// Stays the same from version to version, so that chunks that did not change are not sent again.
     public let id: ItemID
+    /// The length of the content, in bytes.
     public let byteCount: Int64
     /// SHA-256 of the content.
     public let digest: [UInt8]
-    /// What an app says of it.
+    /// Texts of the app's own, such as a name and a media type. They are sealed with the manifest.
     public var properties: [String: String]
     let chunkByteCount: Int
     /// The chunks' ids in order; empty when the content is `inline`.
@@ -58,7 +59,7 @@ public struct Attachment: Sendable, Equatable {
         return whole + (rest > 0 ? 1 : 0)
     }
 
-    /// How many pieces ``Vault/piece(_:of:)`` has.
+    /// The number of pieces that ``Vault/piece(_:of:)`` reads.
     public var pieceCount: Int { inline == nil ? chunks.count : 1 }
 
     /// Reads an item's body.

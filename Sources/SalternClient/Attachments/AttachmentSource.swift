@@ -1,7 +1,8 @@
 public import Cryptography
 
-/// Where an attachment's content comes from, piece by piece, so that it is never in memory as a whole.
+/// The source of an attachment's content, read piece by piece, so that it is never in memory as a whole.
 public struct AttachmentSource: Sendable {
+    /// The length of the content, in bytes.
     public let byteCount: Int64
     let read: @Sendable (_ offset: Int64, _ count: Int) throws -> SecureBytes
 
@@ -21,9 +22,10 @@ public struct AttachmentSource: Sendable {
     }
 }
 
-/// How far an attachment has come.
+/// The progress of an attachment that is sent or read.
 public struct AttachmentProgress: Hashable, Sendable {
-    /// What is done, or was there already.
+    /// The bytes that are done, or were there already.
     public let byteCount: Int64
+    /// The length of the content, in bytes.
     public let total: Int64
 }

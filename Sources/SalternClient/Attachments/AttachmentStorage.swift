@@ -24,6 +24,11 @@ public struct AttachmentUsage: Sendable, Hashable {
 
 extension Vault {
     /// The sealed bytes of attachments' chunks on this device.
+    ///
+    /// ```swift
+    /// let usage = try await vault.attachmentUsage()
+    /// print("\(usage.waitingByteCount) bytes wait")
+    /// ```
     public func attachmentUsage() throws(VaultError) -> AttachmentUsage {
         try stored {
             AttachmentUsage(
@@ -32,6 +37,10 @@ extension Vault {
     }
 
     /// Removes the copies of content that the server has. What waits to be sent stays.
+    ///
+    /// ```swift
+    /// try await vault.removeAttachmentCopies()
+    /// ```
     public func removeAttachmentCopies() throws(VaultError) {
         try stored { try store.removeCopies(downTo: 0) }
     }

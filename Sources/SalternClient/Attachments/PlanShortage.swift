@@ -1,8 +1,8 @@
-/// What a plan has no room for: how much is wanted, and how much there is.
+/// A limit of a plan or of this device that is exceeded, with the amounts needed and free.
 public struct PlanShortage: Error, Hashable, Sendable {
-    /// What a plan limits.
+    /// The limits that can be exceeded.
     public enum Limit: String, Sendable {
-        /// How many items.
+        /// The number of items.
         case items
         /// Sealed bytes of one item, title and body together.
         case itemBytes
@@ -13,10 +13,11 @@ public struct PlanShortage: Error, Hashable, Sendable {
         case waitingBytes
     }
 
+    /// The limit that is exceeded. It has the unit of ``needed`` and ``free``.
     public let limit: Limit
-    /// How many items, or bytes, are wanted beside what is there; more than are ``free``.
+    /// The number of items, or bytes, that are needed beside those that are there; more than are ``free``.
     public let needed: Int64
-    /// How many there is room for.
+    /// The number for which there is room.
     public let free: Int64
 
     /// - Returns: nil when there is room.

@@ -16,16 +16,16 @@ package struct UTF8Pieces {
             let end = bytes.count - Self.unfinishedCount(bytes)
             let text: String?
             if rest.isEmpty {
-                text = String(validating: bytes[..<end], as: UTF8.self)
+                text = String(strictUTF8: bytes[..<end])
                 rest = Array(bytes[end...])
             } else if end <= 0 || bytes.count < 4 {
                 // The character may end in this piece or in a later one.
                 let joined = rest + bytes
                 let end = joined.count - joined.withUnsafeBytes { Self.unfinishedCount($0) }
-                text = String(validating: joined[..<end], as: UTF8.self)
+                text = String(strictUTF8: joined[..<end])
                 rest = Array(joined[end...])
             } else {
-                text = String(validating: rest + bytes[..<end], as: UTF8.self)
+                text = String(strictUTF8: rest + bytes[..<end])
                 rest = Array(bytes[end...])
             }
             return text

@@ -16,6 +16,8 @@ extension Vault {
     ///
     /// Where the server can be reached, it is asked first whether the plan has room for all of it; what runs out of room all
     /// the same is taken back.
+    ///
+    /// Example: "Attachments" in docs/app.md.
     /// - Parameters:
     ///   - id: That of the version before, when there is one: then only what has changed is added. Or one that the caller has
     ///     drawn, and keeps until it is done.
@@ -119,6 +121,11 @@ extension Vault {
     /// One piece of the content, of ``Attachment/pieceCount``. A piece that waits on this device, or of which it has a copy, is
     /// read without network; another one is fetched, and a copy is kept. After an interruption the reader goes on with the
     /// piece that is missing.
+    ///
+    /// ```swift
+    /// let attachment = try await vault.attach(AttachmentSource(file: file))
+    /// for index in 0..<attachment.pieceCount { print(try await vault.piece(index, of: attachment).count) }
+    /// ```
     public func piece(_ index: Int, of attachment: Attachment) async throws(VaultError) -> SecureBytes {
         try await piece(index, of: attachment, keepsCopy: true)
     }
@@ -158,6 +165,8 @@ extension Vault {
     }
 
     /// The whole content: for what fits in memory.
+    ///
+    /// Example: "Attachments" in docs/app.md.
     public func content(
         of attachment: Attachment, progress: @Sendable (AttachmentProgress) -> Void = { _ in }
     ) async throws(VaultError) -> SecureBytes {

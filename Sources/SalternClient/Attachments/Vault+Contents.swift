@@ -3,12 +3,20 @@ public import Cryptography
 extension Vault {
     /// An item with its whole content: what its manifest names, where its body is one, and its body otherwise. Nil when
     /// there is none. Long content is fetched.
+    ///
+    /// ```swift
+    /// if let item = try await vault.wholeItem(id) { print("\(item.body.count) bytes") }
+    /// ```
     public func wholeItem(_ id: ItemID) async throws(VaultError) -> PlainItem? {
         guard let item = try item(id) else { return nil }
         return PlainItem(title: item.title, body: try await wholeContent(of: item.body))
     }
 
     /// The content that a body stands for.
+    ///
+    /// ```swift
+    /// if let item = try await vault.item(id) { print(try await vault.wholeContent(of: item.body).count) }
+    /// ```
     public func wholeContent(of body: SecureBytes) async throws(VaultError) -> SecureBytes {
         // What only begins like a manifest is content: it opened, so it is what somebody has put.
         guard let attachment = Attachment(body) else { return body }
@@ -21,6 +29,13 @@ extension Vault {
 
     /// The body of an item that is to have this content: the content itself, but in a manifest of its own when it begins
     /// like one, so that nobody takes it for what it says.
+    ///
+    /// ```swift
+    /// if let item = try await vault.item(id) {
+    ///     let body = try await vault.body(holding: item.body)
+    ///     try await vault.put(PlainItem(title: "Copy", body: body), .random(), in: "files")
+    /// }
+    /// ```
     /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item. Make an attachment of it
     ///   (``attach(_:id:properties:progress:)``).
     public func body(holding content: SecureBytes) async throws(VaultError) -> SecureBytes {
@@ -28,6 +43,11 @@ extension Vault {
     }
 
     /// Returns the body of an item that is to have the content of a source. What is too long is refused before it is read.
+    ///
+    /// ```swift
+    /// let body = try await vault.body(holding: AttachmentSource(file: file))
+    /// try await vault.put(PlainItem(title: file.lastPathComponent, body: body), id, in: "files")
+    /// ```
     /// - Throws: ``VaultError/noRoom(_:)`` for what is longer than the plan allows in an item.
     ///   ``VaultError/unreadable`` when the source cannot be read.
     public func body(holding source: AttachmentSource) async throws(VaultError) -> SecureBytes {
@@ -46,6 +66,12 @@ extension Vault {
     }
 
     /// A body with other content: a manifest again when it was one, with the same properties.
+    ///
+    /// ```swift
+    /// if let item = try await vault.item(id), let other = try await vault.wholeItem(id) {
+    ///     print(try await vault.body(holding: other.body, insteadOf: item.body).count)
+    /// }
+    /// ```
     public func body(holding content: SecureBytes, insteadOf body: SecureBytes) async throws(VaultError) -> SecureBytes
     {
         let before = Attachment(body)

@@ -9,6 +9,14 @@ extension Vault {
     ///
     /// Only what was created from this device, and what no manifest names here, is removed. What cannot be removed now, as
     /// without network, is removed by the next ``sync()``.
+    ///
+    /// ```swift
+    /// do {
+    ///     _ = try await vault.attach(AttachmentSource(file: file), id: id)
+    /// } catch {
+    ///     try await vault.abandonAttachment(id)
+    /// }
+    /// ```
     public func abandonAttachment(_ id: ItemID) async throws(VaultError) {
         try await takeBack(id)
     }

@@ -5,6 +5,12 @@ extension Vault {
     ///
     /// A download that was cut off goes on with the piece of this number. Each piece in `source` is compared with its name in
     /// the manifest, which is made of its content. A file with other content therefore has no such pieces.
+    ///
+    /// ```swift
+    /// let attachment = try await vault.attach(AttachmentSource(file: file))
+    /// let next = try await vault.fetchedPieces(of: attachment, in: AttachmentSource(file: file))
+    /// for index in next..<attachment.pieceCount { print(try await vault.piece(index, of: attachment).count) }
+    /// ```
     /// - Parameter source: What an earlier download has written. It can be shorter or longer than the attachment.
     /// - Throws: ``VaultError/locked``.
     public func fetchedPieces(of attachment: Attachment, in source: AttachmentSource) async throws(VaultError) -> Int {

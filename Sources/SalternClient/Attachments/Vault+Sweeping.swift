@@ -6,6 +6,11 @@ extension Vault {
     /// restored, here or on the server.
     ///
     /// Nothing is removed while something on this device or on the server cannot be read: it may be a manifest.
+    ///
+    /// ```swift
+    /// let count = try await vault.sweepChunks()
+    /// print("removed \(count) chunks")
+    /// ```
     /// - Returns: The number of removed chunks.
     @discardableResult
     public func sweepChunks() async throws(VaultError) -> Int {

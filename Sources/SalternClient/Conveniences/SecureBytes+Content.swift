@@ -35,7 +35,7 @@ extension String {
     /// ```
     /// - Returns: nil for what is not UTF-8.
     public init?(_ bytes: SecureBytes) {
-        guard let text = bytes.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else { return nil }
+        guard let text = bytes.withUnsafeBytes({ String(strictUTF8: $0) }) else { return nil }
         self = text
     }
 }

@@ -13,15 +13,15 @@ public struct Password: Sendable {
     /// Normalises what was read as UTF-8.
     /// - Returns: nil when it is no UTF-8.
     public init?(utf8 text: SecureBytes) {
-        guard let text = text.withUnsafeBytes({ String(validating: $0, as: UTF8.self) }) else { return nil }
+        guard let text = text.withUnsafeBytes({ String(strictUTF8: $0) }) else { return nil }
         self.init(text)
     }
 
-    /// Whether there is none.
+    /// True for an empty text.
     public var isEmpty: Bool { bytes.isEmpty }
 }
 
-/// What a password becomes before anything is sent: PBKDF2 makes its output in blocks of 32 bytes that say nothing about
+/// The keys that PBKDF2 derives from a password. Its output consists of blocks of 32 bytes that reveal nothing about
 /// each other.
 public struct StretchedPassword: Sendable {
     /// The first block: for the server.

@@ -1,7 +1,7 @@
 public import Cryptography
 internal import Foundation
 
-/// Which parameters this app stretches with, whatever a server says: one that was taken over would otherwise ask for a
+/// The parameters of key derivation that this app accepts from a server. A server that was taken over could ask for a
 /// key that is easy to guess.
 public struct StretchingRule: Sendable {
     /// The salt prefix that the app ships or has learnt at its first contact.
@@ -18,6 +18,7 @@ public struct StretchingRule: Sendable {
     /// The default of ``automaticIterationLimit``: four times what is recommended.
     public static let defaultAutomaticIterationLimit = 4 * PBKDF2.recommendedIterations
 
+    /// Creates a rule. Each parameter is the property of its name.
     public init(
         saltPrefix: String, host: String? = nil, minimumIterations: Int = PBKDF2.recommendedIterations,
         automaticIterationLimit: Int = StretchingRule.defaultAutomaticIterationLimit
@@ -30,7 +31,9 @@ public struct StretchingRule: Sendable {
 
     /// Why parameters are refused.
     public enum Refusal: Error, Hashable, Sendable {
+        /// Not `PBKDF2-HMAC-SHA256`.
         case algorithm
+        /// Another prefix than ``StretchingRule/saltPrefix``.
         case saltPrefix
         /// Not the prefix followed by the userid.
         case salt
@@ -38,6 +41,7 @@ public struct StretchingRule: Sendable {
         case iterations(minimum: Int)
         /// More than this app takes.
         case tooManyIterations(maximum: Int)
+        /// A password key that does not have 32 bytes.
         case keyLength
         /// The transport leads to another host than the salt prefix belongs to.
         case host

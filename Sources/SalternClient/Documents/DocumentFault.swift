@@ -1,5 +1,6 @@
 /// Why a file of documents was not imported.
 public struct DocumentFault: Error, Hashable, Sendable {
+    /// The kinds of faults. The raw values are stable, for scripts.
     public enum Reason: String, Sendable {
         /// The line is not UTF-8.
         case notUTF8 = "not_utf8"
@@ -17,8 +18,11 @@ public struct DocumentFault: Error, Hashable, Sendable {
 
     /// The number of the line in the file, from 1. Empty lines count.
     public let line: Int
+    /// The fault of the line.
     public let reason: Reason
 
+    /// Creates a fault.
+    /// - Parameter line: The number of the line, from 1.
     public init(line: Int, reason: Reason) {
         self.line = line
         self.reason = reason

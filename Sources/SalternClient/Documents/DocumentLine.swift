@@ -32,7 +32,7 @@ struct DocumentLine: Codable {
         self.collection = collection
         title = item.title
         let bytes = item.body.withUnsafeBytes { [UInt8]($0) }
-        text = String(validating: bytes, as: UTF8.self)
+        text = String(strictUTF8: bytes)
         if text == nil { data = Base64Bytes(bytes) }
         if !properties.isEmpty { self.properties = properties }
     }

@@ -80,7 +80,7 @@ struct DocumentLines {
 
     private func shortLine(_ bytes: [UInt8]) throws(VaultError) -> Line {
         // JSONDecoder reads UTF-16 as well, of which a line is no part that can be read.
-        guard !bytes.contains(0), String(validating: bytes, as: UTF8.self) != nil else { throw fault(.notUTF8) }
+        guard !bytes.contains(0), String(strictUTF8: bytes) != nil else { throw fault(.notUTF8) }
         guard let head = try? JSONDecoder().decode(DocumentLine.self, from: Data(bytes)) else {
             throw fault(.noDocument)
         }

@@ -52,7 +52,7 @@ struct LongLine {
             default: break
             }
         }
-        guard String(validating: head, as: UTF8.self) != nil, !head.contains(0) else { throw .notUTF8 }
+        guard String(strictUTF8: head) != nil, !head.contains(0) else { throw .notUTF8 }
         guard let line = try? JSONDecoder().decode(DocumentLine.self, from: Data(head)) else { throw .malformed }
         self.head = line
         self.source = source

@@ -1,12 +1,13 @@
 public import Foundation
 
-/// What an export has written.
+/// The result of an export.
 public struct DocumentExport: Hashable, Sendable {
-    /// How many documents the file has.
+    /// The number of documents in the file.
     public var documents: Int
     /// Items that do not open: the file does not have them.
     public var unreadable: [ItemID]
 
+    /// Creates the result of an export.
     public init(documents: Int, unreadable: [ItemID] = []) {
         self.documents = documents
         self.unreadable = unreadable
@@ -16,6 +17,11 @@ public struct DocumentExport: Hashable, Sendable {
 extension Vault {
     /// Writes every item that opens to a new file, as text that anybody can read: a JSON object a line, the last of which
     /// says how many documents there are, and how many items are not in it. Long content is written piece by piece.
+    ///
+    /// ```swift
+    /// let export = try await vault.exportDocuments(to: file)
+    /// print("\(export.documents) documents, unreadable: \(export.unreadable.count)")
+    /// ```
     /// - Returns: What is in it, and what is not, for a person to hear of.
     /// - Throws: ``StoreError/unusable`` when there is such a file.
     @discardableResult

@@ -1,7 +1,7 @@
 internal import Cryptography
 public import Foundation
 
-/// What an import has done.
+/// The result of an import.
 public struct DocumentImport: Hashable, Sendable {
     /// Documents that were not here.
     public var created = 0
@@ -10,6 +10,7 @@ public struct DocumentImport: Hashable, Sendable {
     /// Documents whose items have another content here: both are kept, these under other ids.
     public var copies = 0
 
+    /// Creates the result of an import.
     public init(created: Int = 0, unchanged: Int = 0, copies: Int = 0) {
         self.created = created
         self.unchanged = unchanged
@@ -22,6 +23,10 @@ extension Vault {
     /// Importing a file twice is importing it once.
     ///
     /// Long content is read piece by piece, also in the two looks at the file before anything is changed.
+    ///
+    /// ```swift
+    /// print(try await vault.importDocuments(from: file).created)
+    /// ```
     /// - Throws: ``VaultError/invalidDocuments(_:)`` for what is no whole file of documents, with the line. Nothing was
     ///   changed then. ``VaultError/unreadable`` when the file cannot be read.
     @discardableResult

@@ -104,5 +104,6 @@ public struct HeldDeletions: Hashable, Sendable {
     /// Missing in the folder, still in the vault.
     public var there = 0
 
+    /// True when no deletion waits on either side.
     public var isEmpty: Bool { here == 0 && there == 0 }
 }

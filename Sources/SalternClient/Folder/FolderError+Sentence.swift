@@ -8,6 +8,8 @@ extension FolderError: LocalizedError {
         case .copy(let other): "The folder is a copy of “\(other)”, which exists, too."
         case .outdated: "The folder is an older copy of one that was in sync since."
         case .otherCollection(let name): "The folder is in sync with the collection “\(name)”."
+        case .otherAccount: "The folder is in sync with another account."
+        case .secondFolder(let other): "The folder “\(other)” is in sync with the same files already."
         case .nested(let outer): "The folder is in “\(outer)”, which is in sync."
         case .vault(let error): error.errorDescription
         case .cancelled: "The call was cancelled."

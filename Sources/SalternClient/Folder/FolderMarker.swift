@@ -9,6 +9,8 @@ struct FolderMarker: Equatable {
     var generation: Int64 = 0
     /// That of its files; nil where an earlier version has written the marker.
     var collection: String?
+    /// The account that the folder is in sync with; nil where an earlier version has written the marker.
+    var account: ItemID?
     /// How far the folder is for each store, by the store's name. Grows with every round that changes something.
     private(set) var lines: [ItemID: Int64] = [:]
 
@@ -19,18 +21,26 @@ struct FolderMarker: Equatable {
     /// More than a marker has.
     static let byteLimit = 4 << 10
     private static let idByteCount = 36
+    /// The number in the line of the account.
+    private static let accountNumber: Int64 = 0
     /// No collection has a longer name.
     private static let collectionByteLimit = 32
 
     var text: String {
         let fits = collection.map { $0.utf8.count <= Self.collectionByteLimit } ?? false
-        let name = fits ? "\(collection ?? "")\n" : lines.isEmpty ? "" : "\n"
-        let stores = lines.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
+        let name = fits ? "\(collection ?? "")\n" : lines.isEmpty && account == nil ? "" : "\n"
+        // A line of no store: earlier versions keep it. The number of a store's line is at least 1.
+        let all = lines.merging(account.map { [$0: Self.accountNumber] } ?? [:]) { first, _ in first }
+        let stores = all.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)\n" }.joined()
         return "\(id)\n\(generation)\n\(name)\(stores)"
     }
 
-    init(id: ItemID, generation: Int64 = 0, collection: String? = nil, lines: [ItemID: Int64] = [:]) {
+    init(
+        id: ItemID, generation: Int64 = 0, collection: String? = nil, account: ItemID? = nil,
+        lines: [ItemID: Int64] = [:]
+    ) {
         self.id = id
+        self.account = account
         self.generation = generation
         self.collection = collection
         self.lines = lines
@@ -53,6 +63,7 @@ struct FolderMarker: Equatable {
         let rest = String(decoding: bytes.dropFirst(Self.idByteCount), as: UTF8.self)
         let fields = rest.split(separator: "\n", omittingEmptySubsequences: false).dropFirst().map(String.init)
         self.init(id: id)
+        var account: ItemID?
         guard rest.hasPrefix("\n"), rest.hasSuffix("\n"), fields.count >= 2, let number = Self.number(fields[0]) else {
             return
         }
@@ -63,10 +74,11 @@ struct FolderMarker: Equatable {
             else {
                 return
             }
-            lines[store] = line
+            if line == Self.accountNumber { account = store } else { lines[store] = line }
         }
         generation = number
         collection = fields.count >= 3 && !fields[1].isEmpty ? fields[1] : nil
+        self.account = account
         self.lines = lines
     }
 

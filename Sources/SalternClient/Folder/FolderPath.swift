@@ -5,7 +5,18 @@ internal import Foundation
 public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// Why a text is no path. Titles come from other devices and are not trusted.
     public enum Refusal: Error, Hashable, Sendable {
-        case empty, absolute, leadsUp, nul, notUTF8, tooLong, reserved
+        /// The text, or a name in it, is empty.
+        case empty
+        /// The text begins with a slash.
+        case absolute
+        /// A name is `.` or `..`.
+        case leadsUp
+        /// The text contains a NUL.
+        case nul
+        /// A name has more than 255 bytes, or the path more than 4,000.
+        case tooLong
+        /// A name is `.saltern`, which belongs to the kit.
+        case reserved
     }
 
     /// Where the kit keeps marker, trash and what is not complete.
@@ -13,13 +24,14 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
     private static let nameLimit = 255
     private static let limit = 4_000
 
+    /// The path as text: names in NFC with slashes between them.
     public let text: String
     let names: [String]
 
+    /// Reads a path. The text is normalised to NFC.
+    /// - Throws: ``Refusal`` for a text that is no path within the folder.
     public init(_ text: some StringProtocol) throws(Refusal) {
         let text = String(text).precomposedStringWithCanonicalMapping
-        // What was not UTF-8 has become this.
-        if text.unicodeScalars.contains("\u{fffd}") { throw .notUTF8 }
         if text.isEmpty { throw .empty }
         if text.unicodeScalars.contains("\0") { throw .nul }
         if text.utf8.first == UInt8(ascii: "/") { throw .absolute }
@@ -36,6 +48,12 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
         if names.contains(where: { $0.lowercased() == Self.corner }) { throw .reserved }
         self.text = text
         self.names = names
+    }
+
+    /// A path of names that another path has: each beginning of a path is a path, and a part of a text in NFC is in NFC.
+    private init(checked names: ArraySlice<String>) {
+        text = names.joined(separator: "/")
+        self.names = Array(names)
     }
 
     public var description: String { text }
@@ -71,7 +89,7 @@ public struct FolderPath: Hashable, Comparable, Sendable, CustomStringConvertibl
 
     /// The paths of the folders that it is in, the outermost first.
     var folders: [FolderPath] {
-        (1..<max(names.count, 1)).compactMap { try? FolderPath(names.prefix($0).joined(separator: "/")) }
+        (1..<max(names.count, 1)).map { FolderPath(checked: names.prefix($0)) }
     }
 
     /// Of a text that anybody has chosen what can be part of a name, and leaves room for more.

@@ -14,12 +14,16 @@ public struct FolderSettings: Sendable {
         get { allowedDeletions == Set(DeletionDirection.allCases) }
         set { allowedDeletions = newValue ? Set(DeletionDirection.allCases) : [] }
     }
+    /// Whether a folder that is new to this device may be merged with a collection with which another folder of the device is
+    /// in sync. Of who watches, of the first round.
+    public var allowsSecondFolder = false
     /// For the names of conflict copies.
     public var deviceName: String
     /// Whether executable files beneath names with a leading dot come from other devices. Programs such as git run them
     /// (`.git/hooks`) without being asked for them. Otherwise each is a ``FolderWarning/Kind/hiddenExecutable``.
     public var allowsHiddenExecutables = false
 
+    /// Creates settings.
     public init(collection: String = "files", allowsDeletions: Bool = false, deviceName: String = "device") {
         self.collection = collection
         self.allowedDeletions = allowsDeletions ? Set(DeletionDirection.allCases) : []
@@ -29,7 +33,9 @@ public struct FolderSettings: Sendable {
 
 /// What a round has done.
 public struct FolderReport: Sendable {
+    /// Files that were fetched, or that a dry run would fetch.
     public internal(set) var downloaded: [FolderPath] = []
+    /// Files that were sent, or that a dry run would send.
     public internal(set) var uploaded: [FolderPath] = []
     /// Files that got another name, here or there.
     public internal(set) var renamed: [FolderPath] = []
@@ -37,11 +43,19 @@ public struct FolderReport: Sendable {
     public internal(set) var deletedHere: [FolderPath] = []
     /// Deleted here: the vault's trash has them.
     public internal(set) var deletedThere: [FolderPath] = []
+    /// Folders without files that were made here, or sent.
+    public internal(set) var fetchedFolders: [FolderPath] = []
+    public internal(set) var sentFolders: [FolderPath] = []
+    /// Folders that were removed elsewhere and are removed here: nothing was in them.
+    public internal(set) var removedFoldersHere: [FolderPath] = []
+    /// Folders that were removed here.
+    public internal(set) var removedFoldersThere: [FolderPath] = []
     /// Copies that hold what was changed here and elsewhere.
     public internal(set) var conflicts: [FolderPath] = []
     /// Entries that the ignore files leave out: their paths, those of folders with a slash at the end. What is in an ignored
     /// folder is not listed. Complete after a round that has examined everything.
     public internal(set) var ignored: [String] = []
+    /// What was left out or needs a person's attention. A round with warnings has still done everything else.
     public internal(set) var warnings: [FolderWarning] = []
     /// What waits for somebody to agree; see ``FolderSettings/allowsDeletions``.
     public internal(set) var held = HeldDeletions()
@@ -117,7 +131,9 @@ public struct FolderWarning: Hashable, Sendable {
         case failed
     }
 
+    /// The reason for the warning.
     public let kind: Kind
+    /// The path that the warning is about, which need not be a valid ``FolderPath``.
     public let path: String
     /// For ``Kind/noRoom``.
     public let shortage: PlanShortage?
@@ -168,9 +184,16 @@ public enum FolderError: Error, Sendable {
     case outdated
     /// The folder was in sync with this collection, and not with the one of ``FolderSettings/collection``.
     case otherCollection(String)
+    /// The folder is in sync with another account.
+    case otherAccount
+    /// Another folder of this device, which was at this path last, is in sync with the collection: both would have all files
+    /// of both. ``FolderSettings/allowsSecondFolder`` agrees to that.
+    case secondFolder(beside: String)
     /// The folder is in this one, which is in sync: each would send what is the other's.
     case nested(in: String)
+    /// A call of the vault failed.
     case vault(VaultError)
+    /// The task was cancelled. What was done by then is complete.
     case cancelled
 
     /// Stable, for scripts.
@@ -181,6 +204,8 @@ public enum FolderError: Error, Sendable {
         case .copy: "copy"
         case .outdated: "outdated"
         case .otherCollection: "other_collection"
+        case .otherAccount: "other_account"
+        case .secondFolder: "second_folder"
         case .nested: "nested"
         case .vault: "vault"
         case .cancelled: "cancelled"

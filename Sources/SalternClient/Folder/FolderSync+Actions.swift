@@ -43,6 +43,8 @@ extension FolderSync {
         case .moveAside(let from, let to, _):
             guard tree.move(from, to: to) else { return false }
             report.conflicts.append(to)
+        case .noteFolder, .forgetFolder, .makeFolderHere, .removeFolderHere, .makeFolderThere, .removeFolderThere:
+            return try await carryOutFolder(action, view, round, &report)
         }
         return true
     }

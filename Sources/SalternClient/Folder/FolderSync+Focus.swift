@@ -15,7 +15,9 @@ extension FolderSync {
         var next = focus.entries
         round.examined = []
         for _ in 0..<Self.steps {
-            let paths = next.compactMap { try? FolderPath(String(decoding: $0, as: UTF8.self)) }
+            let paths = next.compactMap { bytes in
+                String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath($0) }
+            }
             before.merge(try await vault.fileHashes(at: paths, in: round.folder)) { _, last in last }
             round.tree.hashes = before
             let part = round.tree.examine(next, into: &report)
@@ -23,7 +25,8 @@ extension FolderSync {
             round.examined.formUnion(next)
             scan.formUnion(part)
             let extended = try await vault.extended(
-                view, by: Set(paths).union(part.files.keys), items, round.folder, settings.collection)
+                view, by: Set(paths).union(part.files.keys).union(part.folders), items, round.folder,
+                settings.collection)
             view = extended.view
             for warning in extended.warnings { report.warn(warning.kind, warning.path) }
             items = []
@@ -37,7 +40,7 @@ extension FolderSync {
         round.memory.take(scan, of: round.examined)
         // What was deleted meanwhile is in no focus.
         if wasBlocked && round.memory.obstacles.isEmpty { round.needsWhole = true }
-        view.local = scan.files
+        view.take(scan)
         view.isWalkComplete = scan.isComplete && round.memory.obstacles.isEmpty
         settlePending(&view)
         try await leaveOut(&view, &round, &report)
@@ -53,6 +56,8 @@ extension FolderTree.Scan {
         skipped.formUnion(other.skipped)
         obstacles.formUnion(other.obstacles)
         ignored.formUnion(other.ignored)
+        folders.formUnion(other.folders)
+        emptyFolders.formUnion(other.emptyFolders)
         hashes.merge(other.hashes) { _, last in last }
         if !other.isComplete { isComplete = false }
     }

@@ -10,9 +10,17 @@ extension FolderSync {
         // The store would be sent, and written over by that of another device.
         if FolderPlace.overlap(root, vault.settings.folder.path) { throw FolderError.holdsStore }
         if let outer = FolderPlace.outer(of: root, system) { throw FolderError.nested(in: outer) }
-        guard let marker = system.openRoot(root).flatMap({ FolderTree.marker(in: $0, system) }) else { return }
+        let known = system.openRoot(root).flatMap { FolderTree.marker(in: $0, system) }
+        // Before all that a marker is compared with: another account knows nothing of the folder.
+        if let other = known?.account, try await other != vault.folderAccount() { throw FolderError.otherAccount }
+        if !settings.allowsSecondFolder,
+            let other = try await vault.otherFolder(than: known?.id, at: root, settings.collection, system)
+        {
+            throw FolderError.secondFolder(beside: other)
+        }
+        guard let marker = known else { return }
         // Of two folders that pass for one each would undo what the other has.
-        if let other = try await vault.place(ofFolder: marker.id), other != root,
+        if let other = try await vault.place(ofFolder: marker.id), !other.utf8.elementsEqual(root.utf8),
             FolderPlace.isCopy(root, of: other, marker: marker, system)
         {
             throw FolderError.copy(of: other)
@@ -73,12 +81,20 @@ extension FolderSync {
         _ tree: FolderTree, _ report: inout FolderReport
     ) async throws -> (id: ItemID, isAnew: Bool)? {
         guard let (id, isAnew) = try await recognize(tree, &report) else { return nil }
-        if tree.marker()?.id != id {
-            guard tree.setMarker(FolderMarker(id: id, collection: settings.collection)) else {
-                throw FolderError.unusable
+        let before = tree.marker()
+        if before?.id != id {
+            let marker = FolderMarker(
+                id: id, collection: settings.collection, account: try await vault.folderAccount())
+            let isMade = before == nil && tree.claim(marker)
+            if !isMade, let other = tree.marker(), before == nil {
+                // Another process was faster: it may be one of another account.
+                try await refuseWrongPlace()
+                try await vault.noteFolder(other.id, settings.collection, at: root)
+                return (other.id, false)
             }
-            try await vault.noteFolder(id, at: root)
+            guard isMade || tree.setMarker(marker) else { throw FolderError.unusable }
         }
+        try await vault.noteFolder(id, settings.collection, at: root)
         return (id, isAnew)
     }
 
@@ -91,6 +107,7 @@ extension FolderSync {
             old?.id == round.folder ? old ?? FolderMarker(id: round.folder) : FolderMarker(id: round.folder)
         let next = max(marker.lines[store] ?? marker.generation, known) + 1
         marker.collection = settings.collection
+        marker.account = try await vault.folderAccount()
         marker.advance(store, to: next)
         // What a full disk has no room for is no reason to send nothing.
         guard round.tree.setMarker(marker) else {

@@ -6,7 +6,8 @@ extension FolderSync {
     func reviewTrash(_ round: Round, _ report: inout FolderReport) async throws -> Bool {
         guard let names = round.tree.trashNames() else { return false }
         let known = try await vault.trashedFiles(in: round.folder)
-        var files = known.filter { names.contains($0.key) }
+        let present = Set(names)
+        var files = known.filter { present.contains($0.key) }
         var hasReturned = false
         for name in names {
             try Task.checkCancellation()

@@ -123,7 +123,13 @@ extension FolderSync {
 private final class WatchedNews: Sendable {
     private let news = Mutex<(items: Set<ItemID>, hasHeard: Bool)>(([], false))
 
-    func add(_ ids: Set<ItemID>) { news.withLock { $0.items.formUnion(ids) } }
+    /// Notes a change of the vault. One without items is a notice: deletions may have begun to wait, which a round reports.
+    func add(_ ids: Set<ItemID>) {
+        news.withLock { news in
+            news.items.formUnion(ids)
+            if ids.isEmpty { news.hasHeard = true }
+        }
+    }
 
     func hear() { news.withLock { $0.hasHeard = true } }
 

@@ -200,7 +200,10 @@ public actor FolderSync {
             var deletions = try await deletionGuard(round, view)
             let decided = FolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
             let (allowed, held, noted) = deletions.permit(decided, view)
-            let permitted = FolderAction.rulesFirst(allowed, after: failed.keys, view)
+            var permitted = FolderAction.rulesFirst(allowed, after: failed.keys, view)
+            if permitted.isEmpty {
+                permitted = EmptyFolderDecision.decide(view).filter { failed.index(forKey: $0) == nil }
+            }
             round.deletions = deletions
             report.note(held, view)
             waiting = held.values.flatMap(\.self)
@@ -258,12 +261,14 @@ public actor FolderSync {
         let before = round.tree.hashes
         report.warnings.removeAll { $0.kind == .ignoreFile }
         let scan = round.tree.walk(into: &report)
-        report.ignored = scan.ignored.sorted()
+        report.ignored = scan.ignored.sorted { $0.lexicographicallyPrecedes($1) }.map {
+            String(decoding: $0, as: UTF8.self)
+        }
         try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         try Task.checkCancellation()
         var (view, warnings) = try await vault.folderView(round.folder, settings.collection)
         for warning in warnings { report.warn(warning.kind, warning.path) }
-        view.local = scan.files
+        view.take(scan)
         if round.foldsCase { view.takeKnownSpellings() }
         if !round.tree.keepsExecutableBit { view.takeKnownExecutableBits() }
         view.isWalkComplete = scan.isComplete
@@ -290,12 +295,23 @@ public actor FolderSync {
         let memory = round.memory
         for (id, known) in view.known where memory.hides(known.path) { view.ignored.insert(id) }
         for (id, file) in view.remote where memory.hides(file.path) { view.ignored.insert(id) }
+        for (id, known) in view.knownFolders where memory.hides(known.path) { view.ignored.insert(id) }
+        for (id, folder) in view.remoteFolders where memory.hides(folder.path) { view.ignored.insert(id) }
+        round.tree.keep(view.remoteFolders.values.map(\.path) + view.outerFolders)
         if !settings.allowsHiddenExecutables, round.tree.keepsExecutableBit {
             for (id, path) in view.arrivingHiddenExecutables() {
                 view.ignored.insert(id)
                 report.warn(.hiddenExecutable, path.text)
             }
         }
+    }
+}
+
+extension FolderView {
+    mutating func take(_ scan: FolderTree.Scan) {
+        local = scan.files
+        folders = scan.folders
+        emptyFolders = scan.emptyFolders
     }
 }
 
@@ -342,7 +358,7 @@ extension FolderAction {
     /// Whether it changes neither side.
     fileprivate var isNote: Bool {
         switch self {
-        case .note, .forget: true
+        case .note, .forget, .noteFolder, .forgetFolder: true
         default: false
         }
     }
@@ -353,8 +369,11 @@ extension FolderAction {
         case .note(let id, _, _), .forget(let id), .download(let id, _, _), .moveHere(let id, _, _, _),
             .moveThere(let id, _, _), .deleteHere(let id, _, _), .deleteThere(let id), .mergeThere(let id):
             id
+        case .noteFolder(let id, _), .forgetFolder(let id), .makeFolderHere(let id, _), .removeFolderHere(let id, _),
+            .removeFolderThere(let id):
+            id
         case .upload(_, _, let id): id
-        case .moveAside: nil
+        case .moveAside, .makeFolderThere: nil
         }
     }
 
@@ -365,7 +384,10 @@ extension FolderAction {
             .deleteHere(_, let path, _):
             path
         case .moveHere(_, let path, _, _), .moveAside(let path, _, _): path
-        case .forget, .deleteThere, .mergeThere: nil
+        case .noteFolder(_, let path), .makeFolderHere(_, let path), .removeFolderHere(_, let path),
+            .makeFolderThere(let path):
+            path
+        case .forget, .deleteThere, .mergeThere, .forgetFolder, .removeFolderThere: nil
         }
     }
 }

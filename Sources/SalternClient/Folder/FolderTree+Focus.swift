@@ -53,7 +53,20 @@ extension FolderTree {
         let path = String(validating: bytes, as: UTF8.self).flatMap { try? FolderPath(prefix + $0) }
         // A name in another form would be given its usual one, which says nothing where there is no such entry.
         let isUsual = path.map { Array($0.text.utf8) == Array(prefix.utf8) + bytes } ?? false
-        if !isUsual, let names = system.names(in: folder), !names.contains(bytes) { return }
+        if !isUsual, let names = system.names(in: folder), !names.contains(bytes) {
+            return noteIfEmpty(folder, prefix, &scan)
+        }
         visit(bytes, folder, prefix, now, &scan, &report)
+        if let path, scan.files[path] != nil || scan.folders.contains(path) { return }
+        noteIfEmpty(folder, prefix, &scan)
+    }
+
+    /// Notes the folder of an entry that may be gone when nothing is in it: it is in no other entry. Lists it once.
+    private func noteIfEmpty(_ folder: Descriptor, _ prefix: String, _ scan: inout Scan) {
+        guard let path = FolderPath(folderTitle: prefix), scan.listedFolders.insert(path).inserted,
+            system.names(in: folder)?.isEmpty == true
+        else { return }
+        scan.folders.insert(path)
+        scan.emptyFolders.insert(path)
     }
 }

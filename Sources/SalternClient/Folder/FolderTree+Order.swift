@@ -4,7 +4,8 @@ internal import Foundation
 extension FolderTree {
     func removeEmptyFolders(above path: FolderPath) {
         for folder in path.folders.reversed() {
-            guard let (outer, name) = place(folder), system.removeFolder(name, in: outer) else { return }
+            guard !isKept(folder), let (outer, name) = place(folder), system.removeFolder(name, in: outer)
+            else { return }
         }
     }
 

@@ -19,6 +19,15 @@ extension FolderTree {
         parts(ofTrashName: name).flatMap { try? FolderPath($0) } ?? (try? FolderPath("file"))
     }
 
+    /// Returns the day in a name in the trash, counted from 1970; 0 for one that is out of range.
+    static func day(ofTrashName name: String) -> Int {
+        let day = name.firstIndex(of: "-").flatMap { Int(name[..<$0]) } ?? 0
+        return dayRange.contains(day) ? day : 0
+    }
+
+    /// To the end of the year 9999.
+    private static let dayRange = 0..<2_932_897
+
     /// Returns the name that the file had.
     private static func parts(ofTrashName name: String) -> String? {
         guard let dash = name.firstIndex(of: "-"), Int(name[..<dash]) != nil else { return nil }
@@ -100,6 +109,25 @@ extension FolderTree {
             system.rename(name, in: trash, to: newName, in: folder)
         else { return false }
         return system.sync(folder)
+    }
+
+    /// Returns whether something is at a path, or nobody can tell.
+    func isTaken(_ path: FolderPath) -> Bool {
+        guard let (folder, name) = place(path) else { return false }
+        if case .nothing? = system.entry(name, in: folder) { return false }
+        return true
+    }
+
+    /// Returns whether a folder is at a path, or can be made there. The folders that it is in are such.
+    func canBeFolder(_ path: FolderPath) -> Bool {
+        guard let (outer, name) = place(path) else { return true }
+        switch system.entry(name, in: outer) {
+        case nil: return false
+        case .nothing: return true
+        case .something:
+            guard let folder = system.openFolder(name, in: outer) else { return false }
+            return system.status(folder)?.st_dev == device && Self.marker(in: folder, system) == nil
+        }
     }
 
     func removeFromTrash(_ name: String) { system.removeFile(name, in: trash) }

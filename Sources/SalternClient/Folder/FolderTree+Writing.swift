@@ -109,8 +109,6 @@ extension FolderTree {
         return true
     }
 
-    private func key(_ path: FolderPath) -> [UInt8] { Array(folds ? path.text.lowercased().utf8 : path.text.utf8) }
-
     /// Moves a file to where one of its own folders is, beneath its own name, or to another spelling of its name.
     private func moveThroughParts(_ from: FolderPath, _ to: FolderPath) -> Bool {
         let id = ItemID.random().description

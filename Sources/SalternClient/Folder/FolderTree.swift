@@ -13,8 +13,14 @@ final class FolderTree {
         var obstacles: Set<[UInt8]> = []
         /// Files whose content was read recently enough to be known, with what was read.
         var hashes: [FolderPath: KnownHash] = [:]
-        /// Entries that are ignored: their paths, those of folders with a slash at the end. What is in those is not listed.
-        var ignored: Set<String> = []
+        /// Entries that are ignored: the bytes of their paths, those of folders with a slash at the end. What is in those is not
+        /// listed.
+        var ignored: Set<[UInt8]> = []
+        /// Folders that are there, and those of them in which nothing is.
+        var folders: Set<FolderPath> = []
+        var emptyFolders: Set<FolderPath> = []
+        /// Folders that a round with a focus has listed only to find out whether they are empty.
+        var listedFolders: Set<FolderPath> = []
 
         mutating func block(_ path: [UInt8]) {
             isComplete = false
@@ -28,6 +34,8 @@ final class FolderTree {
     let corner: Descriptor
     let parts: Descriptor
     let trash: Descriptor
+    /// Folders that items stand for, by their names as the file system compares them: they stay when they become empty.
+    private var kept: Set<[UInt8]> = []
     /// True when nothing may be changed.
     private(set) var isReading = false
     /// The rules of the ignore files.
@@ -130,6 +138,19 @@ final class FolderTree {
         return isThere && system.sync(corner)
     }
 
+    /// Writes the first marker of a folder. Of several processes that do so at once one succeeds.
+    /// - Returns: False when there is a marker, or none can be written.
+    func claim(_ marker: FolderMarker) -> Bool {
+        // Not in `parts`, which another process tidies up when it begins.
+        let name = "claim-\(ItemID.random())"
+        guard let file = system.createFile(name, in: corner) else { return false }
+        guard write(marker, to: file), system.rename(name, in: corner, to: Self.markerName, in: corner) else {
+            system.removeFile(name, in: corner)
+            return false
+        }
+        return system.sync(corner)
+    }
+
     /// Whoever is killed within it has a folder without a marker, in which nothing is done until somebody looks.
     private func makeMarker(_ marker: FolderMarker) -> Bool {
         system.removeFile(Self.markerName, in: corner)
@@ -164,6 +185,13 @@ final class FolderTree {
         return system.status(probe.file)?.isExecutable ?? true
     }()
 
+    /// The name of a path as the file system compares it.
+    func key(_ path: FolderPath) -> [UInt8] { Array(folds ? path.text.lowercased().utf8 : path.text.utf8) }
+
+    func keep(_ folders: some Sequence<FolderPath>) { kept = Set(folders.map(key)) }
+
+    func isKept(_ folder: FolderPath) -> Bool { kept.contains(key(folder)) }
+
     // MARK: Walking
 
     /// Examines everything; a task that is cancelled sees only the beginning, which is not complete.
@@ -188,6 +216,10 @@ final class FolderTree {
         guard let names = system.names(in: folder) else {
             report.warn(.unreadable, prefix)
             return scan.block(Array(prefix.utf8.dropLast()))
+        }
+        if let path = FolderPath(folderTitle: prefix) {
+            scan.folders.insert(path)
+            if names.isEmpty { scan.emptyFolders.insert(path) }
         }
         let place = Self.names(of: prefix)
         _ = rules.state(in: place, (folder, names))

@@ -43,6 +43,14 @@ struct FolderView: Sendable {
     var known: [ItemID: KnownFile] = [:]
     var local: [FolderPath: FileContent] = [:]
     var remote: [ItemID: RemoteFile] = [:]
+    /// Folders that are here, and those of them in which nothing is.
+    var folders: Set<FolderPath> = []
+    var emptyFolders: Set<FolderPath> = []
+    /// Folders that items stand for, as they were when both sides had them last, and as they are in the vault.
+    var knownFolders: [ItemID: KnownFolder] = [:]
+    var remoteFolders: [ItemID: RemoteFolder] = [:]
+    /// Folders that items outside of the view stand for, of those that its files are in.
+    var outerFolders: Set<FolderPath> = []
     /// Items of which there is a tombstone. What is only absent was not deleted by anybody.
     var buried: Set<ItemID> = []
     /// Items that are not touched, because their titles are no paths or they do not open.
@@ -75,8 +83,8 @@ struct FolderView: Sendable {
     /// Where "a" and "A" are one folder, a file in it is at the path at which it is known, however the folder is spelt
     /// here: of two disks each could otherwise insist on its own spelling.
     mutating func takeKnownSpellings() {
-        func key(_ path: FolderPath) -> [String] {
-            path.names.dropLast().map { $0.lowercased() } + path.names.suffix(1)
+        func key(_ path: FolderPath) -> [[UInt8]] {
+            (path.names.dropLast().map { $0.lowercased() } + path.names.suffix(1)).map { Array($0.utf8) }
         }
         let paths = Set(known.values.map(\.path))
         let spelt = Dictionary(paths.map { (key($0), $0) }) { min($0, $1) }
@@ -108,4 +116,16 @@ enum FolderAction: Hashable, Sendable {
     case mergeThere(ItemID)
     /// What is here makes room under this name, and is a file of its own from now on.
     case moveAside(FolderPath, to: FolderPath, FileContent)
+    /// A folder is here, and an item stands for it.
+    case noteFolder(ItemID, FolderPath)
+    /// No item stands for a folder any more, or the folder is gone on both sides.
+    case forgetFolder(ItemID)
+    /// An empty folder comes here.
+    case makeFolderHere(ItemID, FolderPath)
+    /// A folder was removed there, and nothing is in it here.
+    case removeFolderHere(ItemID, FolderPath)
+    /// An empty folder goes there.
+    case makeFolderThere(FolderPath)
+    /// A folder was removed here, or its item says nothing that other items do not say.
+    case removeFolderThere(ItemID)
 }

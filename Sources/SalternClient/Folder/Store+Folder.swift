@@ -11,11 +11,34 @@ extension Store {
         try database.rows("SELECT root FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
     }
 
+    /// Returns whether a folder was at this place last.
+    func isRoot(_ root: String, ofFolder id: ItemID) throws -> Bool {
+        try self.root(ofFolder: id)?.utf8.elementsEqual(root.utf8) ?? false
+    }
+
     func setFolder(_ id: ItemID, at root: String) throws {
+        // No two folders have the same root.
+        if try isRoot(root, ofFolder: id) { return }
         try database.execute("DELETE FROM folders WHERE root = ? AND id <> ?", .text(root), .blob(id.bytes))
         try database.execute(
             "INSERT INTO folders (id, root) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET root = excluded.root",
             .blob(id.bytes), .text(root))
+    }
+
+    /// All folders, and where they were last.
+    func folders() throws -> [(id: ItemID, root: String)] {
+        try database.rows("SELECT id, root FROM folders ORDER BY root") { (try Self.id($0, 0), $0.text(1) ?? "") }
+    }
+
+    /// The collection that a folder is in sync with; nil where an earlier version has noted none.
+    func collection(ofFolder id: ItemID) throws -> String? {
+        try database.rows("SELECT collection FROM folders WHERE id = ?", .blob(id.bytes)) { $0.text(0) }.first ?? nil
+    }
+
+    func setCollection(_ collection: String, ofFolder id: ItemID) throws {
+        if try self.collection(ofFolder: id) == collection { return }
+        try database.execute(
+            "UPDATE folders SET collection = ? WHERE id = ?", .text(collection), .blob(id.bytes))
     }
 
     /// Notes how many deletions wait in a folder for somebody to agree.

@@ -5,20 +5,21 @@ extension Store {
 
     private static func factName(_ folder: ItemID) -> String { "warned-\(folder)" }
 
-    func warned(in folder: ItemID) throws -> Set<String> {
+    func warned(in folder: ItemID) throws -> Set<[UInt8]> {
         let value = try database.rows("SELECT value FROM facts WHERE name = ?", .text(Self.factName(folder))) {
             $0.blob(0) ?? []
         }.first
-        return Set((value ?? []).split(separator: 0).map { String(decoding: $0, as: UTF8.self) })
+        return Set((value ?? []).split(separator: 0).map { Array($0) })
     }
 
-    func setWarned(_ warnings: Set<String>, in folder: ItemID) throws {
+    func setWarned(_ warnings: Set<[UInt8]>, in folder: ItemID) throws {
         if try warned(in: folder) == warnings { return }
         try database.execute("DELETE FROM facts WHERE name = ?", .text(Self.factName(folder)))
         if warnings.isEmpty { return }
-        let text = warnings.sorted().prefix(Self.warningLimit).joined(separator: "\0")
+        let names = warnings.sorted { $0.lexicographicallyPrecedes($1) }.prefix(Self.warningLimit)
         try database.execute(
-            "INSERT INTO facts (name, value) VALUES (?, ?)", .text(Self.factName(folder)), .blob(Array(text.utf8)))
+            "INSERT INTO facts (name, value) VALUES (?, ?)", .text(Self.factName(folder)),
+            .blob(Array(names.joined(separator: [0]))))
     }
 }
 
@@ -51,5 +52,6 @@ extension FolderWarning {
         }
     }
 
-    fileprivate var name: String { "\(kind.rawValue) \(path)" }
+    /// In bytes: texts that are equal to Swift can be two names on a disk.
+    fileprivate var name: [UInt8] { Array("\(kind.rawValue) \(path)".utf8) }
 }

@@ -55,8 +55,46 @@ extension Vault {
         return try stored { try store.root(ofFolder: id) }
     }
 
-    func noteFolder(_ id: ItemID, at root: String) throws(VaultError) {
-        try stored { try store.transaction { try store.setFolder(id, at: root) } }
+    /// Stores the place and the collection of a folder. Writes nothing when the store has them.
+    func noteFolder(_ id: ItemID, _ collection: String, at root: String) throws(VaultError) {
+        try stored {
+            if try store.isRoot(root, ofFolder: id), try store.collection(ofFolder: id) == collection { return }
+            try store.transaction {
+                try store.setFolder(id, at: root)
+                try store.setCollection(collection, ofFolder: id)
+            }
+        }
+    }
+
+    /// The name of the account in markers, which says nothing about the account: the first half of a SHA-256.
+    func folderAccount() throws(VaultError) -> ItemID {
+        let digest = SHA256.hash(Array("saltern-folder-account".utf8) + (try open).account.bytes).bytes
+        return ItemID(bytes: digest.prefix(16)) ?? .random()
+    }
+
+    /// Returns where another folder is that is in sync with a collection; nil when the folder is known here, or there is no
+    /// other. One in whose place something else is by now does not count; one that is not there may be on a disk that is away.
+    func otherFolder(
+        than id: ItemID?, at root: String, _ collection: String, _ system: any FolderSystem
+    ) throws(VaultError) -> String? {
+        if let id, try place(ofFolder: id) != nil { return nil }
+        if try hasFolder(at: root) { return nil }
+        for (other, place) in try stored({ try store.folders() }) where !place.utf8.elementsEqual(root.utf8) {
+            let known = try stored { try store.collection(ofFolder: other) }
+            if let known, known != collection { continue }
+            if known == nil, try !hasFiles(ofFolder: other, in: collection) { continue }
+            guard let folder = system.openRoot(place) else { return place }
+            if FolderTree.marker(in: folder, system)?.id == other { return place }
+        }
+        return nil
+    }
+
+    /// For folders of which an earlier version has noted no collection.
+    private func hasFiles(ofFolder id: ItemID, in collection: String) throws(VaultError) -> Bool {
+        try stored {
+            let own = try store.stamps(collection)
+            return try store.knownFiles(in: id).keys.contains { own[$0] != nil }
+        }
     }
 
     func noteHeld(_ held: HeldDeletions, inFolder id: ItemID) throws(VaultError) {
@@ -144,14 +182,23 @@ extension Vault {
         var view = FolderView()
         var warnings: [FolderWarning] = []
         view.known = try stored { try store.knownFiles(in: folder) }
+        view.knownFolders = try stored { try store.knownFolders(in: folder) }
         for (id, stamp) in try stored({ try store.stamps(collection) }) {
             if let warning = try addRemote(id, stamp, to: &view) { warnings.append(warning) }
         }
+        try noteBuried(&view)
+        noteTimes(&view)
+        return (view, warnings)
+    }
+
+    /// Notes which of the known items were deleted.
+    func noteBuried(_ view: inout FolderView) throws(VaultError) {
         for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
             if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
         }
-        noteTimes(&view)
-        return (view, warnings)
+        for id in view.knownFolders.keys where view.remoteFolders[id] == nil && !view.ignored.contains(id) {
+            if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
+        }
     }
 
     /// Adds an item to a view that has what is known of it.
@@ -163,6 +210,10 @@ extension Vault {
             view.remote[id] = RemoteFile(path: known.path, content: known.content, stamp: stamp)
             return nil
         }
+        if let known = view.knownFolders[id], known.stamp == stamp {
+            view.remoteFolders[id] = RemoteFolder(path: known.path, stamp: stamp)
+            return nil
+        }
         let found: PlainItem?
         do throws(VaultError) {
             found = try item(id)
@@ -172,6 +223,10 @@ extension Vault {
             return FolderWarning(kind: .unreadableItem, path: id.description)
         }
         guard let found else { return nil }
+        if found.body.isEmpty, let path = FolderPath(folderTitle: found.title ?? "") {
+            view.remoteFolders[id] = RemoteFolder(path: path, stamp: stamp)
+            return nil
+        }
         guard let path = try? FolderPath(found.title ?? "") else {
             view.ignored.insert(id)
             return FolderWarning(kind: .refusedTitle, path: id.description)

@@ -11,15 +11,23 @@ extension Vault {
         var found: Set<FolderPath> = []
         var warnings: [FolderWarning] = []
         var ids = Set(items)
-        try stored { for path in paths { ids.formUnion(try store.knownFiles(around: path, in: folder)) } }
-        for id in ids where view.known[id] == nil && view.remote[id] == nil && !view.ignored.contains(id) {
+        try stored {
+            for path in paths {
+                ids.formUnion(try store.knownFiles(around: path, in: folder))
+                ids.formUnion(try store.knownFolders(around: path, in: folder))
+            }
+        }
+        for id in ids where !view.has(id) {
             let (known, stamp) = try stored {
                 (try store.knownFile(id, in: folder), try store.stamp(id, in: collection))
             }
             view.known[id] = known
+            view.knownFolders[id] = try stored { try store.knownFolder(id, in: folder) }
             if let stamp, let warning = try addRemote(id, stamp, to: &view) { warnings.append(warning) }
             if let path = known?.path { found.insert(path) }
             if let path = view.remote[id]?.path { found.insert(path) }
+            if let path = view.knownFolders[id]?.path { found.insert(path) }
+            if let path = view.remoteFolders[id]?.path { found.insert(path) }
         }
         return (view, found, warnings)
     }
@@ -27,11 +35,11 @@ extension Vault {
     /// Returns a view with what it needs of the files outside of it.
     func finished(_ view: FolderView, _ folder: ItemID) throws(VaultError) -> FolderView {
         var view = view
-        for id in view.known.keys where view.remote[id] == nil && !view.ignored.contains(id) {
-            if try stored({ try store.isBuried(id) }) { view.buried.insert(id) }
-        }
+        try noteBuried(&view)
         noteTimes(&view)
         view.total = try stored { try store.knownFileCount(in: folder) }
+        let outer = view.known.values.flatMap(\.path.folders) + view.knownFolders.values.flatMap(\.path.folders)
+        view.outerFolders = try standing(Set(outer), in: folder)
         let ids = Set(view.known.keys)
         // Only what may be deleted.
         for (id, known) in view.known where view.local[known.path] == nil || view.remote[id] == nil {
@@ -51,5 +59,13 @@ extension Vault {
             for path in paths { hashes.merge(try store.fileHashes(at: path, in: folder)) { _, last in last } }
             return hashes
         }
+    }
+}
+
+extension FolderView {
+    /// Returns whether the view has an item.
+    fileprivate func has(_ id: ItemID) -> Bool {
+        known[id] != nil || remote[id] != nil || knownFolders[id] != nil || remoteFolders[id] != nil
+            || ignored.contains(id)
     }
 }

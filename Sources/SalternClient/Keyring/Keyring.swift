@@ -1,6 +1,7 @@
 internal import Cryptography
 
-/// What the password opens: the data keys of all generations, the key that names chunks, and what the recovery needs.
+/// The keys that the password opens: the data keys of all generations, the key that names chunks, and those of the
+/// recovery.
 ///
 /// It is sealed as a ``SealedBox`` of the part `keyring`, in a version of its own:
 ///

@@ -15,25 +15,33 @@ public import Cryptography
 ///
 /// Numbers are big-endian.
 public enum SealedBox {
-    /// What sealed bytes are.
+    /// The kinds of sealed bytes.
     public enum Part: UInt8, Sendable {
+        /// The title of an item.
         case title = 1
+        /// The body of an item.
         case body = 2
+        /// A chunk of an attachment.
         case chunk = 3
+        /// The keyring of an account.
         case keyring = 4
+        /// The keys of the recovery, sealed for the printed code.
         case recovery = 5
     }
 
-    /// Where sealed bytes belong.
+    /// The place that sealed bytes belong to. They open at no other place.
     public struct Place: Hashable, Sendable {
+        /// The part of the item that the box holds.
         public var part: Part
         /// All zeros for a keyring: it is sealed before the server gives the account its id, under a key that no other
         /// account has.
         public var account: AccountID
         /// All zeros for what is no item.
         public var item: ItemID
+        /// The collection of the item; empty for a keyring.
         public var collection: String
 
+        /// Creates the place of a box, which the box authenticates.
         public init(_ part: Part, account: AccountID, item: ItemID, collection: String) {
             self.part = part
             self.account = account
@@ -42,7 +50,7 @@ public enum SealedBox {
         }
     }
 
-    /// Which edit of an item something is.
+    /// The position of a version in the history of its item.
     public struct Edit: Hashable, Sendable {
         /// 1 for the first, one more for each that follows; see ``creating(after:deletedAt:)`` for what comes after a
         /// deletion.
@@ -50,6 +58,10 @@ public enum SealedBox {
         /// SHA-256 of the sealed bytes of the edit before; zeros for the first.
         public var previous: [UInt8]
 
+        /// Creates an edit.
+        /// - Parameters:
+        ///   - number: The number of the edit, from 1.
+        ///   - previous: The SHA-256 of the sealed body before it, 32 bytes; zeros for the first edit.
         public init(number: UInt64, previous: [UInt8]) {
             self.number = number
             self.previous = previous
@@ -95,9 +107,11 @@ public enum SealedBox {
         }
     }
 
-    /// What was in a box.
+    /// The opened content of a box.
     public struct Content: Sendable {
+        /// The edit that sealed the box.
         public let edit: Edit
+        /// The opened content.
         public let content: SecureBytes
     }
 
@@ -124,7 +138,7 @@ public enum SealedBox {
     private static let prefixCount = 44
     private static let overhead = headerCount + nonceCount + AESGCM.tagByteCount
 
-    /// How many bytes `contentCount` bytes are when they are sealed.
+    /// Returns the number of sealed bytes of `contentCount` bytes.
     public static func sealedCount(_ contentCount: Int) -> Int {
         overhead + Padding.paddedCount(prefixCount + contentCount)
     }

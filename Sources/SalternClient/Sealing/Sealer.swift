@@ -2,9 +2,12 @@ public import Cryptography
 
 /// An item as a person reads it.
 public struct PlainItem: Sendable, Equatable {
+    /// The title; nil for an item without one.
     public var title: String?
+    /// The content.
     public var body: SecureBytes
 
+    /// Creates an item's plaintext.
     public init(title: String? = nil, body: SecureBytes) {
         self.title = title
         self.body = body

@@ -15,6 +15,7 @@ public protocol DeviceKeyStore: Sendable {
 public struct FileKeyStore: DeviceKeyStore {
     private let path: String
 
+    /// Names the file. It is created at the first use.
     public init(path: String) { self.path = path }
 
     public func load() throws -> SecureBytes? {

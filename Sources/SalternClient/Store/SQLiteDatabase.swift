@@ -110,8 +110,8 @@ final class SQLiteDatabase {
 
     /// - Throws: ``StoreClosed``; ``StoreError/inUse`` while it is lent.
     func checkOpen() throws {
-        if isLent { throw StoreError.inUse }
-        if handle == nil { throw StoreClosed() }
+        if handle != nil { return }
+        throw isLent ? StoreError.inUse : StoreClosed()
     }
 
     /// Runs `body` in a transaction: all of it happens, or nothing. Within a transaction it is a part of that one.

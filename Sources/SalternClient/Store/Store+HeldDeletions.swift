@@ -113,7 +113,7 @@ enum DeletionScope {
     }
 }
 
-/// Which side loses files.
+/// The side that loses files.
 public enum DeletionDirection: String, Sendable, Hashable, CaseIterable {
     /// Deleted elsewhere, and still in the folder.
     case here

@@ -184,6 +184,19 @@ enum StoreSchema {
         -- The sequence of the first of the edits that were stored together; null for a single one.
         ALTER TABLE changes ADD COLUMN together INTEGER;
         """,
+        """
+        -- The collection that a folder is in sync with; null until its next round.
+        ALTER TABLE folders ADD COLUMN collection TEXT;
+
+        -- Folders that items stand for, as they were when both sides had them last.
+        CREATE TABLE folder_folders (
+            folder BLOB NOT NULL, id BLOB NOT NULL, path TEXT NOT NULL,
+            -- The version of the item that is this.
+            revision INTEGER, sequence INTEGER,
+            ignored INTEGER NOT NULL, PRIMARY KEY (folder, id)
+        ) WITHOUT ROWID;
+        CREATE INDEX folder_folders_by_path ON folder_folders (folder, path);
+        """,
     ]
 
     /// Brings the store up to date.

@@ -51,9 +51,9 @@ struct LocalChange: Hashable, Sendable {
     }
 }
 
-/// What a person has to hear of.
+/// An event that the user has to see, such as a conflict.
 public struct Notice: Hashable, Sendable {
-    /// What has happened.
+    /// The kinds of events. The raw values are stable, for scripts.
     public enum Kind: String, Sendable {
         /// Changed here and elsewhere: `other` is the copy that holds the version of this device.
         case conflict
@@ -64,7 +64,7 @@ public struct Notice: Hashable, Sendable {
         /// The server gave something that does not open under its own name. A version that is known stays in its place;
         /// `other` is the copy that holds what was changed here.
         case unreadable
-        /// What only this device has of an item does not open any more: its key is missing, or the store is damaged. It stays
+        /// A version that only this device has does not open: its key is missing, or the store is damaged. It stays
         /// here and is not sent. ``Vault/delete(_:)`` puts it in the trash, and the server's version is there again.
         case unreadableChange
         /// The server gave an older version than is known. The known one stays and is sent again; `other` is the copy
@@ -96,13 +96,16 @@ public struct Notice: Hashable, Sendable {
         /// another code (``Vault/makeRecoveryCode(password:)``) or none.
         case recoveryCodeOutdated
 
-        /// Whether it is not said once, but is so until somebody mends it: then it goes by itself.
+        /// True for a condition that lasts until it is corrected. The notice goes by itself then, and
+        /// ``Vault/forget(_:)`` keeps it.
         public var isLasting: Bool { self == .keyringRolledBack || self == .recoveryCodeOutdated }
     }
 
     /// For ``Vault/forget(_:)``.
     public let number: Int64
+    /// The kind of event.
     public let kind: Kind
+    /// The item that the notice is about; nil when it is about the account.
     public let item: ItemID?
     /// For ``Kind/conflict``, ``Kind/rolledBack`` and ``Kind/unreadable``: the copy.
     public let other: ItemID?

@@ -267,17 +267,19 @@ struct SyncLimits: Sendable {
 public typealias MergeRule =
     @Sendable (_ collection: String, _ base: PlainItem?, _ mine: PlainItem, _ theirs: PlainItem) -> PlainItem?
 
-/// What a round has done.
+/// The result of a sync.
 public struct SyncReport: Sendable {
     /// Items that are other here than before: written or removed.
     public internal(set) var changed: Set<ItemID> = []
     /// Those of them that were deleted elsewhere: ``Vault/restore(_:)`` brings them back.
     public internal(set) var removed: Set<ItemID> = []
+    /// The number of changes of other devices that were fetched.
     public internal(set) var fetched = 0
+    /// The number of changes of this device that were sent and confirmed.
     public internal(set) var sent = 0
     /// Changes that the server does not take at present; see ``Vault/notices``.
     public internal(set) var unsent = 0
-    /// Whether deletions wait for a person to agree: see ``Vault/heldDeletions()``.
+    /// True when deletions wait for the user's consent: see ``Vault/heldDeletions()``.
     public internal(set) var isHeld = false
 
     /// What a later round has done comes to it.

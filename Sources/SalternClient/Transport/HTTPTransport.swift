@@ -18,6 +18,7 @@ public protocol HTTPTransport: Sendable {
 }
 
 extension HTTPTransport {
+    /// Nil: the transport does not name its host.
     public var host: String? { nil }
 }
 
@@ -25,13 +26,19 @@ extension HTTPTransport {
 public struct HTTPRequest: Sendable {
     /// The request method (RFC 9110 section 9).
     public enum Method: String, Sendable {
+        /// Reads.
         case get = "GET"
+        /// Reads the head alone.
         case head = "HEAD"
+        /// Writes under a name that the client chooses.
         case put = "PUT"
+        /// Calls for anything else.
         case post = "POST"
+        /// Removes.
         case delete = "DELETE"
     }
 
+    /// The request method.
     public var method: Method
     /// Path and query, percent-encoded, beginning with a slash.
     public var target: String
@@ -46,7 +53,7 @@ public struct HTTPRequest: Sendable {
     public var timeout: Duration
     /// Bytes a second that an exchange longer than ``timeout`` has to move on average: a server may be hostile.
     public var minimumRate = HTTPRequest.slowestLine
-    /// How long the server may send nothing before the connection counts as lost.
+    /// The time without a byte from the server after which the connection counts as lost.
     public var silence: Duration
     /// A longer body is refused: a server may be hostile.
     public var replyLimit: Int
@@ -62,6 +69,7 @@ public struct HTTPRequest: Sendable {
     /// More than any reply has that no item and no share is in.
     public static let shortReplyLimit = 1 << 20
 
+    /// Creates a request. Each parameter is the property of its name.
     public init(
         _ method: Method, _ target: String, fields: [(name: String, value: String)] = [], token: SecureBytes? = nil,
         body: SecureBytes? = nil, timeout: Duration = .seconds(120), silence: Duration = .seconds(60),
@@ -84,6 +92,7 @@ public struct HTTPReplyHead: Sendable {
     public let status: Int
     private let fields: [(name: String, value: String)]
 
+    /// Creates the head of a reply, for a transport.
     public init(status: Int, fields: [(name: String, value: String)]) {
         self.status = status
         self.fields = fields
@@ -97,7 +106,8 @@ public struct HTTPReplyHead: Sendable {
     /// True for a status of 2xx.
     var isSuccess: Bool { (200..<300).contains(status) }
 
-    /// How long the server asks to be left alone (RFC 9110 section 10.2.3), in whole seconds; nil for a date.
+    /// The time for which the server asks not to be called again (RFC 9110 section 10.2.3), in whole seconds; nil for a
+    /// date.
     public var retryAfter: Duration? {
         self["Retry-After"].flatMap(Int.init).flatMap { (0...86_400).contains($0) ? .seconds($0) : nil }
     }
@@ -105,9 +115,12 @@ public struct HTTPReplyHead: Sendable {
 
 /// A whole reply.
 public struct HTTPReply: Sendable {
+    /// The status and the fields.
     public let head: HTTPReplyHead
+    /// The whole body.
     public internal(set) var body: [UInt8]
 
+    /// Creates a reply, for a transport.
     public init(head: HTTPReplyHead, body: [UInt8]) {
         self.head = head
         self.body = body
@@ -116,9 +129,12 @@ public struct HTTPReply: Sendable {
 
 /// A reply whose body is still coming.
 public struct HTTPReplyStream: Sendable {
+    /// The status and the fields.
     public let head: HTTPReplyHead
+    /// The body, as it arrives.
     public let body: ReplyBody
 
+    /// Creates a reply with a body that is still arriving, for a transport.
     public init(head: HTTPReplyHead, body: ReplyBody) {
         self.head = head
         self.body = body
@@ -144,7 +160,7 @@ public enum TransportError: Error, Hashable, Sendable {
     /// The transport, or a request, was made with something that cannot be used. Nothing was sent.
     case configuration(ConfigurationFault)
 
-    /// Whether sending the same again, later, can help.
+    /// True when the same request can succeed later.
     public var isPassing: Bool {
         switch self {
         case .unreachable, .timedOut, .connectionLost: true

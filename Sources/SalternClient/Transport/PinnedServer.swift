@@ -1,6 +1,6 @@
 internal import Cryptography
 
-/// Where the server is and how it is recognised.
+/// A server: its address, the pins of its keys, and the certificate that it has to come from.
 public struct PinnedServer: Sendable {
     /// `https://host` or `https://host:port`.
     public var base: String
@@ -9,6 +9,7 @@ public struct PinnedServer: Sendable {
     /// A certificate in PEM that is the only anchor; nil for the system's anchors.
     public var anchor: [UInt8]?
 
+    /// Names a server. Nothing is checked before a transport is created with it.
     public init(base: String, pins: [String], anchor: [UInt8]? = nil) {
         self.base = base
         self.pins = pins

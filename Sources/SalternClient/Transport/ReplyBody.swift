@@ -1,7 +1,6 @@
-internal import Synchronization
-
 /// A body that arrives in pieces. One task reads it; what arrives faster than it is read waits at the server.
 public final class ReplyBody: AsyncSequence, Sendable {
+    /// A piece of the body, as it arrived.
     public typealias Element = [UInt8]
 
     private struct State {
@@ -12,7 +11,7 @@ public final class ReplyBody: AsyncSequence, Sendable {
         var isPaused = false
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     /// Called when a paused sender may go on, and when nobody reads any more.
     private let onRoom: @Sendable () -> Void
     private let onAbandoned: @Sendable () -> Void
@@ -91,10 +90,11 @@ public final class ReplyBody: AsyncSequence, Sendable {
         }
     }
 
+    /// Reads the pieces in order. One task uses it.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let body: ReplyBody
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(TransportError) -> [UInt8]? {
+        public mutating func next() async throws(TransportError) -> [UInt8]? {
             try await body.next()
         }
     }

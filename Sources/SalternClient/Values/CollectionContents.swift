@@ -1,4 +1,4 @@
-/// What a collection holds on this device.
+/// The contents of a collection on this device.
 public struct CollectionContents<Value> {
     /// Why an item cannot be read.
     public enum Obstacle: Hashable, Sendable {

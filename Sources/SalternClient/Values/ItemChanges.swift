@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 /// Items that are other than before, and the collections in which they are now.
 struct ItemChanges: Sendable {
@@ -12,11 +11,11 @@ struct ItemChanges: Sendable {
 final class CollectionFilter: Sendable {
     private let collection: String
     /// The ids in the collection. Nil where the store could not be read.
-    private let known: Mutex<Set<ItemID>?>
+    private let known: Locked<Set<ItemID>?>
 
     init(_ collection: String, known: Set<ItemID>?) {
         self.collection = collection
-        self.known = Mutex(known)
+        self.known = Locked(known)
     }
 
     /// Returns those of the changed items that are in the collection now, or were before.

@@ -162,7 +162,7 @@ indirect enum JSONTree: Sendable {
                 guard let value = try? JSONDecoder().decode(String.self, from: Data(raw)) else { return nil }
                 return (value, raw)
             }
-            return String(validating: raw.dropFirst().dropLast(), as: UTF8.self).map { ($0, raw) }
+            return String(strictUTF8: raw.dropFirst().dropLast()).map { ($0, raw) }
         }
     }
 }

@@ -19,7 +19,6 @@ extension VaultCollection {
 /// The contents of a collection, now and after each change: see ``VaultCollection/observe(sorted:)``.
 public struct CollectionUpdates<Value: Codable>: AsyncSequence {
     public typealias Element = CollectionContents<Value>
-    public typealias Failure = Never
 
     let collection: VaultCollection<Value>
     let order: CollectionOrder<Value>
@@ -28,7 +27,7 @@ public struct CollectionUpdates<Value: Codable>: AsyncSequence {
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let collection: VaultCollection<Value>
         fileprivate let order: CollectionOrder<Value>
-        private var nudges: AsyncStream<Void>.AsyncIterator?
+        private var nudges: AsyncStream<Void>?
 
         fileprivate init(_ updates: CollectionUpdates<Value>) {
             collection = updates.collection
@@ -36,20 +35,26 @@ public struct CollectionUpdates<Value: Codable>: AsyncSequence {
         }
 
         /// Returns the next contents; nil after a sign-out or when the task was cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> CollectionContents<Value>? {
+        public mutating func next() async -> CollectionContents<Value>? {
             // It begins before the first contents are read, so that no change after them is missed.
-            var nudges: AsyncStream<Void>.AsyncIterator
+            let nudges: AsyncStream<Void>
             if let begun = self.nudges {
                 nudges = begun
             } else {
-                nudges = await collection.vault.nudges(in: collection.name).makeAsyncIterator()
+                nudges = await collection.vault.nudges(in: collection.name)
+                self.nudges = nudges
             }
-            defer { self.nudges = nudges }
-            while await nudges.next(isolation: actor) != nil {
+            while await Self.next(of: nudges) != nil {
                 // Locked, the contents come when the vault is unlocked.
                 if let contents = try? await collection.contents(sorted: order) { return contents }
             }
             return nil
+        }
+
+        /// Returns the next element. All iterators of such a stream take from the same elements.
+        private static func next(of nudges: AsyncStream<Void>) async -> Void? {
+            var iterator = nudges.makeAsyncIterator()
+            return await iterator.next()
         }
     }
 

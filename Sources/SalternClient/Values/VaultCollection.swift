@@ -11,11 +11,11 @@ public struct VaultCollection<Value: Codable>: Sendable {
     let vault: Vault
     let schema: ItemSchema<Value>
 
-    /// What a list shows: the items that can be read, and beside them those that cannot, each with the reason.
+    /// Returns the items that can be read, and beside them those that cannot, each with the reason.
     ///
     /// ```swift
     /// let contents = try await notes.contents(sorted: .by(\.text))
-    /// show(contents.entries, hiddenCount: contents.unreadable.count)
+    /// print(contents.entries.count, "notes, unreadable:", contents.unreadable.count)
     /// ```
     /// - Parameter order: The order of ``CollectionContents/entries``.
     public func contents(
@@ -42,6 +42,10 @@ public struct VaultCollection<Value: Codable>: Sendable {
     }
 
     /// Every item, by id: for who needs them all, as an export does. A list takes ``contents()``.
+    ///
+    /// ```swift
+    /// for (id, note) in try await notes.all() { print(id, note.text) }
+    /// ```
     /// - Throws: ``VaultError/unreadable`` when there is one that cannot be read.
     public func all() async throws(VaultError) -> [ItemID: Value] {
         let contents = try await contents()
@@ -49,7 +53,9 @@ public struct VaultCollection<Value: Codable>: Sendable {
         return contents.items
     }
 
-    /// One item; nil when there is none.
+    /// Returns one item; nil when there is none.
+    ///
+    /// Example: "Edit" in docs/app.md.
     /// - Throws: ``VaultError/unreadable`` when it cannot be read.
     public subscript(_ id: ItemID) -> Value? {
         get async throws(VaultError) {
@@ -59,12 +65,18 @@ public struct VaultCollection<Value: Codable>: Sendable {
     }
 
     /// An item's title; nil when it has none, or there is no item.
+    ///
+    /// ```swift
+    /// print(try await notes.title(of: id) ?? "untitled")
+    /// ```
     public func title(of id: ItemID) async throws(VaultError) -> String? { try await vault.item(id)?.title }
 
     /// Writes an item, a new one unless an id is given. An item that is there keeps its title.
     ///
     /// Members of an item that is there and that `Value` does not know stay, at any depth: a later version of the app may have
     /// written them.
+    ///
+    /// Example: "Edit" in docs/app.md.
     /// - Parameter seen: The version that the person has changed; see ``Vault/put(_:_:in:over:)``. With it, an item of
     ///   another type can be written over.
     /// - Returns: Where it was written.
@@ -78,6 +90,10 @@ public struct VaultCollection<Value: Codable>: Sendable {
     }
 
     /// Writes an item with a title; nil removes the one that is there. See ``put(_:_:over:)``.
+    ///
+    /// ```swift
+    /// try await notes.put(Note(text: "Buy salt."), title: "Shopping")
+    /// ```
     @discardableResult
     public func put(
         _ value: Value, _ id: ItemID = .random(), title: String?, over seen: ItemVersion? = nil
@@ -104,16 +120,26 @@ public struct VaultCollection<Value: Codable>: Sendable {
         return PlainItem(title: before?.title, body: try schema.body(of: value, over: before?.body))
     }
 
-    /// Which version of an item there is here; nil when there is none.
+    /// Returns the present version of an item on this device; nil when there is no item.
+    ///
+    /// Example: "Edit" in docs/app.md.
     public func version(of id: ItemID) async throws(VaultError) -> ItemVersion? { try await vault.version(of: id) }
 
+    /// Deletes an item; see ``Vault/delete(_:)``.
+    ///
+    /// Example: "Delete and restore" in docs/app.md.
     public func delete(_ id: ItemID) async throws(VaultError) { try await vault.delete(id) }
 
+    /// Restores a deleted item from the trash of this device; see ``Vault/restore(_:)``.
+    ///
+    /// Example: "Delete and restore" in docs/app.md.
     public func restore(_ id: ItemID) async throws(VaultError) { try await vault.restore(id) }
 }
 
 extension Vault {
-    /// The items of a collection as values of one type.
+    /// Returns a collection, whose items are values of one type. Nothing is read or written yet.
+    ///
+    /// Example: "Settings" in docs/app.md.
     /// - Parameter schema: For a type whose older form needs a migration.
     public nonisolated func collection<Value>(
         _ name: String, of type: Value.Type = Value.self, schema: ItemSchema<Value> = ItemSchema()
@@ -140,7 +166,7 @@ extension Vault {
     }
 }
 
-/// Which version of an item somebody has seen.
+/// A version of an item, for a later ``VaultCollection/put(_:_:over:)`` to compare.
 public struct ItemVersion: Hashable, Sendable {
     let digest: [UInt8]
 }

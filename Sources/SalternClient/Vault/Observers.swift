@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 /// The observers of one kind of event.
 final class Observers<Value: Sendable>: Sendable {
@@ -9,7 +8,7 @@ final class Observers<Value: Sendable>: Sendable {
     }
 
     /// Nil when no value follows.
-    private let observers = Mutex<[UUID: Observer]?>([:])
+    private let observers = Locked<[UUID: Observer]?>([:])
 
     /// Begins at once, so that nothing that happens after it is missed.
     /// - Parameters:

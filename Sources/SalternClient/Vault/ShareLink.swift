@@ -3,9 +3,11 @@ public import Foundation
 
 /// A link that opens a share in any browser: `https://host/s/ID#PASSPHRASE`.
 public struct ShareLink: Sendable {
+    /// The whole link. Its fragment holds the passphrase, which no request sends.
     public let url: URL
-    /// What changes and deletes the share.
+    /// The token that changes and deletes the share. ``Vault/endShare(_:)`` does not need it.
     public let manageToken: Token
+    /// The id of the share, for ``Vault/endShare(_:)``.
     public let id: String
 
     private static let alphabet = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8)
@@ -38,6 +40,8 @@ public struct ShareLink: Sendable {
 
 extension Vault {
     /// Shares a payload behind a link. Docs/clients.md, section 12, says what the page shows of it.
+    ///
+    /// Example: "Share" in docs/app.md.
     /// - Parameter base: `https://host`, as others reach the server. The link leads there, whatever path the server names.
     public func share(
         _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
@@ -59,6 +63,8 @@ extension Vault {
     }
 
     /// Opens a link of this server, at the price of a view.
+    ///
+    /// Example: "Share" in docs/app.md.
     /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with what
     ///   was fetched, which takes another key without another view.
     public func open(_ link: URL) async throws(VaultError) -> SecureBytes {

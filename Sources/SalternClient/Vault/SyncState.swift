@@ -1,6 +1,6 @@
 public import Foundation
 
-/// How a vault and its server stand to each other, for an app to show.
+/// The state of the sync between a vault and its server, for an app to show.
 public enum SyncState: Sendable {
     /// Nothing has been synced since the vault was opened.
     case idle
@@ -18,6 +18,12 @@ public enum SyncState: Sendable {
 
 extension Vault {
     /// The state now, and each that follows. Who reads slowly sees the last one.
+    ///
+    /// ```swift
+    /// for await state in await vault.states() {
+    ///     if case .failed(let error, _) = state { print(error.localizedDescription) }
+    /// }
+    /// ```
     public func states() -> AsyncStream<SyncState> { stateObservers.add(keeping: 1, beginningWith: state) }
 
     /// Does what brings vault and server together, and says how it goes.

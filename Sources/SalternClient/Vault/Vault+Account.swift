@@ -4,7 +4,12 @@ public import Foundation
 extension Vault {
     // MARK: The account
 
-    /// Plan, limits and usage.
+    /// Returns plan, limits and usage, from the server.
+    ///
+    /// ```swift
+    /// let account = try await vault.account()
+    /// print("\(account.usage.bytes) of \(account.limits.bytes) bytes")
+    /// ```
     public func account() async throws(VaultError) -> AccountDescription {
         let token = try open.token
         let account = try await call { api throws(APIError) in try await api.getAccount(token) }
@@ -26,19 +31,33 @@ extension Vault {
         if !concerned.isEmpty { tell(concerned) }
     }
 
-    /// Where the person is logged in.
+    /// Returns the account's sessions, one for each device that is logged in.
+    ///
+    /// ```swift
+    /// for session in try await vault.sessions() where !session.current { print(session.device?.name ?? "unnamed") }
+    /// ```
     public func sessions() async throws(VaultError) -> [SessionDescription] {
         let token = try open.token
         return try await call { api throws(APIError) in try await api.listSessions(token) }
     }
 
     /// Ends one session.
+    ///
+    /// ```swift
+    /// for session in try await vault.sessions() where session.device?.name == "old phone" {
+    ///     try await vault.endSession(session.id)
+    /// }
+    /// ```
     public func endSession(_ id: SessionID) async throws(VaultError) {
         let token = try open.token
         try await call { api throws(APIError) in try await api.endSession(id, token) }
     }
 
     /// Ends all sessions but this one.
+    ///
+    /// ```swift
+    /// try await vault.endOtherSessions()
+    /// ```
     /// - Returns: How many there were.
     @discardableResult
     public func endOtherSessions() async throws(VaultError) -> Int {
@@ -50,7 +69,12 @@ extension Vault {
         return reply.ended
     }
 
-    /// What has happened to the account, the latest first.
+    /// Returns a page of the account's security log, the latest event first.
+    ///
+    /// ```swift
+    /// let page = try await vault.events()
+    /// for event in page.events { print(event.occurredAt, event.kind) }
+    /// ```
     /// - Parameter page: From the page before; nil for the first.
     /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a page that has nothing and leads on.
     public func events(page: String? = nil) async throws(VaultError) -> SecurityLogPage {
@@ -62,6 +86,10 @@ extension Vault {
     }
 
     /// Writes everything that the server holds about the account to a new file, one JSON object a line.
+    ///
+    /// ```swift
+    /// try await vault.export(to: file, password: password)
+    /// ```
     /// - Throws: ``VaultError/unavailable(_:)`` when it broke off; the file is removed then. ``StoreError/unusable`` when
     ///   there is such a file.
     public func export(to file: URL, password: Password) async throws(VaultError) {
@@ -101,6 +129,13 @@ extension Vault {
     // MARK: The second factor
 
     /// Draws a secret for one-time passwords. It counts once it is confirmed.
+    ///
+    /// ```swift
+    /// let secret = try await vault.beginSecondFactor(password: password)
+    /// print(secret.uri)  // as a QR code
+    /// let codes = try await vault.confirmSecondFactor(code: typed)
+    /// print(codes)  // to print or to write down
+    /// ```
     public func beginSecondFactor(password: Password) async throws(VaultError) -> TOTPSecret {
         let opened = try open
         let proof = try await proof(password)
@@ -110,6 +145,10 @@ extension Vault {
     }
 
     /// Confirms it with a code of the authenticator app.
+    ///
+    /// ```swift
+    /// for code in try await vault.confirmSecondFactor(code: typed) { print(code) }
+    /// ```
     /// - Returns: Ten recovery codes, shown once.
     public func confirmSecondFactor(code: String) async throws(VaultError) -> [String] {
         let token = try open.token
@@ -117,7 +156,11 @@ extension Vault {
         do throws(APIError) { return try await api.confirmTOTP(code, token) } catch { throw VaultError(error) }
     }
 
-    /// Ten recovery codes in the place of those that are left.
+    /// Returns ten new recovery codes of the second factor. The previous ones are of no use from now on.
+    ///
+    /// ```swift
+    /// for code in try await vault.renewSecondFactorCodes(password: password) { print(code) }
+    /// ```
     public func renewSecondFactorCodes(password: Password) async throws(VaultError) -> [String] {
         let opened = try open
         let proof = try await proof(password)
@@ -126,7 +169,11 @@ extension Vault {
         }
     }
 
-    /// Log-ins need no code any more.
+    /// Ends the second factor: log-ins need no code from now on.
+    ///
+    /// ```swift
+    /// try await vault.endSecondFactor(password: password)
+    /// ```
     public func endSecondFactor(password: Password) async throws(VaultError) {
         let opened = try open
         let proof = try await proof(password)

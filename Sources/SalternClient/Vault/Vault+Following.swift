@@ -1,9 +1,10 @@
 internal import Foundation
-internal import Synchronization
 
 extension Vault {
     /// Syncs now and whenever something changes on the server or here, until the task is cancelled or the session ends.
     /// While the server is away it is asked again after waits that double.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
     /// - Throws: Also what time does not mend: another key, an untrusted certificate.
     public func keepInSync() async throws(VaultError) {
         var failures = 0
@@ -76,7 +77,7 @@ extension Vault {
     func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
-            let hasHeard = Mutex(false)
+            let hasHeard = Locked(false)
             let error = VaultError(
                 await Self.events(api, try open.token) { _ in
                     hasHeard.withLock { $0 = true }
@@ -98,7 +99,7 @@ extension Vault {
         var iterator = events.makeAsyncIterator()
         var pace = EventPace(at: .now)
         do throws(TransportError) {
-            while let event = try await iterator.next(isolation: nil) {
+            while let event = try await iterator.next() {
                 guard event.name == "change" else { continue }
                 onChange(event.id.flatMap { Int64($0) })
                 try? await Task.sleep(for: pace.wait(at: .now))
@@ -112,7 +113,7 @@ extension Vault {
 
 /// Why following has ended.
 private final class FollowingEnd: Sendable {
-    private let reason = Mutex(VaultError.unavailable(.transport(.connectionLost)))
+    private let reason = Locked(VaultError.unavailable(.transport(.connectionLost)))
 
     var error: VaultError { reason.withLock { $0 } }
 
@@ -122,7 +123,7 @@ private final class FollowingEnd: Sendable {
 /// What has come since the last sync was begun.
 private final class FollowedNews: Sendable {
     /// The last revision that the server has reported, and nil for an edit or for a report without a revision.
-    private let reports = Mutex<(revision: Int64?, hasOthers: Bool)>((nil, false))
+    private let reports = Locked<(revision: Int64?, hasOthers: Bool)>((nil, false))
 
     func add(_ revision: Int64?) {
         reports.withLock { if let revision { $0.revision = revision } else { $0.hasOthers = true } }

@@ -5,6 +5,10 @@ extension Vault {
     /// Deletes the account with everything in it, on the server and here. There is no way back.
     ///
     /// When no reply comes it may be done already: called again within an hour it finds out.
+    ///
+    /// ```swift
+    /// try await vault.leave(password: Password(typed))
+    /// ```
     /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have keep everything as it is.
     /// - Throws: ``VaultError/unsentEdits(count:)``; when they were made while the server was asked, the account may be gone.
     public func leave(password: Password, discardingUnsentEdits: Bool = false) async throws(VaultError) {

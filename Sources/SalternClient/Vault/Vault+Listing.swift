@@ -1,14 +1,17 @@
 internal import Cryptography
 public import Foundation
 
-/// What a list shows of an item.
+/// An item as a list shows it, without its content.
 public struct ItemSummary: Hashable, Sendable {
+    /// The item's id.
     public let id: ItemID
+    /// The item's collection.
     public let collection: String
+    /// The item's title; nil when it has none or does not open.
     public let title: String?
-    /// How long the body is; nil when the item does not open.
+    /// The length of the body, in bytes; nil when the item does not open.
     public let byteCount: Int?
-    /// Whether the server has not confirmed what is here.
+    /// True when the server has not confirmed the version of this device.
     public let isUnsent: Bool
     /// Why that cannot be sent, when it is longer than the plan allows in an item, as far as that is known here: make it
     /// shorter, or give it up with ``Vault/discardChange(_:)``.
@@ -16,6 +19,7 @@ public struct ItemSummary: Hashable, Sendable {
     /// For what was deleted: since when.
     public let removedAt: Date?
 
+    /// Creates a summary, for previews and tests of an app.
     public init(
         id: ItemID, collection: String, title: String?, byteCount: Int?, isUnsent: Bool,
         shortage: PlanShortage? = nil, removedAt: Date? = nil
@@ -32,6 +36,10 @@ public struct ItemSummary: Hashable, Sendable {
 
 extension Vault {
     /// The items that are here, in the order of their ids.
+    ///
+    /// ```swift
+    /// for item in try await vault.items(in: "notes") { print(item.title ?? "untitled", item.isUnsent) }
+    /// ```
     /// - Parameter collection: Nil for all of them.
     public func items(in collection: String? = nil) throws(VaultError) -> [ItemSummary] {
         let sealer = try open.engine.sealer
@@ -45,7 +53,11 @@ extension Vault {
         return items
     }
 
-    /// What a list would show of one item; nil when there is none.
+    /// Returns the summary of one item; nil when there is none.
+    ///
+    /// ```swift
+    /// if let summary = try await vault.summary(of: id) { print(summary.title ?? "untitled") }
+    /// ```
     public func summary(of id: ItemID) throws(VaultError) -> ItemSummary? {
         let sealer = try open.engine.sealer
         return try stored {
@@ -55,7 +67,11 @@ extension Vault {
         }
     }
 
-    /// What was deleted and can be restored on this device, the latest first.
+    /// Returns the deleted items that this device can restore, the latest first.
+    ///
+    /// ```swift
+    /// if let last = try await vault.deletedItems().first { try await vault.restore(last.id) }
+    /// ```
     public func deletedItems() throws(VaultError) -> [ItemSummary] {
         let sealer = try open.engine.sealer
         var items: [ItemSummary] = []
@@ -70,7 +86,11 @@ extension Vault {
         return items
     }
 
-    /// How many items each collection has here.
+    /// Returns the number of items of each collection on this device.
+    ///
+    /// ```swift
+    /// for (collection, count) in try await vault.collectionCounts() { print(collection, count) }
+    /// ```
     public func collectionCounts() throws(VaultError) -> [String: Int] {
         try stored { try store.collectionCounts() }
     }

@@ -6,6 +6,8 @@ extension Vault {
     /// that is sealed under the previous password. Therefore the password changes first, and the rotation comes after it.
     ///
     /// Each step is complete on its own. After an error in a later step, call it again with the password that is in force then.
+    ///
+    /// Example: "Lock, sign out, lost device" in docs/app.md.
     /// - Parameter onPasswordChange: Called when the new password is in force.
     /// - Returns: The new printed code to show; nil when the account had none.
     /// - Throws: ``VaultError/deletionsHeld`` before anything is changed.

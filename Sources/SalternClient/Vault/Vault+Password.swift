@@ -5,6 +5,8 @@ extension Vault {
     /// end.
     ///
     /// When no reply comes it may be done; the next ``sync()`` or call that needs the password finds out.
+    ///
+    /// Example: "Password and recovery" in docs/app.md.
     /// - Throws: ``VaultError/wrongCredentials`` when `current` is not the present password.
     public func changePassword(from current: Password, to new: Password) async throws(VaultError) {
         try await replaceCredential(current, new, userid: nil) { api, credential, proof, token throws(APIError) in
@@ -16,6 +18,10 @@ extension Vault {
     /// end.
     ///
     /// When no reply comes it may be done; the next ``sync()`` or call that needs the password finds out.
+    ///
+    /// ```swift
+    /// try await vault.changeUserid(to: "ada@example.net", password: password)
+    /// ```
     public func changeUserid(to userid: String, password: Password) async throws(VaultError) {
         try await replaceCredential(password, password, userid: userid) {
             api, credential, proof, token throws(APIError) in
@@ -123,6 +129,8 @@ extension Vault {
     /// Makes a recovery code for a person to print. One from before opens nothing any more.
     ///
     /// When no reply comes the one from before may open nothing either; ``Notice/Kind/recoveryRemoved`` says so then.
+    ///
+    /// Example: "Password and recovery" in docs/app.md.
     public func makeRecoveryCode(password: Password) async throws(VaultError) -> RecoveryCode {
         await beginTurn()
         defer { endTurn() }
@@ -165,6 +173,10 @@ extension Vault {
     }
 
     /// Ends the recovery: no printed code sets a new password any more.
+    ///
+    /// ```swift
+    /// try await vault.removeRecoveryCode(password: password)
+    /// ```
     public func removeRecoveryCode(password: Password) async throws(VaultError) {
         await beginTurn()
         defer { endTurn() }

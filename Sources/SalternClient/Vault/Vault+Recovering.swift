@@ -2,6 +2,8 @@ internal import Cryptography
 
 extension Vault {
     /// Sets a new password with a printed code, and opens the vault. All sessions end.
+    ///
+    /// Example: "Password and recovery" in docs/app.md.
     /// - Parameter restoringKeyring: Whether the person has agreed to take a keyring that the server has kept, after
     ///   ``VaultError/keyringReplaced``.
     /// - Throws: ``VaultError/codeRequired`` when the account has a second factor: the new password is set then; log in.

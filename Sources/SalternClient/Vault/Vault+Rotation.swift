@@ -14,6 +14,10 @@ extension Vault {
     /// Nothing is changed before the server changes everything at once. Whatever stops it, the next ``sync()`` finds out
     /// whether it was done, and undoes it otherwise. What deleted items held and older versions that only the server
     /// keeps cannot be restored from the server afterwards: the new keyring does not have the key of before.
+    ///
+    /// ```swift
+    /// try await vault.rotateKeys(password: password)
+    /// ```
     /// - Returns: What was fetched and sent before.
     /// - Throws: ``VaultError/unreadable`` when the server has an item that does not open, ``VaultError/deletionsHeld``.
     @discardableResult

@@ -7,6 +7,7 @@ public struct VersionReport: Hashable, Sendable {
     /// Versions of the server that do not open here, or are not what they are listed as. Nothing of them is shown.
     public internal(set) var refused = 0
 
+    /// Creates an empty report.
     public init() {}
 }
 
@@ -21,6 +22,12 @@ extension Vault {
     private static let versionPageLimit = 100
 
     /// The versions of an item that the server keeps, the latest first; none of an item that it does not have.
+    ///
+    /// ```swift
+    /// if let version = try await vault.serverVersions(of: id).first {
+    ///     try await vault.restore(id, serverRevision: version.revision)
+    /// }
+    /// ```
     /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that is not in order or does not
     ///   end.
     public func serverVersions(of id: ItemID) async throws(VaultError) -> [VersionHeader] {
@@ -50,6 +57,12 @@ extension Vault {
     }
 
     /// Returns the content of a version that the server keeps.
+    ///
+    /// ```swift
+    /// if let version = try await vault.serverVersions(of: id).first {
+    ///     print(try await vault.item(id, serverRevision: version.revision).title ?? "untitled")
+    /// }
+    /// ```
     /// - Throws: ``VaultError/notFound`` when it keeps no such version, ``VaultError/unreadable`` when the version does not
     ///   open, ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` when it is another one.
     public func item(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) -> PlainItem {
@@ -58,6 +71,12 @@ extension Vault {
 
     /// Makes a version that the server keeps the present one, as a new edit of this device. The present one is kept like
     /// every version that is replaced.
+    ///
+    /// ```swift
+    /// if let version = try await vault.serverVersions(of: id).first {
+    ///     try await vault.restore(id, serverRevision: version.revision)
+    /// }
+    /// ```
     /// - Throws: What ``item(_:serverRevision:)`` throws.
     public func restore(_ id: ItemID, serverRevision revision: Revision) async throws(VaultError) {
         let version = try await serverVersion(id, revision)
@@ -66,6 +85,11 @@ extension Vault {
 
     /// Fetches those versions of an item that the server keeps and this device does not have. They are kept here like the
     /// versions that were replaced on this device, within the same limits, and listed by ``replacedVersions(of:)``.
+    ///
+    /// ```swift
+    /// try await vault.fetchVersions(of: id)
+    /// for version in try await vault.replacedVersions(of: id) { print(version.replacedAt) }
+    /// ```
     @discardableResult
     public func fetchVersions(of id: ItemID) async throws(VaultError) -> VersionReport {
         let listed = try await serverVersions(of: id)

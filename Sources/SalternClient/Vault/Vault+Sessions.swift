@@ -1,7 +1,15 @@
 internal import Cryptography
 
 extension Vault {
-    /// Registers a new account, and opens its vault.
+    /// Registers a new account, and opens its vault. When the reply is lost, the same call can be repeated.
+    ///
+    /// Example: "First launch" in docs/app.md.
+    /// - Parameters:
+    ///   - iterations: The PBKDF2 iterations; nil for the server's recommendation within the limits of ``StretchingRule``.
+    ///   - invite: The operator's invite, where the server requires one.
+    /// - Throws: ``VaultError/refused(_:)`` with ``Problem/Code/useridTaken`` when another account has the userid, or when the
+    ///   server refuses registrations. ``VaultError/useridNotCanonical(canonical:)`` with the form to repeat the call with.
+    ///   ``VaultError/otherAccount`` when the folder holds another account. ``VaultError/unavailable(_:)`` without a reply.
     public static func signUp(
         _ settings: VaultSettings, userid: String, password: Password, iterations: Int? = nil, invite: String? = nil
     ) async throws(VaultError) -> Vault {
@@ -11,10 +19,17 @@ extension Vault {
     }
 
     /// Opens the vault of an account that exists.
+    ///
+    /// Example: "First launch" in docs/app.md.
     /// - Parameters:
     ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
     ///   - restoringKeyring: Whether the person has agreed that a keyring that the server has kept goes over the present one,
     ///     after ``VaultError/keyringReplaced``.
+    /// - Throws: ``VaultError/wrongCredentials``. ``VaultError/codeRequired`` or ``VaultError/wrongCode`` with a second factor.
+    ///   ``VaultError/useridNotCanonical(canonical:)`` with the form to repeat the call with.
+    ///   ``VaultError/untrustworthy(_:)`` for parameters that this app does not use. ``VaultError/keyringReplaced`` or
+    ///   ``VaultError/keyringUnusable`` when the keyring does not open or is older than a known one.
+    ///   ``VaultError/otherAccount`` when the folder holds another account. ``VaultError/unavailable(_:)`` without a reply.
     public static func logIn(
         _ settings: VaultSettings, userid: String, password: Password, code: String? = nil,
         restoringKeyring: Bool = false
@@ -25,6 +40,8 @@ extension Vault {
     }
 
     /// Opens a new session in the place of one that has ended. What was not sent is still there.
+    ///
+    /// Example: "Unlock and log in again" in docs/app.md.
     /// - Parameters:
     ///   - code: Six digits or a recovery code, after ``VaultError/codeRequired``.
     ///   - userid: The new one, when another device has changed it.
@@ -47,7 +64,10 @@ extension Vault {
     }
 
     /// Opens the vault of the last log-in, without password and without network.
-    /// - Returns: nil when nobody is logged in here. A vault that was locked wants ``unlock(_:)``.
+    ///
+    /// Example: "Launch" in docs/app.md.
+    /// - Returns: nil when nobody is logged in here. A vault that was locked (``isLocked``) wants ``unlock(_:)``.
+    /// - Throws: ``VaultError/store(_:)`` when the folder cannot be opened, such as ``StoreError/inUse``.
     public static func resume(_ settings: VaultSettings) async throws(VaultError) -> Vault? {
         let vault = try await opening(settings)
         return try await vault.resume() ? vault : nil
@@ -206,6 +226,8 @@ extension Vault {
     /// the vault locked.
     ///
     /// The device key is replaced, so that no copy of the keys that is left in the store's files can be opened.
+    ///
+    /// Example: "Lock, sign out, lost device" in docs/app.md.
     /// - Throws: ``VaultError/store(_:)`` when the disk or the key store fails. The keys are gone from memory then, but can be
     ///   on the disk.
     public func lock() throws(VaultError) {
@@ -219,11 +241,15 @@ extension Vault {
         }
     }
 
-    /// Whether the password is needed before items can be read: see ``unlock(_:)``.
+    /// True when items cannot be read before the password is given to ``unlock(_:)``.
     public var isLocked: Bool { opened == nil }
 
     /// Opens a vault that was locked, or whose device key is lost, without network. In the latter case the session is lost, too:
     /// ``sync()`` throws ``VaultError/sessionEnded`` until ``logInAgain(password:code:userid:restoringKeyring:)``.
+    ///
+    /// Example: "Unlock and log in again" in docs/app.md.
+    /// - Throws: ``VaultError/wrongCredentials`` for another password than the last one that this device has seen.
+    ///   ``VaultError/sessionEnded`` when nobody is logged in here.
     public func unlock(_ password: Password) async throws(VaultError) {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
             let iterations = try stored({ try store.number(.iterations) })

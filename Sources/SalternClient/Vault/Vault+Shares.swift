@@ -3,6 +3,10 @@ extension Vault {
     private static let pageLimit = 2_000
 
     /// The account's open shares, the newest first.
+    ///
+    /// ```swift
+    /// for share in try await vault.shares() where share.views == 0 { try await vault.endShare(share.id) }
+    /// ```
     /// - Throws: ``APIError/unexpectedReply`` in ``VaultError/unavailable(_:)`` for a list that repeats itself or does not end.
     public func shares() async throws(VaultError) -> [ShareHeader] {
         let token = try open.token
@@ -23,6 +27,10 @@ extension Vault {
     }
 
     /// Ends a share: its link opens nothing any more.
+    ///
+    /// ```swift
+    /// for share in try await vault.shares() where share.views == 0 { try await vault.endShare(share.id) }
+    /// ```
     /// - Throws: ``VaultError/notFound`` when the account has no such share.
     public func endShare(_ id: String) async throws(VaultError) {
         let token = try open.token

@@ -1,7 +1,7 @@
 internal import Cryptography
 
 extension Vault {
-    /// What has become of the session of who has signed out.
+    /// The end of the session after a sign-out.
     public enum SessionEnd: Sendable {
         /// The server has ended it.
         case ended
@@ -12,6 +12,8 @@ extension Vault {
 
     /// Removes everything from this device, and then ends the session, for which a server that does not answer is given three
     /// seconds. Nothing that is under way writes anything here afterwards, and the vault is of no use any more.
+    ///
+    /// Example: "Lock, sign out, lost device" in docs/app.md.
     /// - Parameters:
     ///   - discardingUnsentEdits: Without it, edits that the server does not have keep the vault as it is.
     ///   - forgettingHeldDeletions: Without it, deletions that wait for somebody to agree do so, too, here or in a folder.

@@ -6,6 +6,10 @@ extension Vault {
     /// Content of attachments that waits on this device is sent, and after it the items that name it; ``progress()`` reports how
     /// much. Once a day the call also removes chunks of deleted attachments from the server (``sweepChunks()``). A failure of
     /// that is not a failure of the sync.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
+    /// - Throws: ``VaultError/unavailable(_:)`` without a reply, ``VaultError/sessionEnded``, ``VaultError/locked``. Edits stay
+    ///   on the device in any case.
     @discardableResult
     public func sync() async throws(VaultError) -> SyncReport {
         try await roundAndSweep(.none)
@@ -25,6 +29,11 @@ extension Vault {
 
     /// Agrees to the deletions that ``Notice/Kind/massDeletion`` tells of, and syncs. Whatever stops it, the consent is of
     /// this one round.
+    ///
+    /// ```swift
+    /// // After the list was shown and the user has agreed:
+    /// if try await !vault.heldDeletions().isEmpty { try await vault.agreeToDeletions() }
+    /// ```
     /// - Parameter collection: Only to those of this collection; nil for all.
     @discardableResult
     public func agreeToDeletions(in collection: String? = nil) async throws(VaultError) -> SyncReport {
@@ -33,6 +42,10 @@ extension Vault {
 
     /// The items that were deleted elsewhere and are kept until a person agrees (``agreeToDeletions(in:)``), by collection
     /// and title.
+    ///
+    /// ```swift
+    /// for deletion in try await vault.heldDeletions() { print(deletion.title ?? "untitled") }
+    /// ```
     public func heldDeletions() throws(VaultError) -> [HeldDeletion] {
         let held = try stored { try store.heldDeletions() }
         var deletions: [HeldDeletion] = []
@@ -125,7 +138,9 @@ extension Vault {
 
 /// A deletion by another device that waits for a person to agree.
 public struct HeldDeletion: Hashable, Sendable {
+    /// The item's id.
     public let id: ItemID
+    /// The item's collection.
     public let collection: String
     /// Nil for an item without a title, or one that does not open.
     public let title: String?

@@ -3,15 +3,25 @@ internal import Foundation
 
 /// What the server has not confirmed, and may never.
 extension Vault {
-    /// How many changes the server has not confirmed.
+    /// Returns the number of changes that the server has not confirmed.
+    ///
+    /// Example: "Sync and offline" in docs/app.md.
     public func unsentCount() throws(VaultError) -> Int { try stored { try store.changeCount() } }
 
-    /// Whether deletions wait for somebody to agree: those of other devices (``agreeToDeletions()``), or those of files, as
-    /// far as the last round of a folder has seen (``FolderSettings/allowsDeletions``).
+    /// Returns true when deletions wait for the user's consent: those of other devices (``agreeToDeletions(in:)``), or those of
+    /// files, as far as the last round of a folder has seen (``FolderSettings/allowsDeletions``).
+    ///
+    /// ```swift
+    /// if try await vault.areDeletionsHeld() { print(try await vault.heldDeletions().count) }
+    /// ```
     public func areDeletionsHeld() throws(VaultError) -> Bool { try stored { try store.holdsDeletions() } }
 
     /// The items that the server does not have as they are here, in the order in which they are sent; deletions are not
     /// among them.
+    ///
+    /// ```swift
+    /// for item in try await vault.unsentItems(limit: 20) { print(item.title ?? "untitled", item.shortage ?? "waits") }
+    /// ```
     /// - Parameter limit: No more than so many.
     public func unsentItems(limit: Int = .max) throws(VaultError) -> [ItemSummary] {
         var items: [ItemSummary] = []
@@ -26,6 +36,10 @@ extension Vault {
     /// an item.
     ///
     /// What was sent and not confirmed may be on the server all the same: then the next ``sync()`` brings it.
+    ///
+    /// ```swift
+    /// for item in try await vault.unsentItems() where item.shortage != nil { try await vault.discardChange(item.id) }
+    /// ```
     /// - Throws: ``VaultError/notFound`` when nothing of it is unsent.
     public func discardChange(_ id: ItemID) throws(VaultError) {
         let sealer = try open.engine.sealer

@@ -5,11 +5,15 @@ public import Foundation
 public struct ReplacedVersion: Hashable, Sendable {
     /// Names the version on this device, as long as it is kept.
     public let number: Int64
+    /// The id of the item.
     public let item: ItemID
+    /// The collection that the item was in.
     public let collection: String
+    /// The title of the version; nil when it has none.
     public let title: String?
     /// The length of the body.
     public let byteCount: Int
+    /// The time at which another version replaced it, by the clock of this device.
     public let replacedAt: Date
 }
 
@@ -17,6 +21,8 @@ public struct ReplacedVersion: Hashable, Sendable {
 /// succession are thinned out; each item keeps 32 of them and 64 MiB at most.
 extension Vault {
     /// The versions of an item that were replaced, the latest first: by edits here, by versions from elsewhere, by merges.
+    ///
+    /// Example: "Delete and restore" in docs/app.md.
     /// - Parameter id: Nil for those of all items, also of items that were deleted since.
     public func replacedVersions(of id: ItemID? = nil) throws(VaultError) -> [ReplacedVersion] {
         let sealer = try open.engine.sealer
@@ -34,6 +40,12 @@ extension Vault {
     }
 
     /// Returns the content of a version that was replaced.
+    ///
+    /// ```swift
+    /// for version in try await vault.replacedVersions(of: id) {
+    ///     print(try await vault.item(id, replaced: version.number).title ?? "untitled")
+    /// }
+    /// ```
     /// - Throws: ``VaultError/notFound`` when the item has no such version.
     public func item(_ id: ItemID, replaced number: Int64) throws(VaultError) -> PlainItem {
         try replaced(id, number).item
@@ -41,6 +53,12 @@ extension Vault {
 
     /// Makes a version that was replaced the present one again, also of an item that was deleted since. The present one is
     /// kept like every version that is replaced.
+    ///
+    /// ```swift
+    /// if let version = try await vault.replacedVersions(of: id).first {
+    ///     try await vault.restore(id, replaced: version.number)
+    /// }
+    /// ```
     /// - Throws: ``VaultError/notFound`` when the item has no such version.
     public func restore(_ id: ItemID, replaced number: Int64) throws(VaultError) {
         let (item, collection) = try replaced(id, number)

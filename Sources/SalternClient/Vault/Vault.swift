@@ -95,7 +95,10 @@ public actor Vault {
 
     // MARK: Items
 
-    /// The item as it is here; nil when there is none.
+    /// Returns the item as it is on this device; nil when there is none.
+    ///
+    /// Example: "Share" in docs/app.md.
+    /// - Throws: ``VaultError/unreadable`` when the item does not open. ``VaultError/locked``.
     public func item(_ id: ItemID) throws(VaultError) -> PlainItem? {
         let sealer = try self.sealer
         guard let content = try stored({ try store.current(id) }) else { return nil }
@@ -117,16 +120,27 @@ public actor Vault {
     }
 
     /// The ids of a collection's items, in the order of the ids.
+    ///
+    /// ```swift
+    /// for id in try await vault.ids("notes") { print(id) }
+    /// ```
     public func ids(_ collection: String) throws(VaultError) -> [ItemID] {
         try stored { try store.currentIDs(collection) }
     }
 
-    /// Which version of an item there is here; nil when there is none.
+    /// Returns the present version of an item on this device; nil when there is no item.
+    ///
+    /// Example: "Edit" in docs/app.md.
     public func version(of id: ItemID) throws(VaultError) -> ItemVersion? {
         try stored { try store.current(id) }.map { ItemVersion(digest: $0.digest) }
     }
 
     /// Writes an item. It is on this device's disk when this returns, and sent by the next ``sync()``.
+    ///
+    /// ```swift
+    /// let note = PlainItem(title: "Shopping", body: try await vault.body(holding: AttachmentSource(file: file)))
+    /// try await vault.put(note, id, in: "files")
+    /// ```
     /// - Parameter seen: The version that the person has changed. When another one has come meanwhile, both are kept: this
     ///   one under another id, with a ``Notice/Kind/conflict``. Without it, whatever is there is written over.
     /// - Returns: Where it was written.
@@ -203,6 +217,8 @@ public actor Vault {
     ///
     /// Where only what was changed here does not open, that is what goes to the trash: nobody who could read the server's
     /// version has deleted it.
+    ///
+    /// Example: "Delete and restore" in docs/app.md.
     public func delete(_ id: ItemID) throws(VaultError) {
         let sealer = try sealer
         try stored {
@@ -229,7 +245,10 @@ public actor Vault {
         tell([id])
     }
 
-    /// Brings back what was deleted here or elsewhere, from the trash of this device.
+    /// Restores an item that was deleted here or elsewhere, from the trash of this device.
+    ///
+    /// Example: "Delete and restore" in docs/app.md.
+    /// - Throws: ``VaultError/notFound`` when the trash does not have it, ``VaultError/unreadable`` when it does not open.
     public func restore(_ id: ItemID) throws(VaultError) {
         let sealer = try self.sealer
         guard let item = try stored({ try store.trashed(id) }) else { throw .notFound }
@@ -238,10 +257,14 @@ public actor Vault {
         try stored { try store.removeFromTrash(id) }
     }
 
-    /// What a person has to hear of.
+    /// Returns the events that the user has to see, such as conflicts.
+    ///
+    /// Example: "Conflicts" in docs/app.md.
     public func notices() throws(VaultError) -> [Notice] { try stored { try store.notices() } }
 
-    /// They have heard of it. What is so until it is mended (``Notice/Kind/isLasting``) stays.
+    /// Removes a notice that the user has seen. One that lasts (``Notice/Kind/isLasting``) stays.
+    ///
+    /// Example: "Conflicts" in docs/app.md.
     public func forget(_ notice: Notice) throws(VaultError) {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
@@ -251,6 +274,12 @@ public actor Vault {
 
     /// The ids of items that are other than before, as they change here, by this device or by others: everything from the
     /// moment of the call on. The sequence ends after a sign-out, like all others of the vault.
+    ///
+    /// ```swift
+    /// for await ids in vault.changes() where ids.contains(id) {
+    ///     print(try await vault.summary(of: id)?.title ?? "deleted")
+    /// }
+    /// ```
     public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add { $0.ids } }
 
     /// Reports items that were changed here by a person or the app, which are to be sent.

@@ -29,7 +29,7 @@ public enum VaultError: Error, Sendable {
     case keyringNotRestorable
     /// A recovery code with a typing error.
     case malformedRecoveryCode
-    /// What is here belongs to another account, and is not mixed with this one.
+    /// The folder holds the items of another account, and the two are not mixed.
     case otherAccount
     /// Edits that were not sent would be lost.
     case unsentEdits(count: Int)

@@ -1,4 +1,4 @@
-/// How far something long has come.
+/// The progress of a long operation.
 public enum VaultProgress: Hashable, Sendable {
     /// So many changes of other devices have been fetched.
     case fetched(Int)
@@ -20,7 +20,13 @@ public enum VaultProgress: Hashable, Sendable {
 }
 
 extension Vault {
-    /// How far syncing, a rotation, an export, an import or a folder has come, from the moment of the call on. Who reads
-    /// slowly misses some.
+    /// Returns the progress of syncs, rotations, exports, imports and folders, from the moment of the call on. A slow reader
+    /// misses some.
+    ///
+    /// ```swift
+    /// for await progress in vault.progress() {
+    ///     if case .sent(let count, let total) = progress { print("\(count) of \(total)") }
+    /// }
+    /// ```
     public nonisolated func progress() -> AsyncStream<VaultProgress> { progressObservers.add() }
 }

@@ -1,16 +1,16 @@
 public import Foundation
 
-/// Where a vault is, and which server it trusts.
+/// The folder of a vault, the server that it trusts, and the rules of the app.
 public struct VaultSettings: Sendable {
     /// The folder of the store; made when there is none.
     public var folder: URL
     /// Carries requests to the server.
     public var transport: any HTTPTransport
-    /// What passwords are stretched with, whatever the server says.
+    /// The parameters of key derivation that the app accepts.
     public var stretching: StretchingRule
-    /// What other devices see of this one.
+    /// The name of this device in the list of sessions; nil for none.
     public var deviceName: String?
-    /// Where the device's key is.
+    /// The store of the device key.
     public var deviceKey: any DeviceKeyStore
     /// Makes one version of two; without it both are kept.
     public var merge: MergeRule?
@@ -25,7 +25,7 @@ public struct VaultSettings: Sendable {
     public var storePatience = Duration.zero
     /// The limits of attachments' content on this device.
     public var attachments = AttachmentStorage()
-    /// How often and after which waits what may be repeated is sent again.
+    /// The rule by which requests are repeated, where repeating them is safe.
     public var retries = Retries(attempts: 3)
     /// How much is fetched and sent at once.
     var limits = SyncLimits()

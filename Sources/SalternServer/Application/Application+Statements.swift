@@ -72,7 +72,7 @@ extension Application {
             statement(Owned<FindVersions>.self), statement(Owned<FindVersion>.self),
             statement(Owned<FindVersionPart>.self), statement(Owned<HasItem>.self),
             statement(WeighVersions.self), statement(KeepVersions.self), statement(CountVersions.self),
-            statement(DropVersions.self), statement(ExpireVersions.self),
+            statement(DropVersions.self), statement(ExpireSomeVersions.self),
             statement(Guarded<ReplaceKeeping>.self), statement(KeepReplaced.self), statement(StoreReplacement.self),
             // LiveStream
             statement(Owned<FindRevision>.self), statement(FindMovedRevisions.self),
@@ -110,7 +110,7 @@ extension Application {
             statement(StoreStaged.self),
             statement(Guarded<RemoveStrays>.self), statement(Guarded<DiscardStaged>.self),
             statement(JoinWholeSets.self), statement(FindUnready.self), statement(TakeRevisions.self),
-            statement(SwapItems.self), statement(ExpireContents.self), statement(CloseRotation.self),
+            statement(SwapItems.self), statement(ExpireSomeContents.self), statement(CloseRotation.self),
             // SecondFactor
             statement(Owned<FindSecondFactor>.self), statement(EnrolSecondFactor.self),
             statement(Guarded<ConfirmSecondFactor>.self), statement(StoreFirstCodes.self),

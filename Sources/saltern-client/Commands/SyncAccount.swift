@@ -22,6 +22,8 @@ struct SyncAccount: Command {
           --allow-hidden-executables
                                 with DIR: also executable files of other devices beneath names with a leading dot, such as
                                 .git/hooks, which other programs run by themselves
+          --second-folder       with DIR: also when another folder of this device is in sync with the collection; both
+                                get all files
           --json                one object, for scripts
 
         A file .salternignore in DIR or a folder in it names what stays out of the sync there, in the syntax of .gitignore:
@@ -53,6 +55,7 @@ struct SyncAccount: Command {
     private let allowed: Set<DeletionDirection>
     private let watches: Bool
     private let isDry: Bool
+    private let allowsSecondFolder: Bool
     private let allowsHiddenExecutables: Bool
     private let collection: String?
     private let folders: [String]
@@ -71,6 +74,7 @@ struct SyncAccount: Command {
         self.allowed = allowed
         watches = arguments.flag("--watch")
         isDry = arguments.flag("--dry-run")
+        allowsSecondFolder = arguments.flag("--second-folder")
         allowsHiddenExecutables = arguments.flag("--allow-hidden-executables")
         collection = try CollectionOption.name(&arguments)
         account = try AccountOption(withRate: &arguments)
@@ -79,7 +83,8 @@ struct SyncAccount: Command {
         self.folders = folders
         if watches, isDry { throw UsageError(message: "--dry-run is about one round: leave --watch away") }
         let isForFolder =
-            watches || isDry || hasDirection || allowsHiddenExecutables || collection != nil && allowed.isEmpty
+            watches || isDry || hasDirection || allowsHiddenExecutables || allowsSecondFolder
+            || collection != nil && allowed.isEmpty
         if folders.isEmpty, isForFolder {
             throw UsageError(
                 message:
@@ -100,6 +105,7 @@ struct SyncAccount: Command {
                     deviceName: account.profile.deviceName)
                 settings.allowedDeletions = allowed
                 settings.allowsHiddenExecutables = allowsHiddenExecutables
+                settings.allowsSecondFolder = allowsSecondFolder
                 settings.lendsStore = watches
                 return SyncFolder(
                     folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON)

@@ -64,11 +64,11 @@ struct SyncFolder {
         init(_ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], dryRun: Bool) {
             self.dryRun = dryRun
             ignored = dryRun ? report.ignored : nil
-            downloaded = report.downloaded.map(\.text)
-            uploaded = report.uploaded.map(\.text)
+            downloaded = report.downloaded.map(\.text) + report.fetchedFolders.map { $0.text + "/" }
+            uploaded = report.uploaded.map(\.text) + report.sentFolders.map { $0.text + "/" }
             renamed = report.renamed.map(\.text)
-            deletedHere = report.deletedHere.map(\.text)
-            deletedThere = report.deletedThere.map(\.text)
+            deletedHere = report.deletedHere.map(\.text) + report.removedFoldersHere.map { $0.text + "/" }
+            deletedThere = report.deletedThere.map(\.text) + report.removedFoldersThere.map { $0.text + "/" }
             conflicts = report.conflicts.map(\.text)
             heldHere = report.held.here
             heldThere = report.held.there
@@ -125,6 +125,7 @@ struct SyncFolder {
         let known = try await vault.notices()
         if watches {
             let told = Mutex(Set(known))
+            let standing = Mutex(StandingLines())
             let learning = PeriodicTask(every: .seconds(3_600))
             do {
                 try await sync.watch { report in
@@ -138,8 +139,8 @@ struct SyncFolder {
                         return told
                     }
                     try show(
-                        report, try await vault.heldDeletions(), notices.filter { !before.contains($0) },
-                        console)
+                        report, try await vault.heldDeletions(), notices.filter { !before.contains($0) }, console
+                    ) { lines in standing.withLock { $0.takeNew(lines) } }
                     if console.hasLostOutput { throw NobodyReads() }
                 }
             } catch is NobodyReads {
@@ -161,11 +162,23 @@ struct SyncFolder {
     private struct NobodyReads: Error {}
 
     private func show(
-        _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], _ console: Console
+        _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], _ console: Console,
+        _ shown: ([String]) -> [String] = { $0 }
     ) throws {
         try console.show(Record(report, held, notices, dryRun: isDry), asJSON: asJSON) {
-            report.lines(isDry: isDry) + HeldItem.lines(held) + notices.map { "\($0.text)\n" }.joined()
+            let lines = report.lines(isDry: isDry) + shown(report.standingLines + HeldItem.lines(held))
+            return (lines + notices.map(\.text)).map { $0 + "\n" }.joined()
         }
+    }
+}
+
+/// Lines about how things are, which every round reports. With `--watch` each is printed when it was not so in the round before.
+private struct StandingLines {
+    private var last: Set<String> = []
+
+    mutating func takeNew(_ lines: [String]) -> [String] {
+        defer { last = Set(lines) }
+        return lines.filter { !last.contains($0) }
     }
 }
 
@@ -176,16 +189,27 @@ extension FolderReport {
             || warnings.contains { !$0.isRepeated }
     }
 
-    /// What a person reads: a line for each file, none when nothing was to do.
-    fileprivate func lines(isDry: Bool) -> String {
+    /// What a person reads of what was done: a line for each file, none when nothing was to do.
+    fileprivate func lines(isDry: Bool) -> [String] {
         var lines: [String] = []
-        for (word, plan, paths) in [
-            ("fetched", "would fetch", downloaded), ("sent", "would send", uploaded),
-            ("renamed", "would rename", renamed), ("deleted here", "would delete here", deletedHere),
-            ("deleted there", "would delete there", deletedThere), ("kept both", "would keep both", conflicts),
-        ] { lines += paths.map { "\(isDry ? plan : word): \(VisibleText.visible($0.text))" } }
+        for (word, plan, files, folders) in [
+            ("fetched", "would fetch", downloaded, fetchedFolders), ("sent", "would send", uploaded, sentFolders),
+            ("renamed", "would rename", renamed, []),
+            ("deleted here", "would delete here", deletedHere, removedFoldersHere),
+            ("deleted there", "would delete there", deletedThere, removedFoldersThere),
+            ("kept both", "would keep both", conflicts, []),
+        ] {
+            let names = files.map(\.text) + folders.map { $0.text + "/" }
+            lines += names.map { "\(isDry ? plan : word): \(VisibleText.visible($0))" }
+        }
         if isDry { lines += ignored.map { "ignored: \(VisibleText.visible($0))" } }
-        lines += warnings.filter { !$0.isRepeated }.map(\.text)
+        if !removed.isEmpty { lines.append(Findings.line(ofRemoved: removed.count)) }
+        return lines
+    }
+
+    /// What a person reads of how things are.
+    fileprivate var standingLines: [String] {
+        var lines = warnings.filter { !$0.isRepeated }.map(\.text)
         let repeated = warnings.count(where: \.isRepeated)
         if repeated > 0 { lines.append("left alone as before: \(repeated); see --json") }
         if held.here > 0 {
@@ -200,10 +224,9 @@ extension FolderReport {
             lines += HeldItem.names(heldThere.map(\.text))
         }
         if isVaultHeld { lines.append("many items were deleted elsewhere: see --allow-deletions") }
-        if !removed.isEmpty { lines.append(Findings.line(ofRemoved: removed.count)) }
         if unsent > 0 { lines.append("not sent: \(counted(unsent, "change")); see saltern-client status") }
         if isOffline { lines.append("the server is away: what changed here is sent later") }
-        return lines.map { $0 + "\n" }.joined()
+        return lines
     }
 }
 

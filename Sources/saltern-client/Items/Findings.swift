@@ -33,7 +33,7 @@ struct Findings: Encodable {
     /// What a person reads, a line each.
     var lines: String {
         (report.removed.isEmpty ? "" : Self.line(ofRemoved: report.removed.count) + "\n")
-            + HeldItem.lines(held) + notices.map { "\($0.text)\n" }.joined()
+            + (HeldItem.lines(held) + notices.map(\.text)).map { $0 + "\n" }.joined()
     }
 
     /// Ends the command with another status when a person should look.

@@ -24,15 +24,14 @@ struct HeldItem: Encodable {
     }
 
     /// Returns what a person reads of deletions by other devices, by collection.
-    static func lines(_ deletions: [HeldDeletion]) -> String {
+    static func lines(_ deletions: [HeldDeletion]) -> [String] {
         let collections = Dictionary(grouping: deletions, by: \.collection).sorted { $0.key < $1.key }
-        let lines = collections.flatMap { collection, items in
+        return collections.flatMap { collection, items in
             [
                 counted(items.count, "item") + " of the collection \(VisibleText.visible(collection)) "
                     + (items.count == 1 ? "was" : "were") + " deleted elsewhere:"
             ]
                 + names(items.map { $0.title.flatMap { $0.isEmpty ? nil : $0 } ?? $0.id.description })
         }
-        return lines.map { $0 + "\n" }.joined()
     }
 }

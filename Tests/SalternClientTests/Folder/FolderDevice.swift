@@ -39,6 +39,16 @@ struct FolderDevice {
         return (sync, FolderSync(vault, root, settings, system))
     }
 
+    /// Runs rounds of who agrees to deletions until the server has everything: a server under load may refuse a request (503).
+    /// - Throws: When ten rounds were not enough.
+    func send() async throws {
+        for _ in 0..<10 {
+            let report = try await agreeing.run()
+            if !report.isOffline && report.unsent == 0 { return }
+        }
+        throw VaultError.unavailable(.transport(.timedOut))
+    }
+
     func url(_ path: String) -> URL { URL(filePath: folder.path + "/" + path) }
 
     func write(_ text: String, to path: String) throws {
@@ -98,6 +108,21 @@ extension FolderDevice: PersonsFolder {
     func drop(_ path: String) -> Bool { (try? remove(path)) != nil }
 
     func move(_ path: String, to other: String) -> Bool { (try? rename(path, other)) != nil }
+
+    func makeFolder(_ path: String) -> Bool { mkdir(url(path).path, 0o700) == 0 }
+
+    func removeFolder(_ path: String) -> Bool { rmdir(url(path).path) == 0 }
+
+    func folders() -> Set<String> {
+        let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []
+        return Set(
+            names.filter { name in
+                var isFolder: ObjCBool = false
+                return name != ".saltern" && !name.hasPrefix(".saltern/")
+                    && FileManager.default.fileExists(atPath: url(name).path, isDirectory: &isFolder)
+                    && isFolder.boolValue
+            })
+    }
 
     func clearEmptyFolders() {
         let names = FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? []

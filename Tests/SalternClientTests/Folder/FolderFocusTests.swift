@@ -153,7 +153,6 @@ import Testing
             var settings = FolderSettings(deviceName: "phone")
             settings.lendsStore = true
             let sync = FolderSync(vault: phone.vault, root: URL(filePath: phone.folder.path), settings: settings)
-            let watching = Task { try await sync.watch { _ in } }
             try phone.write("one", to: "a")
             // It opens only while it is lent.
             func withOther<Result>(_ body: (Vault) async throws -> Result) async throws -> Result {
@@ -162,17 +161,17 @@ import Testing
                     return try await body(try #require(vault))
                 }
             }
-            while try await withOther({ try await $0.ids("files").isEmpty }) {
-                try await Task.sleep(for: .milliseconds(50))
+            try await WatchedFolder.run({ try await sync.watch($0) }) { reports in
+                _ = try await WatchedFolder.first(reports) { $0.uploaded.map(\.text) == ["a"] }
+                try await withOther { vault in
+                    #expect(try await vault.ids("files").count == 1)
+                    _ = try await vault.put(
+                        PlainItem(title: "b", body: SecureBytes(copying: Array("two".utf8))), .random(), in: "files")
+                    try await vault.sync()
+                }
+                _ = try await WatchedFolder.first(reports) { $0.downloaded.map(\.text) == ["b"] }
+                #expect(phone.read("b") == "two")
             }
-            try await withOther { vault in
-                _ = try await vault.put(
-                    PlainItem(title: "b", body: SecureBytes(copying: Array("two".utf8))), .random(), in: "files")
-                try await vault.sync()
-            }
-            while phone.read("b") != "two" { try await Task.sleep(for: .milliseconds(50)) }
-            watching.cancel()
-            _ = await watching.result
         }
     }
 

@@ -313,7 +313,9 @@ import Testing
 extension FolderMarker {
     /// The same with a line that is higher; of markers with one line.
     fileprivate func advanced(by count: Int64) -> FolderMarker {
-        FolderMarker(id: id, generation: generation, collection: "files", lines: lines.mapValues { $0 + count })
+        FolderMarker(
+            id: id, generation: generation, collection: "files", account: account,
+            lines: lines.mapValues { $0 + count })
     }
 }
 

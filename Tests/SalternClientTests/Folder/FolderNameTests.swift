@@ -1,3 +1,4 @@
+import Foundation
 import SalternTesting
 import Testing
 
@@ -20,6 +21,28 @@ import Testing
         view.local = [one: content]
         view.local[other] = content
         #expect(FolderDecision.decide(view).count == (isSame ? 1 : 2))
+    }
+
+    @Test func `patterns of a folder do not apply to one whose name is equal to Swift`() throws {
+        let names = ["\u{105c9}", "\u{105d2}\u{307}"]
+        let folder = try TemporaryDirectory(.memory)
+        for (name, pattern) in zip(names, ["*.log", "*.tmp"]) {
+            #expect(mkdir(folder.path + "/" + name, 0o700) == 0)
+            for (file, text) in [(".salternignore", pattern), ("a.log", ""), ("a.tmp", "")] {
+                try Data(text.utf8).write(to: URL(filePath: folder.path + "/" + name + "/" + file))
+            }
+        }
+        var report = FolderReport()
+        let scan = try FolderTree(folder.path).walk(into: &report)
+        let found = Set(scan.files.keys.map(\.text.utf8).map { Array($0) })
+        #expect(
+            found
+                == Set(
+                    [
+                        names[0] + "/.salternignore", names[0] + "/a.tmp", names[1] + "/.salternignore",
+                        names[1] + "/a.log",
+                    ].map { Array($0.utf8) }))
+        #expect(scan.folders.count == 2 && scan.ignored.count == 2)
     }
 
     @Test(arguments: [

@@ -42,6 +42,7 @@ import Testing
             [
                 report.uploaded, report.downloaded, report.renamed, report.deletedHere, report.deletedThere,
                 report.heldHere, report.heldThere, report.conflicts,
+                report.fetchedFolders, report.sentFolders, report.removedFoldersHere, report.removedFoldersThere,
             ].map { $0.map(\.text).sorted() } + [report.ignored, report.warnings.map { "\($0.kind) \($0.path)" }]
         }
         #expect(names(plan) == names(report))
@@ -74,6 +75,44 @@ import Testing
             #expect(third.conflicts.count == 1 && third.uploaded.count == 2)
             let last = try await expectPlan(laptop)
             #expect(!last.hasDone)
+        }
+    }
+
+    @Test func `a dry run names empty folders as the round does`() async throws {
+        try await withPair { phone, laptop in
+            func make(_ path: String, _ device: FolderDevice) throws {
+                try FileManager.default.createDirectory(
+                    atPath: device.url(path).path, withIntermediateDirectories: true)
+            }
+            try make("a", phone)
+            try make("x", phone)
+            try await phone.sync.run()
+            try make("a/b", phone)
+            try await phone.sync.run()
+            try make("a/b/c", phone)
+            try make("filled", phone)
+            try phone.write("one", to: "emptied/file")
+            try phone.write("one", to: "moved/file")
+            #expect(try await expectPlan(phone).sentFolders.map(\.text) == ["a/b/c", "filled"])
+            try make("own", laptop)
+            #expect(try await expectPlan(laptop).fetchedFolders.count == 5)
+            // Folders in folders go, a file goes into an empty folder, another leaves one, and one takes the place of a folder.
+            try phone.remove("a")
+            try phone.remove("x")
+            try phone.write("file", to: "x")
+            try phone.write("two", to: "filled/file")
+            try phone.remove("emptied/file")
+            try phone.remove("emptied")
+            try phone.rename("moved/file", "file")
+            try phone.remove("moved")
+            try phone.write("three", to: "mine/file")
+            #expect(try await expectPlan(phone).removedFoldersThere.count == 4)
+            try make("mine", laptop)
+            let plan = try await expectPlan(laptop)
+            #expect(plan.removedFoldersHere.map(\.text) == ["a/b/c"] && plan.sentFolders.isEmpty)
+            #expect(laptop.folders() == ["filled", "mine", "own"])
+            for device in [laptop, phone, laptop] { _ = try await expectPlan(device) }
+            #expect(phone.folders() == laptop.folders() && phone.files() == laptop.files())
         }
     }
 

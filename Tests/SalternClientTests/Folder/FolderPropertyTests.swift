@@ -71,6 +71,7 @@ private final class FileScenario {
     func run() async throws {
         for _ in 0..<Int.random(in: 10...40, using: &random) { try await step() }
         for device in devices { await device.device.link.deliverLate() }
+        for device in devices { written.stopIgnoring(device) }
         try await converge()
         check()
     }
@@ -143,6 +144,8 @@ private final class FileScenario {
     private func check() {
         let files = devices.map { $0.files() }
         #expect(files[0] == files[1] && files[1] == files[2], "seed \(seed)")
+        let folders = devices.map { $0.folders() }
+        #expect(folders[0] == folders[1] && folders[1] == folders[2], "seed \(seed): \(folders)\n\(written.trace)")
         let trash = devices.reduce(into: Set<String>()) { $0.formUnion($1.trash()) }
         let lost = written.leaves.subtracting(files[0].values).subtracting(trash)
         #expect(lost.isEmpty, "seed \(seed): lost \(lost.map { $0.prefix(20) })\n\(written.trace)")

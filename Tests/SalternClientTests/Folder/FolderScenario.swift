@@ -122,13 +122,23 @@ final class MemoryDevice: PersonsFolder {
 
     func unsentCount() async throws -> Int { try await vault?.unsentCount() ?? 0 }
 
-    func itemCount() async throws -> Int { try await vault?.ids(folder).count ?? 0 }
+    /// How many items are files.
+    func fileCount() async throws -> Int {
+        var count = 0
+        for id in try await vault?.ids(folder) ?? [] where try await vault?.item(id)?.title?.hasSuffix("/") != true {
+            count += 1
+        }
+        return count
+    }
 
     func has(_ path: String) -> Bool { disk.personHas(path) }
     func put(_ text: String, at path: String) -> Bool { disk.personWrites(text, to: path) }
     func drop(_ path: String) -> Bool { disk.personRemoves(path) }
     func move(_ path: String, to other: String) -> Bool { disk.personRenames(path, other) }
     func clearEmptyFolders() { disk.personClearsEmptyFolders() }
+    func makeFolder(_ path: String) -> Bool { disk.personMakesFolder(path) }
+    func removeFolder(_ path: String) -> Bool { disk.personRemovesFolder(path) }
+    func folders() -> Set<String> { disk.folders() }
 }
 
 /// What becomes of one seed.
@@ -157,6 +167,7 @@ final class FolderScenario {
         for _ in 0..<Int.random(in: 8...28, using: &random) { try await step(devices[randomIndex()]) }
         for device in devices { await device.link.deliverLate() }
         try await checkFocus()
+        for device in devices { written.stopIgnoring(device) }
         try await converge()
         try await check()
     }
@@ -244,9 +255,11 @@ final class FolderScenario {
         let lists = files.map(Self.list)
         #expect(lists[0] == lists[1] && lists[1] == lists[2], "seed \(seed)\n\(written.trace)")
         for device in devices {
-            let count = try await device.itemCount()
+            let count = try await device.fileCount()
             #expect(count == files[0].count, "seed \(seed): \(device.name)\n\(written.trace)")
         }
+        let folders = devices.map { Set($0.folders().map { $0.lowercased() }) }
+        #expect(folders[0] == folders[1] && folders[1] == folders[2], "seed \(seed): \(folders)\n\(written.trace)")
         let trash = devices.reduce(into: Set<String>()) { $0.formUnion($1.trash()) }
         let lost = written.leaves.subtracting(files[0].values).subtracting(trash)
         #expect(lost.isEmpty, "seed \(seed): lost \(lost)\n\(written.trace)")
@@ -275,11 +288,14 @@ private struct UncheckedFolder: @unchecked Sendable {
 extension FolderReport {
     var summary: String {
         "up \(uploaded), down \(downloaded), renamed \(renamed), conflicts \(conflicts), "
-            + "deleted here \(deletedHere), there \(deletedThere), \(isOffline ? "offline " : "")\(warnings.map { "\($0.kind.rawValue) \($0.path)" })"
+            + "deleted here \(deletedHere), there \(deletedThere), "
+            + "folders \(fetchedFolders) \(sentFolders) \(removedFoldersHere) \(removedFoldersThere), ignored \(ignored), "
+            + "\(isOffline ? "offline " : "")\(warnings.map { "\($0.kind.rawValue) \($0.path)" })"
     }
 
     /// Whether anything was not the same on both sides.
     var hasDone: Bool {
-        uploaded.count + downloaded.count + renamed.count + conflicts.count + deletedHere.count + deletedThere.count > 0
+        uploaded.count + downloaded.count + renamed.count + conflicts.count + deletedHere.count + deletedThere.count
+            + fetchedFolders.count + sentFolders.count + removedFoldersHere.count + removedFoldersThere.count > 0
     }
 }

@@ -45,7 +45,8 @@ import Testing
             #expect(try await phone.sync.run().deletedThere.map(\.text) == ["notes/ä.txt"])
             #expect(try await laptop.sync.run().deletedHere.map(\.text) == ["notes/ä.txt"])
             #expect(laptop.files() == phone.files())
-            #expect(!FileManager.default.fileExists(atPath: laptop.url("notes").path))
+            // On the phone it is there, and empty.
+            #expect(laptop.has("notes"))
             #expect(laptop.trash().contains("two"))
             for device in [phone, laptop] {
                 let report = try await device.sync.run()
@@ -95,7 +96,7 @@ import Testing
             let outside = FileManager.default.fileExists(atPath: laptop.folder.path + "/../x")
             let titles = [
                 "../x", "/x", "a/../../x", "", "a\0b", "a//b", ".", ".saltern/folder", ".SALTERN/x", "a/.saltern/x",
-                String(repeating: "x", count: 256), "\u{fffd}",
+                String(repeating: "x", count: 256), "a//", "/", "../",
             ]
             for title in titles {
                 try await phone.vault.put(
@@ -302,24 +303,28 @@ import Testing
 
     @Test(.timeLimit(.minutes(25))) func `a folder that is watched follows both sides`() async throws {
         try await withPair { phone, laptop in
-            let watching = Task { try await phone.sync.watch { _ in } }
             try phone.write("one", to: "inner/a")
-            // However long it takes: there is no moment at which it should have happened.
-            while laptop.files() != ["inner/a": "one"] {
-                try await Task.sleep(for: .milliseconds(50))
-                _ = try await laptop.sync.run()
+            let sync = phone.sync
+            try await WatchedFolder.run({ try await sync.watch($0) }) { reports in
+                func awaitSent(_ path: String) async throws {
+                    _ = try await WatchedFolder.first(reports) { report in
+                        report.uploaded.map(\.text).contains(path)
+                    }
+                    // A server under load may have refused it at first (503); then it is sent a little later.
+                    for _ in 0..<200 where try await laptop.item(path) == nil { try await laptop.vault.sync() }
+                }
+                try await awaitSent("inner/a")
+                try laptop.write("two", to: "b")
+                try await laptop.send()
+                #expect(laptop.files() == ["inner/a": "one", "b": "two"])
+                _ = try await WatchedFolder.first(reports) { $0.downloaded.map(\.text).contains("b") }
+                #expect(phone.files() == laptop.files())
+                // In a folder that came after the watch began.
+                try phone.write("three", to: "later/c")
+                try await awaitSent("later/c")
+                try await laptop.sync.run()
+                #expect(laptop.files()["later/c"] == "three")
             }
-            try laptop.write("two", to: "b")
-            _ = try await laptop.sync.run()
-            while phone.files() != laptop.files() { try await Task.sleep(for: .milliseconds(50)) }
-            // In a folder that came after the watch began.
-            try phone.write("three", to: "later/c")
-            while laptop.files()["later/c"] != "three" {
-                try await Task.sleep(for: .milliseconds(50))
-                _ = try await laptop.sync.run()
-            }
-            watching.cancel()
-            _ = await watching.result
         }
     }
 

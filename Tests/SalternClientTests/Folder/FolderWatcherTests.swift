@@ -34,22 +34,18 @@ import Testing
         try await LiveServer.with { server in
             let device = try await FolderDevice("phone", server, isFirst: true)
             try device.write("one", to: "inner/a")
-            let reports = Mutex<[FolderReport]>([])
-            let watching = Task {
-                try await device.sync.watch(Self.kernel(room: room), every: .milliseconds(100)) { report in
-                    reports.withLock { $0.append(report) }
+            let (sync, kernel) = (device.sync, Self.kernel(room: room))
+            try await WatchedFolder.run({ try await sync.watch(kernel, every: .milliseconds(100), $0) }) { reports in
+                var warnings: [Int] = []
+                _ = try await WatchedFolder.first(reports) { report in
+                    // The folder of this file is not watched.
+                    if warnings.isEmpty { try device.write("two", to: "inner/b") }
+                    warnings.append(report.warnings.count { $0.kind == .unwatched })
+                    return report.uploaded.map(\.text).contains("inner/b")
                 }
+                #expect(warnings.first == 1 && warnings.count > 1)
+                #expect(warnings.dropFirst().allSatisfy { $0 == 0 })
             }
-            while reports.withLock({ $0.isEmpty }) { try await Task.sleep(for: .milliseconds(20)) }
-            // Its own changes of the vault are over.
-            try await Task.sleep(for: .seconds(1))
-            try device.write("two", to: "inner/b")
-            while try await device.item("inner/b") == nil { try await Task.sleep(for: .milliseconds(20)) }
-            let warnings = reports.withLock { $0.map { $0.warnings.count { $0.kind == .unwatched } } }
-            #expect(warnings.first == 1)
-            #expect(warnings.dropFirst().allSatisfy { $0 == 0 })
-            watching.cancel()
-            _ = await watching.result
         }
     }
 
@@ -58,22 +54,43 @@ import Testing
             let phone = try await FolderDevice("phone", server, isFirst: true)
             let laptop = try await FolderDevice("laptop", server, isFirst: false)
             for number in 0..<12 { try phone.write("\(number)", to: "\(number)") }
-            try await phone.sync.run()
-            let (reports, continuation) = AsyncStream.makeStream(of: FolderReport.self)
-            let watching = Task { try await laptop.agreeing.watch { continuation.yield($0) } }
-            var hasDeleted = false
-            for await report in reports {
-                if report.isVaultHeld || !report.deletedHere.isEmpty { break }
-                if hasDeleted || laptop.files().count < 12 { continue }
+            try await phone.send()
+            let sync = laptop.agreeing
+            try await WatchedFolder.run({ try await sync.watch($0) }) { reports in
+                _ = try await WatchedFolder.first(reports) { _ in laptop.files().count == 12 }
                 for number in 0..<5 { try phone.remove("\(number)") }
-                try await phone.agreeing.run()
-                hasDeleted = true
+                try await phone.send()
+                let report = try await WatchedFolder.first(reports) { $0.isVaultHeld || !$0.deletedHere.isEmpty }
+                #expect(report.deletedHere.isEmpty)
             }
-            watching.cancel()
-            _ = await watching.result
             #expect(laptop.files().count == 12)
             // Of one who has not watched it is what they want each time.
             #expect(try await laptop.agreeing.run().deletedHere.count == 5)
+        }
+    }
+
+    /// Nothing in the folder changes, and no item of the vault either: only the notice says that deletions wait.
+    @Test(.timeLimit(.minutes(25)))
+    func `deletions that begin to wait are reported without another change`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            for number in 0..<12 { try phone.write("\(number)", to: "\(number)") }
+            try await phone.send()
+            try await laptop.sync.run()
+            // The kernel's events cause no round.
+            var schedule = FolderSchedule()
+            (schedule.quiet, schedule.longest) = (.seconds(86_400), .seconds(86_400))
+            let (sync, late) = (laptop.sync, schedule)
+            try await WatchedFolder.run({
+                try await sync.watch(.kernel, every: .seconds(86_400), by: late, $0)
+            }) { reports in
+                _ = try await WatchedFolder.first(reports) { !$0.isOffline }
+                for number in 0..<5 { try phone.remove("\(number)") }
+                try await phone.send()
+                #expect(try await WatchedFolder.first(reports) { $0.isVaultHeld }.deletedHere.isEmpty)
+            }
+            #expect(laptop.files().count == 12)
         }
     }
 
@@ -93,16 +110,19 @@ import Testing
         let folder = try TemporaryDirectory(.memory)
         let limit = try String(contentsOfFile: "/proc/sys/fs/inotify/max_queued_events", encoding: .utf8)
         let count = try #require(Int(limit.trimmingCharacters(in: .whitespacesAndNewlines)))
-        let changes = Mutex(0)
+        let number = Mutex(0)
+        let (changes, continuation) = AsyncStream.makeStream(of: Void.self)
         let gate = DispatchSemaphore(value: 0)
         let watcher = FolderWatcher(folder.path) {
-            // While the first is told, nobody reads.
-            let number = changes.withLock { count in
-                count += 1
-                return count
+            continuation.yield()
+            let isFirst = number.withLock { number in
+                number += 1
+                return number == 1
             }
-            if number == 1 { gate.wait() }
+            // Until the gate opens, the kernel's events are not read.
+            if isFirst { gate.wait() }
         }
+        var told = changes.makeAsyncIterator()
         #expect(watcher.watchAll())
         func touch(_ name: String) {
             let file = open(folder.path + "/" + name, O_CREAT | O_WRONLY, 0o600)
@@ -110,15 +130,18 @@ import Testing
             unlink(folder.path + "/" + name)
         }
         touch("first")
-        while changes.withLock({ $0 }) == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        await told.next()
         // Three events each.
         for number in 0...(count / 3) { touch(String(number)) }
         #expect(mkdir(folder.path + "/lost", 0o700) == 0)
         gate.signal()
-        while changes.withLock({ $0 }) < 2 { try await Task.sleep(for: .milliseconds(5)) }
+        await told.next()
         #expect(watcher.watchAll())
-        let before = changes.withLock { $0 }
         touch("lost/x")
-        while changes.withLock({ $0 }) == before { try await Task.sleep(for: .milliseconds(5)) }
+        var seen: Set<[UInt8]> = []
+        while !seen.contains(Array("lost/x".utf8)) {
+            if watcher.nextDue == nil { await told.next() }
+            seen.formUnion(watcher.take(at: .now + .seconds(60)))
+        }
     }
 }

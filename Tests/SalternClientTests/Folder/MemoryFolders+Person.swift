@@ -93,6 +93,44 @@ extension MemoryFolders {
         }
     }
 
+    func personMakesFolder(_ path: String) -> Bool {
+        state.withLock { state in
+            guard let (folder, name) = place(path, isMade: true, &state), entry(name, folder, state) == nil else {
+                return false
+            }
+            return make(name, Node(entries: [:]), folder, &state) != nil
+        }
+    }
+
+    func personRemovesFolder(_ path: String) -> Bool {
+        state.withLock { state in
+            guard let (folder, name) = place(path, isMade: false, &state),
+                let (name, node) = entry(name, folder, state), state.nodes[node]?.entries?.isEmpty == true
+            else { return false }
+            note(name, in: folder, &state)
+            state.nodes[folder]?.entries?[name] = nil
+            state.nodes[node]?.isGone = true
+            return true
+        }
+    }
+
+    /// The paths of all folders but the kit's own corner.
+    func folders() -> Set<String> {
+        state.withLock { state in
+            var paths: Set<String> = []
+            func add(_ folder: UInt64, _ prefix: String, _ state: borrowing State) {
+                for (name, number) in state.nodes[folder]?.entries ?? [:] where state.nodes[number]?.entries != nil {
+                    let path = prefix + String(decoding: name, as: UTF8.self)
+                    if path == FolderPath.corner { continue }
+                    paths.insert(path)
+                    add(number, path + "/", state)
+                }
+            }
+            add(0, "", state)
+            return paths
+        }
+    }
+
     func personClearsEmptyFolders() { state.withLock { clear(0, &$0) } }
 
     private func clear(_ folder: UInt64, _ state: inout State) {
@@ -100,6 +138,7 @@ extension MemoryFolders {
             if folder == 0, name == Array(FolderPath.corner.utf8) { continue }
             clear(node, &state)
             guard state.nodes[node]?.entries?.isEmpty == true else { continue }
+            note(name, in: folder, &state)
             state.nodes[folder]?.entries?[name] = nil
             state.nodes[node]?.isGone = true
         }

@@ -2,6 +2,8 @@ import Foundation
 import SalternTesting
 import Synchronization
 
+@testable import SalternClient
+
 /// A folder as a person sees it.
 protocol PersonsFolder {
     var name: String { get }
@@ -14,6 +16,12 @@ protocol PersonsFolder {
     func drop(_ path: String) -> Bool
     func move(_ path: String, to other: String) -> Bool
     func clearEmptyFolders()
+    /// Makes an empty folder.
+    func makeFolder(_ path: String) -> Bool
+    /// Removes a folder in which nothing is.
+    func removeFolder(_ path: String) -> Bool
+    /// The paths of all folders.
+    func folders() -> Set<String>
 }
 
 /// What a person does with files.
@@ -28,9 +36,15 @@ enum FolderEdit: Sendable {
     case becomeFolder
     /// The file takes the name of its folder, in which nothing else stays.
     case becomeFile
+    case makeFolder, removeFolder
+    /// Other patterns are in the ignore file.
+    case ignore
 
     static func random(using random: inout some RandomNumberGenerator, hasLong: Bool) -> FolderEdit {
         switch Int.random(in: 0..<100, using: &random) {
+        case 90..<93: .makeFolder
+        case 93..<95: .removeFolder
+        case 95..<97: .ignore
         case 0: hasLong ? .createLong : .create
         case 1: hasLong ? .replaceLong : .replace
         case 2..<32: .create
@@ -38,9 +52,10 @@ enum FolderEdit: Sendable {
         case 57..<68: .delete
         case 68..<78: .rename
         case 78..<86: .restore
-        case 86..<89: .copy
-        case 89..<93: .respell
-        case 93..<97: .becomeFolder
+        case 86..<88: .copy
+        case 89..<90: .respell
+        case 88..<89: .respell
+        case 97..<99: .becomeFolder
         default: .becomeFile
         }
     }
@@ -73,12 +88,18 @@ final class WrittenFiles: Sendable {
     func edit(_ folder: some PersonsFolder, _ names: [String], _ edit: FolderEdit, _ seed: UInt64) {
         defer { note(folder, "\(edit)") }
         var random = SeededGenerator(seed: seed)
-        let present = folder.files().sorted { $0.key < $1.key }
+        let present = folder.files().filter { !$0.key.contains(IgnoreFile.name) }.sorted { $0.key < $1.key }
         let name = names.randomElement(using: &random) ?? "a"
         let seen = present.randomElement(using: &random)
         switch edit {
         case .create, .createLong: create(folder, name, isLong: edit == .createLong)
         case .restore: restore(folder, name)
+        case .makeFolder: if !folder.has(name) { _ = folder.makeFolder(name) }
+        case .removeFolder:
+            if let path = folder.folders().sorted().randomElement(using: &random) { _ = folder.removeFolder(path) }
+        case .ignore:
+            let patterns = ["", "a", "b.txt\nA/\n", "c/*\n!c/d\n", "[broken", "*\n!c\n"]
+            _ = folder.put(patterns.randomElement(using: &random) ?? "", at: IgnoreFile.name)
         default: if let seen { change(folder, seen.key, seen.value, edit, name) }
         }
     }
@@ -96,8 +117,14 @@ final class WrittenFiles: Sendable {
         case .respell: respell(folder, path)
         case .becomeFolder: relocate(folder, path, to: path + "/" + Self.lastName(path), seen)
         case .becomeFile: becomeFile(folder, path, seen)
-        case .create, .createLong, .restore: break
+        case .create, .createLong, .restore, .makeFolder, .removeFolder, .ignore: break
         }
+    }
+
+    /// From now on nothing is ignored.
+    func stopIgnoring(_ folder: some PersonsFolder) {
+        for path in folder.files().keys where path.contains(IgnoreFile.name) { _ = folder.drop(path) }
+        note(folder, "ignores nothing")
     }
 
     private static func lastName(_ path: String) -> String {

@@ -189,7 +189,7 @@ extension ReplyBody {
         let task = Task { [weak body] in
             var pieces = makeAsyncIterator()
             var left = count
-            while let piece = try? await pieces.next(isolation: nil) {
+            while let piece = try? await pieces.next() {
                 let isLast = left == 0
                 _ = (isLast ? Array(piece.prefix(piece.count / 2)) : piece).withUnsafeBytes { body?.offer($0) }
                 if isLast { break }

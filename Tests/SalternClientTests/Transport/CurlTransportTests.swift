@@ -95,7 +95,7 @@ import Testing
                 keyring: nil)
             let events = try await api.streamChanges(account.session.token)
             var iterator = events.makeAsyncIterator()
-            let first = try await iterator.next(isolation: nil)
+            let first = try await iterator.next()
             #expect(first?.name == "change")
             let waiting = Task { try await api.streamChanges(account.session.token).first { _ in false } }
             waiting.cancel()

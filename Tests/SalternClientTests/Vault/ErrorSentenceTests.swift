@@ -22,6 +22,7 @@ import Testing
             VaultError.missingChunk(.random()), VaultError.damagedChunk(.random()),
             FolderError.unusable, FolderError.holdsStore, FolderError.copy(of: "/a"), FolderError.outdated,
             FolderError.otherCollection("a"), FolderError.nested(in: "/a"), FolderError.vault(.locked),
+            FolderError.otherAccount, FolderError.secondFolder(beside: "/a"),
             FolderError.cancelled, ShareAddress.Malformation.noKey,
         ]
         let transport: [TransportError] = [

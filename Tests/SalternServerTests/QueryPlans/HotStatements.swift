@@ -188,6 +188,9 @@ struct HotStatements {
                 otherSessions: 99)
             let trimming = TrimSessions(
                 accountID: owner.account, now: Self.now, idleSince: caller.idleSince, tokenHashes: [owner.tokenHash])
+            let trimmingMany = TrimSessions(
+                accountID: owner.account, now: Self.now, idleSince: caller.idleSince,
+                tokenHashes: (1...25).map(owner.session))
             return [
                 Probe(FindLogin(userid: owner.userid), rows: 1),
                 Probe(FindKDFParameters(userid: owner.userid, slot: 1), rows: 2),
@@ -204,9 +207,12 @@ struct HotStatements {
                     CountSessions(accountID: owner.account, now: Self.now, idleSince: caller.idleSince), rows: 210),
                 Probe(surplus, rows: 310),
                 // With statistics of a time when accounts had one session and two events, both walk the account's sessions
-                // and compare its events with the one that ended. The plan and ``SecurityEventLimit`` bound these.
+                // (100) and compare its events (200) with each one that ends: sessions + ended sessions × events, and of the
+                // removal two walks over the events of the kind. The plan and ``SecurityEventLimit`` bound these.
                 Probe(NoteEnds(removal: trimming), rows: 310),
                 Probe(trimming, rows: 510),
+                Probe(NoteEnds(removal: trimmingMany), rows: 100 + 25 * 200),
+                Probe(trimmingMany, rows: 510),
                 read(
                     FindSessions(tokenHash: owner.tokenHash, now: Self.now, idleSince: caller.idleSince), rows: 100),
                 write(NoteCallersEnds(removal: RemoveSession(id: SessionID.random())), rows: 110),
@@ -278,6 +284,19 @@ struct HotStatements {
                 Probe(FindOldTombstones(before: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindExpiredContents(now: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindExpiredVersions(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(
+                    RemoveVersions(
+                        accountID: owner.account, now: Self.now,
+                        keys: [VersionKey(item: try owner.item(1), revision: 10)]), rows: 2),
+                Probe(FindExpiredKeyrings(now: Self.now, except: [], limit: 100), rows: 100),
+                Probe(FindDueKeyrings(moment: Self.now, limit: 100), rows: 100),
+                Probe(RemoveExpiredKeyrings(accountID: owner.account, now: Self.now, ids: [.random()]), rows: 5),
+                read(FindReplaceableKeyrings(now: Self.now), rows: 7),
+                read(FindKeptKeyrings(now: Self.now), rows: 5),
+                Probe(DropKeptKeyrings(accountID: owner.account, now: Self.now, dropsProven: true), rows: 10),
+                Probe(RemoveKeptKeyring(accountID: owner.account, id: .random()), rows: 5),
+                Probe(RemoveKeptKeyrings(accountID: owner.account), rows: 10),
+                Probe(RemoveKeptRecoveryKeyrings(accountID: owner.account), rows: 20),
                 Probe(FindDueVersions(moment: Self.now, limit: 100), rows: 100),
                 Probe(FindExpiredRotations(now: Self.now, except: [], limit: 100), rows: 100),
                 Probe(FindEndedShares(now: Self.now, except: [], limit: 100), rows: 100),

@@ -27,7 +27,10 @@ struct SkewedDatabase {
         }
 
         /// One of the account's sessions.
-        var tokenHash: TokenHash { TokenHash(SHA256.hash(Array("token \(account) 1".utf8))) }
+        var tokenHash: TokenHash { session(1) }
+
+        /// One of the account's sessions, by its number.
+        func session(_ number: Int) -> TokenHash { TokenHash(SHA256.hash(Array("token \(account) \(number)".utf8))) }
 
         /// One of the account's shares. Number 0 is noted as the account's and not written yet.
         func share(_ number: Int = 1) throws -> ShareID {

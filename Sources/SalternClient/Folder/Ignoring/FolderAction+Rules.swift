@@ -15,7 +15,10 @@ extension FolderAction {
             .deleteHere(_, let path, _):
             [path]
         case .moveHere(_, let path, let other, _), .moveAside(let path, let other, _): [path, other]
-        case .forget, .deleteThere, .mergeThere: []
+        case .noteFolder(_, let path), .makeFolderHere(_, let path), .removeFolderHere(_, let path),
+            .makeFolderThere(let path):
+            [path]
+        case .forget, .deleteThere, .mergeThere, .forgetFolder, .removeFolderThere: []
         }
     }
 

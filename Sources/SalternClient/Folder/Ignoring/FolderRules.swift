@@ -27,10 +27,9 @@ final class FolderRules {
     private let system: any FolderSystem
     private let root: Descriptor
     private let device: dev_t
-    /// By the paths of folders.
-    private var states: [String: State] = [:]
-    /// Ignore files that cannot be applied, by their paths.
-    private(set) var faults: [String: IgnoreFault] = [:]
+    /// By the paths of folders. In bytes: texts that are equal to Swift can be two names on a disk.
+    private var states: [[UInt8]: State] = [:]
+    private var faultsByPath: [[UInt8]: IgnoreFault] = [:]
     /// True when there is a pattern.
     private(set) var hasPatterns = false
     /// The content of ignore files that a plan changes; nil for one that it removes.
@@ -42,10 +41,17 @@ final class FolderRules {
         self.device = device
     }
 
+    /// Ignore files that cannot be applied, by their paths.
+    var faults: [(path: String, fault: IgnoreFault)] {
+        faultsByPath.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { path, fault in
+            (String(decoding: path, as: UTF8.self), fault)
+        }
+    }
+
     /// From now on the disk is read again.
     func reset() {
         states = [:]
-        faults = [:]
+        faultsByPath = [:]
         hasPatterns = false
     }
 
@@ -58,13 +64,15 @@ final class FolderRules {
     /// Returns what applies in a folder, which need not be there.
     /// - Parameter names: The names of its path.
     func state(in names: ArraySlice<String>, _ open: OpenFolder? = nil) -> State {
-        let key = names.joined(separator: "/")
+        let path = names.joined(separator: "/")
+        let key = Array(path.utf8)
         if let known = states[key] { return known }
         var state = State.active(IgnoreScope())
         if !names.isEmpty { state = self.state(in: names.dropLast()) }
         if case .active(let scope) = state {
             let isIgnored = scope.ignores(names.map { Array($0.utf8) }, isFolder: true)
-            state = isIgnored ? .ignored : adding(names, key.isEmpty ? "" : key + "/", scope, open ?? self.open(names))
+            state =
+                isIgnored ? .ignored : adding(names, path.isEmpty ? "" : path + "/", scope, open ?? self.open(names))
         }
         states[key] = state
         return state
@@ -126,7 +134,7 @@ final class FolderRules {
                 files.append(try IgnoreFile(bytes))
                 hasPatterns = true
             } catch {
-                faults[prefix + name] = error
+                faultsByPath[Array((prefix + name).utf8)] = error
                 isBroken = true
             }
         }
@@ -138,7 +146,7 @@ final class FolderRules {
         var names: Set<String> = []
         for path in planned.keys {
             let name = path.names[path.names.count - 1]
-            if path.text == prefix + name { names.insert(name) }
+            if path.text.utf8.elementsEqual((prefix + name).utf8) { names.insert(name) }
         }
         guard let folder, isThere(folder) else { return names.sorted() }
         names.insert(IgnoreFile.name)

@@ -7,7 +7,7 @@ extension FolderSync {
     func leaveOut(_ view: inout FolderView, _ round: inout Round, _ report: inout FolderReport) async throws {
         let rules = round.tree.rules
         if round.focus == nil, !rules.hasPatterns, rules.faults.isEmpty,
-            !view.known.values.contains(where: \.isIgnored)
+            !view.known.values.contains(where: \.isIgnored), !view.knownFolders.values.contains(where: \.isIgnored)
         {
             return
         }
@@ -21,10 +21,36 @@ extension FolderSync {
         for (id, file) in view.remote where rules.fate(of: file.path) != .kept && view.known[id]?.path != file.path {
             view.ignored.insert(id)
         }
-        for (path, fault) in rules.faults.sorted(by: { $0.key < $1.key }) { report.warn(fault, path) }
+        try await leaveOutFolders(&view, round)
+        for (path, fault) in rules.faults { report.warn(fault, path) }
         // Which deletions have waited for the correction, only the whole folder shows.
         if !rules.faults.isEmpty { round.needsWhole = true }
         try await vault.setKnownFiles(changed, in: round.folder)
+    }
+
+    /// The same for folders that items stand for.
+    private func leaveOutFolders(_ view: inout FolderView, _ round: Round) async throws {
+        let rules = round.tree.rules
+        var changed: [ItemID: KnownFolder?] = [:]
+        for (id, known) in view.knownFolders {
+            var folder: KnownFolder? = known
+            switch rules.fate(ofFolder: known.path) {
+            case .broken: view.ignored.insert(id)
+            case .ignored:
+                folder?.isIgnored = true
+                view.ignored.insert(id)
+            case .kept where known.isIgnored && view.isWalkComplete:
+                folder?.isIgnored = false
+                if view.remoteFolders[id] == nil || !view.folders.contains(known.path) { folder = nil }
+            case .kept: if known.isIgnored { view.ignored.insert(id) }
+            }
+            if folder != known { changed[id] = .some(folder) }
+            view.knownFolders[id] = folder
+        }
+        for (id, folder) in view.remoteFolders where rules.fate(ofFolder: folder.path) != .kept {
+            view.ignored.insert(id)
+        }
+        try await vault.setKnownFolders(changed, in: round.folder)
     }
 
     /// Returns what is known of a file from now on.

@@ -16,7 +16,7 @@ extension FolderTree {
         // An entry whose name is not UTF-8 counts as a file.
         let isFolder = text.map { system.status($0, in: folder)?.isFolder == true } ?? false
         guard scope.ignores(outer.map { Array($0.utf8) } + [name], isFolder: isFolder) else { return false }
-        scan.ignored.insert(prefix + VisibleName.text(name) + (isFolder ? "/" : ""))
+        scan.ignored.insert(Array((prefix + VisibleName.text(name) + (isFolder ? "/" : "")).utf8))
         if let text, let path = try? FolderPath(prefix + text) { scan.skipped.insert(path) }
         return true
     }

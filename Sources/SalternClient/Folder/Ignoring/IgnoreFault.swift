@@ -24,6 +24,7 @@ public struct IgnoreFault: Error, Hashable, Sendable {
         case unreadable
     }
 
+    /// The kind of the fault.
     public let reason: Reason
     /// The line, counted from 1; nil for a fault of the whole file.
     public let line: Int?

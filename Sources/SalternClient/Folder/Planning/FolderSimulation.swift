@@ -4,9 +4,22 @@ struct FolderSimulation {
     /// Names of items that only the simulation has.
     private let newID: () -> ItemID
 
-    init(_ view: FolderView, newID: @escaping () -> ItemID = { .random() }) {
+    /// Nil until it is needed.
+    private var folders: SimulatedFolders?
+    private let occupied: Set<FolderPath>
+
+    /// - Parameter occupied: Folders with entries that are neither files nor folders of the view.
+    init(_ view: FolderView, occupied: Set<FolderPath> = [], newID: @escaping () -> ItemID = { .random() }) {
         self.view = view
+        self.occupied = occupied
         self.newID = newID
+    }
+
+    private mutating func changeFolders(_ body: (inout SimulatedFolders, inout FolderView) -> Void) {
+        var folders = self.folders ?? SimulatedFolders(view, occupied: occupied)
+        self.folders = nil
+        body(&folders, &view)
+        self.folders = folders
     }
 
     /// - Returns: False when it cannot be done: something is in the way.
@@ -22,6 +35,7 @@ struct FolderSimulation {
             report.uploaded.append(path)
         case .download(let id, let path, let over):
             guard view.local[path] == over, hasRoom(for: path), let remote = view.remote[id] else { return false }
+            if over == nil { place(path) }
             view.local[path] = remote.content
             view.known[id] = KnownFile(
                 path: path, content: remote.content, stamp: remote.path == path ? remote.stamp : nil)
@@ -41,6 +55,7 @@ struct FolderSimulation {
             report.renamed.append(path)
         case .deleteHere(let id, let path, let content):
             guard view.local[path] == content else { return false }
+            changeFolders { $0.remove(path, &$1) }
             view.local[path] = nil
             view.known[id] = nil
             report.deletedHere.append(path)
@@ -52,8 +67,51 @@ struct FolderSimulation {
         case .moveAside(let from, let to, let content):
             guard move(from, to, content) else { return false }
             report.conflicts.append(to)
+        case .noteFolder, .forgetFolder, .makeFolderHere, .removeFolderHere, .makeFolderThere, .removeFolderThere:
+            carryOutFolder(action, &report)
         }
         return true
+    }
+
+    private mutating func carryOutFolder(_ action: FolderAction, _ report: inout FolderReport) {
+        switch action {
+        case .noteFolder(let id, let path):
+            view.knownFolders[id] = KnownFolder(path: path, stamp: view.remoteFolders[id]?.stamp)
+        case .forgetFolder(let id): view.knownFolders[id] = nil
+        case .makeFolderHere(let id, let path):
+            changeFolders { folders, view in
+                folders.add(path, &view)
+                folders.setStanding(path, true)
+            }
+            view.folders.insert(path)
+            view.emptyFolders.insert(path)
+            view.knownFolders[id] = KnownFolder(path: path, stamp: view.remoteFolders[id]?.stamp)
+            report.fetchedFolders.append(path)
+        case .removeFolderHere(let id, let path):
+            changeFolders { folders, view in
+                folders.setStanding(path, false)
+                folders.remove(path, &view)
+            }
+            view.folders.remove(path)
+            view.emptyFolders.remove(path)
+            view.knownFolders[id] = nil
+            report.removedFoldersHere.append(path)
+        case .makeFolderThere(let path):
+            let (id, stamp) = (newID(), ItemStamp(revision: 1))
+            changeFolders { folders, _ in folders.setStanding(path, true) }
+            view.remoteFolders[id] = RemoteFolder(path: path, stamp: stamp)
+            view.knownFolders[id] = KnownFolder(path: path, stamp: stamp)
+            report.sentFolders.append(path)
+        case .removeFolderThere(let id):
+            if let path = view.remoteFolders[id]?.path {
+                if view.knownFolders[id] != nil { report.removedFoldersThere.append(path) }
+                changeFolders { folders, _ in folders.setStanding(path, false) }
+            }
+            view.remoteFolders[id] = nil
+            view.knownFolders[id] = nil
+            view.buried.insert(id)
+        default: break
+        }
     }
 
     private mutating func write(_ id: ItemID, _ path: FolderPath, _ content: FileContent) -> ItemStamp {
@@ -71,13 +129,27 @@ struct FolderSimulation {
 
     private mutating func move(_ from: FolderPath, _ to: FolderPath, _ content: FileContent) -> Bool {
         guard view.local[from] == content, view.local[to] == nil else { return false }
+        // Before the file is gone: it counts.
+        changeFolders { _, _ in }
         view.local[from] = nil
         guard hasRoom(for: to) else {
             view.local[from] = content
             return false
         }
+        changeFolders { $0.remove(from, &$1) }
+        place(to)
         view.local[to] = content
         return true
+    }
+
+    /// A file comes to a path at which there may be empty folders.
+    private mutating func place(_ path: FolderPath) {
+        if view.folders.contains(path) {
+            view.folders = view.folders.filter { $0 != path && !$0.folders.contains(path) }
+            view.emptyFolders.formIntersection(view.folders)
+            folders = nil
+        }
+        changeFolders { $0.add(path, &$1) }
     }
 
     /// Returns whether no file is where a folder has to be, and no folder where the file goes.

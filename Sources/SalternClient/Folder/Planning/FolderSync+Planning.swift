@@ -54,7 +54,8 @@ extension FolderSync {
     }
 
     private func simulate(_ round: inout Round, _ report: inout FolderReport) async throws {
-        var simulation = FolderSimulation(try await view(&round, &report))
+        var simulation = FolderSimulation(
+            try await view(&round, &report), occupied: Self.occupied(report, round.memory.skipped))
         var failed: Set<FolderAction> = []
         for _ in 0..<Self.planPasses {
             try Task.checkCancellation()
@@ -63,16 +64,26 @@ extension FolderSync {
             let (allowed, held, _) = deletions.permit(decided, simulation.view)
             round.deletions = deletions
             report.note(held, simulation.view)
-            let actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
+            var actions = FolderAction.rulesFirst(allowed, after: failed, simulation.view)
+            if actions.isEmpty { actions = EmptyFolderDecision.decide(simulation.view).filter { !failed.contains($0) } }
             if actions.isEmpty { return }
             let before = simulation
             for action in actions where !simulation.carryOut(action, &report) { failed.insert(action) }
             guard actions.contains(where: \.changesRules) else { continue }
             try await plan(simulation, after: before, round.tree.rules)
-            var next = FolderSimulation(try await view(&round, &report))
+            var next = FolderSimulation(
+                try await view(&round, &report), occupied: Self.occupied(report, round.memory.skipped))
             next.takeRules(of: simulation)
             simulation = next
         }
+    }
+
+    /// Returns the folders with entries that are ignored or no files.
+    private static func occupied(_ report: FolderReport, _ skipped: Set<FolderPath>) -> Set<FolderPath> {
+        let ignored = report.ignored.compactMap {
+            FolderPath(folderTitle: $0) ?? (try? FolderPath($0))
+        }
+        return Set((ignored + skipped).compactMap(\.folders.last))
     }
 
     /// Gives ignore files the content that they would have.

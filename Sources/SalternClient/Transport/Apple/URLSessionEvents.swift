@@ -1,10 +1,9 @@
 internal import Foundation
-internal import Synchronization
 
 /// Hears what happens to the tasks of a session, one event at a time, and tells the transfer that each belongs to.
 final class URLSessionEvents: NSObject, URLSessionDataDelegate {
     private let trust: ServerTrust
-    private let transfers = Mutex<[Int: URLSessionTransfer]>([:])
+    private let transfers = Locked<[Int: URLSessionTransfer]>([:])
 
     init(_ trust: ServerTrust) { self.trust = trust }
 

@@ -1,5 +1,4 @@
 internal import Foundation
-internal import Synchronization
 
 /// One task of a session, and whoever waits for what it brings.
 final class URLSessionTransfer: Sendable {
@@ -16,7 +15,7 @@ final class URLSessionTransfer: Sendable {
     private let task: any TransferTask
     /// The longest body; nil for a stream, which is handed on as it comes.
     private let limit: Int?
-    private let state = Mutex(State())
+    private let state = Locked(State())
 
     /// How much of a stream may wait for its reader (a task that is told to wait has read on meanwhile): a server may be
     /// hostile.

@@ -8,6 +8,7 @@ internal import Security
 /// The system copies bodies and tokens into memory of its own and does not wipe it; and it keeps of a reply's trailers what
 /// it likes.
 public final class URLSessionTransport: HTTPTransport {
+    /// The server that a transport leads to.
     public typealias Server = PinnedServer
 
     private let base: String

@@ -6,6 +6,7 @@ internal import Synchronization
 ///
 /// All transfers run on one thread, which ends when the last reference to the transport goes.
 public final class CurlTransport: HTTPTransport {
+    /// The server that a transport leads to.
     public typealias Server = PinnedServer
 
     private let server: Server

@@ -59,8 +59,7 @@ struct AccountDeletion: Sendable {
         while let from = content {
             content = try await transaction.execute(RemoveSomeDeletedContents(accountID: accountID, from: from)).first
         }
-        var version: RemoveSomeReplacedContents.Key? = RemoveSomeReplacedContents.Key(
-            itemID: ItemPage.lowest, revision: 0)
+        var version: VersionKey? = VersionKey(item: ItemPage.lowest, revision: 0)
         while let from = version {
             version = try await transaction.execute(
                 RemoveSomeReplacedContents(accountID: accountID, from: from)

@@ -66,18 +66,13 @@ struct RemoveSomeDeletedContents: Statement {
 /// Removes some of the older versions of an account's items.
 struct RemoveSomeReplacedContents: Statement {
     let accountID: AccountID
-    let from: Key
-
-    struct Key: Sendable {
-        let itemID: ItemID
-        let revision: Int64
-    }
+    let from: VersionKey
 
     static let sql: SQL<Self> = DeletionSlice.removing(
         from: "replaced_contents", of: "\(\.accountID)", key: ["item_id", "revision"],
-        at: "\(\.from.itemID), \(\.from.revision)")
+        at: "\(\.from.item), \(\.from.revision)")
 
-    static func decode(_ row: inout RowReader) throws(PostgresError) -> Key { try row.read(Key.init) }
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> VersionKey { try row.read(VersionKey.init) }
 }
 
 /// Removes some of the items that an account has staged for rotations.

@@ -12,7 +12,7 @@ extension AccountAdministration {
     }
 
     /// Puts a kept keyring in the place of the present one, and with it what the recovery code opened. The present ones are
-    /// kept in their place.
+    /// kept in their place, and all others stay.
     /// - Parameter revision: The revision of the one to restore; nil for the only one.
     /// - Throws: ``AccountRefusal``, ``KeyringRestorationRefusal`` or a `PostgresError`.
     public func restoreKeyring(
@@ -25,8 +25,7 @@ extension AccountAdministration {
             guard let keyring = kept.keyring,
                 let replaced = try await transaction.replaceableKeyrings(of: account, now: now)
             else { throw KeyringRestorationRefusal.none }
-            _ = try await transaction.execute(RemoveKeptKeyring(accountID: account, id: kept.id))
-            try await transaction.keep(replaced, of: account, isProven: true, now: now)
+            try await transaction.keep(replaced, inPlaceOf: kept, of: account, now: now)
             let moved = try await transaction.execute(RestoreKeyring(accountID: account, keyring: keyring))
             guard let newRevision = moved.first else { throw reference.unknown }
             if let recoveryKeyring = kept.recoveryKeyring {

@@ -10,7 +10,7 @@ struct KeptKeyring: Sendable {
     let revision: Int64
     /// The keyring that the recovery code opened; nil without one, and after the code was replaced.
     let recoveryKeyring: [UInt8]?
-    /// True when the request that replaced them had the password key.
+    /// True when the request that replaced them had the password key. What a restored keyring has replaced takes over its value.
     let isProven: Bool
     let replacedAt: Timestamp
     /// It is removed then.
@@ -64,16 +64,32 @@ extension Transaction {
     func keep(
         _ replaced: ReplaceableKeyrings, of accountID: AccountID, isProven: Bool, now: Timestamp
     ) async throws(PostgresError) {
-        guard replaced.keyring != nil || replaced.recoveryKeyring != nil,
-            isProven || replaced.unprovenCount < KeptKeyring.unprovenLimit
+        guard isProven || replaced.unprovenCount < KeptKeyring.unprovenLimit,
+            let kept = replaced.kept(isProven: isProven, now: now)
         else { return }
-        let days = max(replaced.deletedDays, KeptKeyring.shortestRetention)
-        let kept = KeptKeyring(
-            id: .random(), keyring: replaced.keyring, revision: replaced.revision,
-            recoveryKeyring: replaced.recoveryKeyring, isProven: isProven, replacedAt: now,
-            expiresAt: now + .seconds(86_400 * Int64(days)))
         _ = try await execute(
             DropKeptKeyrings(accountID: accountID, now: now, dropsProven: isProven),
             InsertKeptKeyring(accountID: accountID, kept: kept))
+    }
+
+    /// Keeps what was replaced in the place of a kept keyring that was restored. All others stay, so that another one can be
+    /// restored after it.
+    func keep(
+        _ replaced: ReplaceableKeyrings, inPlaceOf restored: KeptKeyring, of accountID: AccountID, now: Timestamp
+    ) async throws(PostgresError) {
+        _ = try await execute(RemoveKeptKeyring(accountID: accountID, id: restored.id))
+        guard let kept = replaced.kept(isProven: restored.isProven, now: now) else { return }
+        _ = try await execute(InsertKeptKeyring(accountID: accountID, kept: kept))
+    }
+}
+
+extension ReplaceableKeyrings {
+    /// Returns what is kept of them; nil when there is nothing to keep.
+    fileprivate func kept(isProven: Bool, now: Timestamp) -> KeptKeyring? {
+        guard keyring != nil || recoveryKeyring != nil else { return nil }
+        let days = max(deletedDays, KeptKeyring.shortestRetention)
+        return KeptKeyring(
+            id: .random(), keyring: keyring, revision: revision, recoveryKeyring: recoveryKeyring, isProven: isProven,
+            replacedAt: now, expiresAt: now + .seconds(86_400 * Int64(days)))
     }
 }

@@ -102,17 +102,6 @@ struct SwapItems: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> Row { try row.read(Row.init) }
 }
 
-/// Makes what the account's deleted items held expire: it is sealed under the old password. Far in the past, so that it
-/// has expired by every node's clock; the purge removes it.
-struct ExpireContents: Statement {
-    let accountID: AccountID
-
-    static let sql: SQL<Self> = """
-        UPDATE saltern.deleted_contents k SET expires_at = 'epoch'
-            WHERE k.account_id = \(\.accountID) AND k.expires_at > 'epoch'
-        """
-}
-
 /// Notes that a rotation was committed. It stays until `expiresAt`, so that the reply can be asked for again.
 struct CloseRotation: Statement {
     let accountID: AccountID

@@ -3,8 +3,8 @@ internal import Postgres
 
 /// The steps of a commit, for a transaction that holds the account's row `FOR UPDATE`.
 ///
-/// Items are swapped in slices, so that no single statement comes near its time-out however large the account is; it is
-/// one transaction all the same.
+/// Items are swapped in slices, and so expires what is kept of earlier ones. So no single statement comes near its time-out
+/// however large the account is; it is one transaction all the same.
 struct RotationCommit: Sendable {
     let id: RotationID
     let proven: ProvenCaller
@@ -53,8 +53,8 @@ struct RotationCommit: Sendable {
         try await new.requireKeyHolders(of: accountID, changesKeys: true, transaction)
         try await refuseUnready(transaction)
         let (items, dropped, revision) = try await swapItems(transaction)
+        try await transaction.expireKept(of: accountID)
         _ = try await transaction.execute(
-            ExpireContents(accountID: accountID), ExpireVersions(accountID: accountID),
             CloseRotation(
                 accountID: accountID, id: id, now: proven.now, expiresAt: proven.now + Rotation.lifetime, items: items))
         let change = CredentialChange(by: proven, to: new, event: .rotationCommitted, attempts)

@@ -18,18 +18,30 @@ enum ItemVersion {
 
     /// The condition that a version of the item `i` is due to be kept.
     static func isDue<Root, Context>(since moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
-        "(i.kept_at > \(moment)) IS NOT TRUE"
+        "(\(wasKept(since: moment))) IS NOT TRUE"
+    }
+
+    /// The condition that a version of the item `i` was kept in the ``interval`` that began at `moment`. A time more than an
+    /// interval after its end is of a clock that was ahead, and does not count: versions would not be kept until it comes.
+    private static func wasKept<Root, Context>(since moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
+        "i.kept_at > \(moment) AND i.kept_at - \(moment)::timestamptz < interval '20 minutes'"
     }
 
     /// What `kept_at` of the item `i` is after its content was replaced. An item that is created again begins without.
     static func keptAt<Root, Context>(
         since moment: SQLTemplate<Root, Context>, now: SQLTemplate<Root, Context>
     ) -> SQLTemplate<Root, Context> {
-        "CASE WHEN i.deleted THEN NULL WHEN i.kept_at > \(moment) THEN i.kept_at ELSE \(now)::timestamptz END"
+        "CASE WHEN i.deleted THEN NULL WHEN \(wasKept(since: moment)) THEN i.kept_at ELSE \(now)::timestamptz END"
     }
 
     /// Returns when a version expires.
     static func expiry(now: Timestamp, days: Int32) -> Timestamp { now + .seconds(86_400 * Int64(days)) }
+}
+
+/// Names an older version of an account's item.
+struct VersionKey: Sendable, Equatable {
+    let item: ItemID
+    let revision: Int64
 }
 
 /// A version in a listing, without its sealed bytes.

@@ -77,7 +77,8 @@ struct CountVersions: Statement {
 }
 
 /// Removes the versions of an account that expire first: so many rows and at least so many bytes, within
-/// ``ItemVersion/dropLimit`` and ``ItemVersion/byteLimit``. Returns what it removed.
+/// ``ItemVersion/dropLimit`` and ``ItemVersion/byteLimit``. Returns what it removed. When it removes all that there are, the
+/// counters become zero whatever they were, so that who repeats it comes to an end.
 struct DropVersions: Statement {
     let accountID: AccountID
     let wanted: NeededRoom
@@ -103,9 +104,12 @@ struct DropVersions: Statement {
             SELECT count(*) AS number, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g
         ), counted AS (
             UPDATE saltern.accounts a
-            SET version_count = greatest(a.version_count - t.number, 0),
-                version_bytes = greatest(a.version_bytes - t.bytes, 0)
-            FROM total t WHERE a.account_id = \(\.accountID) AND t.number > 0
+            SET version_count = CASE WHEN w.is_all THEN 0 ELSE greatest(a.version_count - t.number, 0) END,
+                version_bytes = CASE WHEN w.is_all THEN 0 ELSE greatest(a.version_bytes - t.bytes, 0) END
+            FROM total t CROSS JOIN LATERAL (
+                SELECT count(*) = t.number AND t.number < \(ItemVersion.dropLimit) AS is_all FROM oldest
+            ) w
+            WHERE a.account_id = \(\.accountID)
         )
         SELECT t.number, t.bytes FROM total t
         """
@@ -113,14 +117,4 @@ struct DropVersions: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) -> NeededRoom {
         NeededRoom(items: try row.next(), bytes: try row.next())
     }
-}
-
-/// Makes the account's older versions expire when its keys are replaced: they are sealed under the earlier key.
-struct ExpireVersions: Statement {
-    let accountID: AccountID
-
-    static let sql: SQL<Self> = """
-        UPDATE saltern.replaced_contents v SET expires_at = 'epoch'
-        WHERE v.account_id = \(\.accountID) AND v.expires_at > 'epoch'
-        """
 }

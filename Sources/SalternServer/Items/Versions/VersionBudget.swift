@@ -100,14 +100,14 @@ extension Transaction {
 extension Authorization {
     /// Makes room for what a deletion keeps: removes older versions, and when there are none, what earlier deletions kept.
     func makeRoom(_ room: NeededRoom) async throws {
-        let hasDropped = try await transaction { transaction in
+        let hasVersions = try await transaction { transaction in
             let weighing = WeighVersions(accountID: accountID, ids: [], keptSince: keptSince)
             guard let account = try await transaction.execute(weighing).first?.budget else { return false }
             let excess = account.excess(with: room)
             if excess.isNothing || account.versions == 0 { return false }
-            let drop = DropVersions(accountID: accountID, wanted: account.wanted(for: excess))
-            return try await transaction.execute(drop).first?.items ?? 0 > 0
+            _ = try await transaction.execute(DropVersions(accountID: accountID, wanted: account.wanted(for: excess)))
+            return true
         }
-        if !hasDropped { _ = try await write(DropContents(room: room)) }
+        if !hasVersions { _ = try await write(DropContents(room: room)) }
     }
 }

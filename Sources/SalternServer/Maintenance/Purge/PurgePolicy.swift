@@ -6,14 +6,17 @@ public struct PurgePolicy: Sendable, Equatable {
     public var eventRetention: Duration
     /// How many rows one statement removes at most.
     public var biteSize: Int
+    /// How many sealed bytes one statement removes at most; a single row may have more. So that none comes near its time-out.
+    public var biteBytes: Int64
 
     public init(
         tombstoneRetention: Duration = .seconds(90 * 86_400), eventRetention: Duration = .seconds(400 * 86_400),
-        biteSize: Int = 500
+        biteSize: Int = 500, biteBytes: Int64 = 64 * 1_048_576
     ) {
         self.tombstoneRetention = tombstoneRetention
         self.eventRetention = eventRetention
         self.biteSize = biteSize
+        self.biteBytes = biteBytes
     }
 
     /// What is wrong with the policy, a sentence each.

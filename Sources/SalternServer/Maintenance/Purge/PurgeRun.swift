@@ -96,7 +96,7 @@ struct PurgeRun {
         return try await inBites {
             FindExpiredVersions(now: now, except: $0, limit: $1)
         } remove: {
-            RemoveVersions(accountID: $0, now: now, itemIDs: $1)
+            RemoveVersions(accountID: $0, now: now, keys: $1)
         }
     }
 
@@ -120,13 +120,16 @@ struct PurgeRun {
 
     private mutating func purgeShares() async throws -> Int {
         let now = now
+        let biteBytes = policy.biteBytes
         return try await inBites {
             FindEndedShares(now: now, except: $0, limit: $1)
         } removeDue: { run, due in
             var removed = 0
-            for (owner, ids) in due {
-                removed += try await run.alone(with: owner) {
-                    try await AccountShares.remove(ids, of: owner, at: now, in: $0)
+            for (owner, rows) in due {
+                for slice in DueRow.slices(of: rows, biteBytes) {
+                    removed += try await run.alone(with: owner) {
+                        try await AccountShares.remove(slice, of: owner, at: now, in: $0)
+                    }
                 }
             }
             return removed
@@ -185,8 +188,12 @@ struct PurgeRun {
     private mutating func inBites<Find: Statement, Removal: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find, remove: (AccountID, [ID]) -> Removal
     ) async throws -> Int where Find.Row == DueRow<ID>, Removal.Row == Int64 {
-        try await inBites(find) { run, due in
-            try await run.remove(due.map { ($0.key, remove($0.key, $0.value)) }) { transaction, removals in
+        let biteBytes = policy.biteBytes
+        return try await inBites(find) { run, due in
+            let slices = due.flatMap { owner, rows in
+                DueRow.slices(of: rows, biteBytes).map { (owner, remove(owner, $0)) }
+            }
+            return try await run.remove(slices) { transaction, removals in
                 Self.sum(try await transaction.execute(each: removals).flatMap(\.self))
             }
         }
@@ -195,13 +202,13 @@ struct PurgeRun {
     /// - Parameter removeDue: Removes what was found of each account, and returns how many rows that were.
     private mutating func inBites<Find: Statement, ID>(
         _ find: (_ except: [AccountID], _ limit: Int64) -> Find,
-        removeDue: (inout PurgeRun, [AccountID: [ID]]) async throws -> Int
+        removeDue: (inout PurgeRun, [AccountID: [DueRow<ID>]]) async throws -> Int
     ) async throws -> Int where Find.Row == DueRow<ID> {
         var removed = 0
         while true {
             let due = try await connection.execute(find(Array(skipped), biteSize))
             let skippedBefore = skipped.count
-            let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner).mapValues { $0.map(\.id) })
+            let bite = try await removeDue(&self, Dictionary(grouping: due, by: \.owner))
             removed += try note(bite)
             // Nothing was removed when somebody was faster with all of it; the next run sees to the rest.
             guard due.count == policy.biteSize, bite > 0 || skipped.count > skippedBefore, !isGivenUp else {

@@ -48,17 +48,6 @@ struct BeginBite: Statement {
     static func decode(_ row: inout RowReader) throws(PostgresError) {}
 }
 
-/// Names a row that is due, and whose it is.
-struct DueRow<ID: PostgresValue & Sendable>: DecodableRow {
-    let owner: AccountID
-    let id: ID
-
-    init(row: inout RowReader) throws(PostgresError) {
-        owner = try row.next()
-        id = try row.next()
-    }
-}
-
 /// The oldest tombstones of all accounts that are older than `before`, by the index `tombstones_by_age`.
 struct FindOldTombstones: Statement {
     typealias Row = DueRow<ItemID>
@@ -79,6 +68,7 @@ struct FindOldTombstones: Statement {
 
 /// The kept contents of all accounts that expired first, by the index `deleted_contents_by_expiry`.
 struct FindExpiredContents: Statement {
+    /// With its sealed bytes.
     typealias Row = DueRow<ItemID>
 
     let now: Timestamp
@@ -88,16 +78,20 @@ struct FindExpiredContents: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT k.account_id, k.item_id FROM saltern.deleted_contents k
+        SELECT k.account_id, k.item_id, \(SealedSize.bytes(of: "k")) FROM saltern.deleted_contents k
         WHERE k.expires_at <= \(\.now) AND k.created_at > '-infinity' AND k.account_id <> ALL(\(\.except)::uuid[])
         ORDER BY k.expires_at LIMIT \(\.limit)
         """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(owner: try row.next(), id: try row.next(), bytes: try row.next())
+    }
 }
 
-/// The items of all accounts whose older versions expired first, by the index `replaced_contents_by_expiry`. An item is
-/// named once for each version.
+/// The older versions of all accounts that expired first, by the index `replaced_contents_by_expiry`.
 struct FindExpiredVersions: Statement {
-    typealias Row = DueRow<ItemID>
+    /// With its sealed bytes.
+    typealias Row = DueRow<VersionKey>
 
     let now: Timestamp
     /// Accounts that are left out.
@@ -106,10 +100,16 @@ struct FindExpiredVersions: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT v.account_id, v.item_id FROM saltern.replaced_contents v
+        SELECT v.account_id, v.item_id, v.revision, \(SealedSize.bytes(of: "v")) FROM saltern.replaced_contents v
         WHERE v.expires_at <= \(\.now) AND v.replaced_at > '-infinity' AND v.account_id <> ALL(\(\.except)::uuid[])
         ORDER BY v.expires_at LIMIT \(\.limit)
         """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(
+            owner: try row.next(), id: VersionKey(item: try row.next(), revision: try row.next()),
+            bytes: try row.next())
+    }
 }
 
 /// A slice of all sessions in the order of their keys, behind `after`, with whether each has ended.
@@ -209,18 +209,25 @@ struct RemoveContents: Statement {
         """
 }
 
-/// Removes the older versions of an account's items that expired. Returns how many there were.
+/// Removes older versions of an account's items that expired. Returns how many there were.
+///
+/// It names each version, because an item may have very many.
 struct RemoveVersions: Statement {
     typealias Row = Int64
 
     let accountID: AccountID
     let now: Timestamp
-    let itemIDs: [ItemID]
+    let keys: [VersionKey]
+
+    private var itemIDs: [ItemID] { keys.map(\.item) }
+    private var revisions: [Int64] { keys.map(\.revision) }
 
     static let sql: SQL<Self> = """
         WITH gone AS (
             DELETE FROM saltern.replaced_contents v
-            WHERE v.account_id = \(\.accountID) AND v.item_id = ANY(\(\.itemIDs)::uuid[]) AND v.expires_at <= \(\.now)
+            USING unnest(\(\.itemIDs)::uuid[], \(\.revisions)::bigint[]) AS d(item_id, revision)
+            WHERE v.account_id = \(\.accountID) AND v.item_id = d.item_id AND v.revision = d.revision
+                AND v.expires_at <= \(\.now)
             RETURNING \(SealedSize.bytes(of: "v")) AS bytes
         ), summary AS (
             SELECT count(*) AS number, coalesce(sum(g.bytes), 0)::bigint AS bytes FROM gone g

@@ -3,6 +3,7 @@ internal import Postgres
 /// The shares that ended first, by the index `shares_by_expiry`. Those that are used up have ended too. Those without an
 /// account are ``AccountID/nobody``'s.
 struct FindEndedShares: Statement {
+    /// With its sealed bytes.
     typealias Row = DueRow<ShareID>
 
     let now: Timestamp
@@ -12,10 +13,14 @@ struct FindEndedShares: Statement {
 
     static let isReadOnly = true
     static let sql: SQL<Self> = """
-        SELECT \(owner), s.share_id FROM saltern.shares s
+        SELECT \(owner), s.share_id, octet_length(s.sealed)::bigint FROM saltern.shares s
         WHERE s.expires_at <= \(\.now) AND \(owner) <> ALL(\(\.except)::uuid[])
         ORDER BY s.expires_at LIMIT \(\.limit)
         """
+
+    static func decode(_ row: inout RowReader) throws(PostgresError) -> Row {
+        Row(owner: try row.next(), id: try row.next(), bytes: try row.next())
+    }
 
     private static let owner: SQLFragment = "coalesce(s.owner_account, '00000000-0000-0000-0000-000000000000')"
 }

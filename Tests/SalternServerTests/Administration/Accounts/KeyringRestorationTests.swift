@@ -72,4 +72,41 @@ import Testing
             #expect(try await ada.client.get(Self.path).string("keyring") == good)
         }
     }
+
+    @Test func `a wrong choice leaves every other keyring, also the one that was replaced with the password key`()
+        async throws
+    {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            var keyrings: [String] = []
+            func put(isProven: Bool) async throws {
+                app.clock.advance(by: .seconds(1))
+                keyrings.append(Fixtures.sealed())
+                var members: [(name: String, value: JSONValue)] = [
+                    (name: "keyring", value: .string(keyrings[keyrings.count - 1]))
+                ]
+                if isProven { members.append((name: "currentPasswordKey", value: .string(ada.passwordKey))) }
+                let condition = keyrings.count == 1 ? ["If-None-Match": "*"] : ["If-Match": "*"]
+                let reply = try await ada.client.put(Self.path, .object(JSONObject(members)), condition)
+                #expect(reply.status < 300, "\(reply)")
+            }
+            // The good one is replaced with the password key, by a faulty app, and four times without it.
+            for isProven in [false, true, false, false, false, false] { try await put(isProven: isProven) }
+            // Revisions are 1 to 6. The admin takes every wrong one first.
+            for revision: Int64 in [2, 3, 4, 5] {
+                app.clock.advance(by: .seconds(1))
+                let restored = try await Self.restore(app, ada, revision: revision)
+                #expect(restored.newRevision == revision + 5)
+                #expect(
+                    try await ada.client.get(Self.path).string("keyring") == keyrings[Int(revision) - 1])
+                #expect(try await ada.client.get(Self.path + "/kept").array("keyrings")?.count == 5)
+            }
+            #expect(try await Self.restore(app, ada, revision: 1).newRevision == 11)
+            #expect(try await ada.client.get(Self.path).string("keyring") == keyrings[0])
+            // The place of the one that was replaced with the password key is still one.
+            let list = try await ada.client.get(Self.path + "/kept")
+            let proven = (0..<5).filter { list.bool("keyrings.\($0).withPasswordKey") == true }
+            #expect(proven.count == 1)
+        }
+    }
 }

@@ -6,12 +6,13 @@ import Testing
 @testable import SalternServer
 
 @Suite struct PurgeTests {
-    private func purge(_ app: TestApplication, biteSize: Int = 500) async throws -> Purge.Report? {
+    private func purge(
+        _ app: TestApplication, biteSize: Int = 500, biteBytes: Int64 = 1_000_000
+    ) async throws -> Purge.Report? {
         let sessions = SessionPolicy(idleTimeout: .seconds(200 * 86_400), lifetime: .seconds(365 * 86_400))
+        let policy = PurgePolicy(biteSize: biteSize, biteBytes: biteBytes)
         return try await app.run { [postgres = app.postgres, now = app.clock.now] in
-            try await Purge(
-                database: postgres, sessions: sessions, policy: PurgePolicy(biteSize: biteSize), now: now
-            ).run()
+            try await Purge(database: postgres, sessions: sessions, policy: policy, now: now).run()
         }
     }
 
@@ -53,6 +54,40 @@ import Testing
             // The first login of each; Ada's second one removed hers, because for the service it was idle.
             let report = try await purge(app, biteSize: 1)
             #expect(report?.sessions == 2)
+        }
+    }
+
+    @Test func `no bite has more rows or sealed bytes than the policy says, but for a single long row`() async throws {
+        try await TestApplication.with { app in
+            let ada = try await app.register()
+            // 128 sealed bytes each, and 428.
+            let (item, long) = (StorageBoundTests.item(100), StorageBoundTests.item(400))
+            let path = try await ada.createItem(long)
+            for _ in 0..<8 {
+                app.clock.advance(by: ItemVersion.interval)
+                let next = StorageBoundTests.item(100)
+                #expect(try await ada.client.put(path, next, ["If-Match": "*"]).status == 200)
+            }
+            for content in [item, long, item, item, item, item] {
+                _ = try await ada.client.delete(try await ada.createItem(content), ["If-Match": "*"])
+            }
+            try await app.administer(
+                """
+                CREATE FUNCTION public.refuse_more() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
+                    IF (SELECT count(*) > 3 OR (count(*) > 1 AND sum(octet_length(body)) > 300) FROM gone) THEN
+                        RAISE ''too many''; END IF; RETURN NULL; END'
+                """)
+            for table in ["replaced_contents", "deleted_contents"] {
+                try await app.administer(
+                    """
+                    CREATE TRIGGER bound AFTER DELETE ON saltern.\(table) REFERENCING OLD TABLE AS gone
+                        FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_more()
+                    """)
+            }
+            app.clock.advance(by: .seconds(31 * 86_400))
+            let report = try await purge(app, biteSize: 3, biteBytes: 300)
+            #expect(report == Purge.Report(contents: 6, versions: 8))
+            #expect(try await app.execute(FindWrongCounters()) == [])
         }
     }
 

@@ -167,4 +167,20 @@ import Testing
             #expect(try await ada.client.send(.post, path + "/restore", fields: ["If-Match": "*"]).status == 200)
         }
     }
+
+    @Test func `counters of versions that are not there hold up neither a deletion nor a replacement`() async throws {
+        try await Self.with { app, ada in
+            let path = try await ada.createItem(StorageBoundTests.item(60))
+            let gone = try await ada.createItem(StorageBoundTests.item(60))
+            let wrong = "UPDATE saltern.accounts SET version_count = 4, version_bytes = 1000"
+            try await app.administer(wrong)
+            #expect(try await ada.client.delete(gone, ["If-Match": "*"]).status == 200)
+            try await app.expectBounds(Self.plan, of: ada.id, "a deletion")
+            #expect(try await ada.client.send(.post, gone + "/restore", fields: ["If-Match": "*"]).status == 200)
+            try await app.administer(wrong)
+            try await Self.replace(path, ada, app)
+            try await Self.replace(path, ada, app)
+            #expect(try await VersionTests.revisions(path, ada.client).isEmpty == false)
+        }
+    }
 }

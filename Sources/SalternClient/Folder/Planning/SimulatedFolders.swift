@@ -1,0 +1,47 @@
+/// The folders of a simulation: they come with what is put into them, and go when they become empty.
+struct SimulatedFolders {
+    /// How many entries each folder has.
+    private var entries: [FolderPath: Int] = [:]
+    /// Folders that items stand for: they stay.
+    private var standing: Set<FolderPath> = []
+
+    /// - Parameter occupied: Folders with entries that are neither files nor folders of the view: those never become empty.
+    init(_ view: FolderView, occupied: Set<FolderPath>) {
+        for path in view.local.keys { count(path) }
+        for path in view.folders { count(path) }
+        for folder in occupied { entries[folder, default: 0] += 1 }
+        standing = Set(view.remoteFolders.values.map(\.path))
+    }
+
+    private mutating func count(_ path: FolderPath) {
+        if let outer = path.folders.last { entries[outer, default: 0] += 1 }
+    }
+
+    /// Notes whether an item stands for a folder.
+    mutating func setStanding(_ folder: FolderPath, _ isStanding: Bool) {
+        if isStanding { standing.insert(folder) } else { standing.remove(folder) }
+    }
+
+    /// Notes that a file has come, or a folder.
+    mutating func add(_ path: FolderPath, _ view: inout FolderView) {
+        for folder in path.folders.reversed() {
+            entries[folder, default: 0] += 1
+            view.emptyFolders.remove(folder)
+            if !view.folders.insert(folder).inserted { return }
+        }
+    }
+
+    /// Notes that a file has gone, or a folder.
+    mutating func remove(_ path: FolderPath, _ view: inout FolderView) {
+        for folder in path.folders.reversed() {
+            entries[folder, default: 1] -= 1
+            if entries[folder, default: 0] > 0 { return }
+            if standing.contains(folder) {
+                view.emptyFolders.insert(folder)
+                return
+            }
+            view.folders.remove(folder)
+            view.emptyFolders.remove(folder)
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import CommandLineKit
+import Foundation
+import SalternClient
+
+/// What a command about the trash of a folder takes.
+struct TrashedFolder {
+    private let account: AccountOption
+    private let collection: String?
+    let folder: String
+    let asJSON: Bool
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        asJSON = arguments.flag("--json")
+        collection = try CollectionOption.name(&arguments)
+        account = try AccountOption(&arguments)
+        folder = try arguments.word("the folder")
+    }
+
+    func open(_ console: Console) async throws -> FolderSync {
+        let vault = try await account.open(console).vault
+        let root = URL(filePath: folder, directoryHint: .isDirectory)
+        let name = collection ?? FolderSync.collection(of: root) ?? FolderSettings().collection
+        return FolderSync(vault: vault, root: root, settings: FolderSettings(collection: name))
+    }
+}
+
+struct ListTrash: Command {
+    static let words = ["trash"]
+    static let summary = "list the files that a sync has taken out of a folder"
+    static let help = """
+        usage: saltern-client trash DIR
+
+        \(AccountOption.help)
+          --collection NAME     the collection of the folder (the one that it is in sync with)
+          --json                one object, for scripts
+
+        Files that were deleted on other devices, and versions that later ones from elsewhere have replaced, are in
+        .saltern/trash of the folder for 30 days. saltern-client trash restore DIR FILE brings one back. What was deleted in
+        the folder itself is in the trash of the account: see saltern-client list --deleted, and restore.
+        """
+
+    private struct Record: Encodable {
+        let name: String
+        let path: String
+        let bytes: Int64
+        let day: String
+
+        init(_ entry: TrashEntry) {
+            name = entry.name
+            path = entry.path.text
+            bytes = entry.byteCount
+            day = String(entry.day.shown.prefix(10))
+        }
+    }
+
+    private struct List: Encodable {
+        let files: [Record]
+    }
+
+    private let folder: TrashedFolder
+
+    init(_ arguments: inout Arguments) throws(UsageError) { folder = try TrashedFolder(&arguments) }
+
+    func run(_ console: Console) async throws {
+        let records = try await folder.open(console).trash().map(Record.init)
+        try console.show(List(files: records), asJSON: folder.asJSON) {
+            var table = Table([.text("day"), .number("bytes"), .text("path"), .text("name")])
+            for record in records { table.append([record.day, String(record.bytes), record.path, record.name]) }
+            return table.takeText()
+        }
+    }
+}
+
+struct RestoreTrash: Command {
+    static let words = ["trash", "restore"]
+    static let summary = "bring files back that a sync has taken out of a folder"
+    static let help = """
+        usage: saltern-client trash restore DIR FILE…
+
+        \(AccountOption.help)
+          --collection NAME     the collection of the folder (the one that it is in sync with)
+          --json                one object, for scripts
+
+        FILE is a path in the folder, or a name as saltern-client trash DIR lists it, where several files had that path. All
+        are found before the first is moved. Where something has the path by now, the file gets a name beside it, and so does
+        a folder in whose place there is a file. The next sync sends what was restored.
+        """
+
+    private struct Record: Encodable {
+        let restored: [String]
+    }
+
+    private let folder: TrashedFolder
+    private let files: [String]
+
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        folder = try TrashedFolder(&arguments)
+        var files = [try arguments.word("the file")]
+        while let file = try arguments.optionalWord() { files.append(file) }
+        self.files = files
+    }
+
+    func run(_ console: Console) async throws {
+        let sync = try await folder.open(console)
+        let entries = try await sync.trash()
+        // All are found before the first is moved, and a file that is named twice is one.
+        var names: [String] = []
+        for file in files {
+            let name = try Self.name(of: file, in: entries)
+            if !names.contains(name) { names.append(name) }
+        }
+        var restored: [String] = []
+        var failure: (any Error)?
+        do {
+            for name in names { restored.append(try await sync.restore(name).text) }
+        } catch {
+            failure = error
+        }
+        // Also those before one that fails.
+        if failure == nil || !restored.isEmpty {
+            try console.show(Record(restored: restored), asJSON: folder.asJSON) {
+                restored.map { "restored: \(VisibleText.visible($0))\n" }.joined()
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private static func name(of file: String, in entries: [TrashEntry]) throws(CommandFailure) -> String {
+        if let entry = entries.first(where: { $0.name == file }) { return entry.name }
+        let found = (try? FolderPath(file)).map { path in entries.filter { $0.path == path } } ?? []
+        guard let only = found.first else {
+            throw CommandFailure(
+                "the trash has no file \(VisibleText.visible(file))", status: ExitStatus.notFound, code: "not_found")
+        }
+        guard found.count == 1 else {
+            throw CommandFailure(
+                ["several files had the path \(VisibleText.visible(file)): give one of these names"]
+                    + found.map { VisibleText.visible($0.name) }, status: ExitStatus.notFound, code: "several_files")
+        }
+        return only.name
+    }
+}
