@@ -94,12 +94,8 @@ public final class NotesModel {
     /// Another one after each log-in, also in the same session of the app: following the server begins again then.
     public var opening: ObjectIdentifier? { account.map { ObjectIdentifier($0) } }
 
-    /// Waits until the list was read, or has to be unlocked first.
-    public func load() async {
-        for await isLoaded in Observations({ self.list?.isLoaded ?? true || self.stage == .locked }) where isLoaded {
-            return
-        }
-    }
+    /// Whether the list was read, or cannot be read before a log-in or the password.
+    public var isLoaded: Bool { stage != .open || list?.isLoaded ?? true }
 
     /// Does what a person has asked for, and shows what went wrong.
     public func perform(_ work: @escaping @MainActor () async throws -> Void) {

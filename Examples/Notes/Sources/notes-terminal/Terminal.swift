@@ -46,7 +46,7 @@ struct Terminal {
 
     private func run(_ words: [String]) async throws {
         try await model.start()
-        await model.load()
+        while !model.isLoaded { await change { model.isLoaded } }
         let rest = words.dropFirst(2)
         switch (words.first ?? "", words.count) {
         case ("sign-up", 2): try await model.signUp(words[1], ask("Password"))
@@ -114,14 +114,26 @@ struct Terminal {
     /// Prints the list again after each change, until the session ends.
     private func watch() async {
         let printing = Task {
-            for await _ in Observations({ model.entries.count }) {
+            while !Task.isCancelled {
                 print("--")
                 show()
                 fflush(nil)
+                await change { model.entries }
             }
         }
         await model.account?.keepInSync()
         printing.cancel()
+    }
+
+    /// Waits until something that the closure reads has changed, as `Observations` does from macOS 26 on.
+    private func change(of read: () -> some Any) async {
+        await withCheckedContinuation { continuation in
+            withObservationTracking {
+                _ = read()
+            } onChange: {
+                continuation.resume()
+            }
+        }
     }
 
     private func save(_ name: String, of note: Note, to file: URL) async throws {
