@@ -21,8 +21,8 @@
                     if model.unreadableCount > 0 {
                         Text("Update the app: \(model.unreadableCount) notes cannot be read by this version.")
                     }
-                    if model.heldDeletionCount > 0 {
-                        Button("Another device has deleted \(model.heldDeletionCount) notes. Delete them here, too") {
+                    if model.areDeletionsHeld {
+                        Button("Another device has deleted many notes. Delete them here, too") {
                             model.perform { try await model.agreeToDeletions() }
                         }
                     }
@@ -34,7 +34,7 @@
                     Button("Settings") { showsSettings = true }
                 }
             }
-            .task(id: model.openingCount) { await model.follow() }
+            .task(id: model.opening) { await model.account?.keepInSync() }
             .sheet(item: $draft) { NoteScreen(model: model, draft: $0) }
             .sheet(item: $conflict) { ConflictScreen(model: model, copy: $0) }
             .sheet(isPresented: $showsSettings) { SettingsScreen(model: model) }

@@ -71,7 +71,7 @@
         private func open(_ attachment: Attachment) async throws {
             let name = URL(filePath: attachment.properties["name"] ?? "file").lastPathComponent
             let copy = URL.temporaryDirectory.appending(path: name)
-            try await model.content(of: attachment).write(to: copy)
+            try await model.save(attachment, to: copy)
             file = copy
         }
     }

@@ -15,7 +15,7 @@
         var body: some View {
             Form {
                 Section("In step") {
-                    Text(model.sync.sentence)
+                    Text(model.account?.state.sentence ?? "")
                     Button("Sync now") { model.perform { try await model.syncNow() } }
                     Button("Lock") { model.perform { try await model.lock() } }
                 }

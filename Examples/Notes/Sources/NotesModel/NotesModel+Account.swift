@@ -22,7 +22,7 @@ extension NotesModel {
 
     /// Whether the session has ended, so that nothing is sent before ``logInAgain(_:code:)``.
     public var wantsLogIn: Bool {
-        if case .failed(.sessionEnded, _) = sync { true } else { false }
+        if case .failed(.sessionEnded, _) = account?.state { true } else { false }
     }
 
     /// Opens a new session after the old one has ended. What was not sent is still here.
@@ -33,23 +33,13 @@ extension NotesModel {
     }
 
     /// Forgets the keys: from now on the password is needed.
-    public func lock() async throws {
-        let vault = try vault
-        close(.locked)
-        try await vault.lock()
-    }
+    public func lock() async throws { try await vault.lock() }
 
     /// Opens the notes again, without network.
-    public func unlock(_ password: String) async throws {
-        try await vault.unlock(Password(password))
-        try await use(vault)
-    }
+    public func unlock(_ password: String) async throws { try await vault.unlock(Password(password)) }
 
     /// Sends and fetches now.
-    public func syncNow() async throws {
-        try await vault.sync()
-        try await refresh()
-    }
+    public func syncNow() async throws { try await vault.sync() }
 
     /// Sets a new password. All other devices have to log in again.
     public func changePassword(from current: String, to new: String) async throws {
@@ -71,12 +61,10 @@ extension NotesModel {
     /// - Parameter discardingUnsentEdits: Without it, edits that the server does not have are an error.
     public func signOut(discardingUnsentEdits: Bool = false) async throws {
         try await vault.signOut(discardingUnsentEdits: discardingUnsentEdits)
-        close(.signedOut)
     }
 
     /// Deletes the account with all notes, on the server and here. There is no way back.
     public func deleteAccount(_ password: String) async throws {
         try await vault.leave(password: Password(password))
-        close(.signedOut)
     }
 }

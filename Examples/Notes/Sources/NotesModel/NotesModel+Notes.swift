@@ -24,26 +24,22 @@ extension NotesModel {
         var note = draft.note
         note.changed = .now
         try await notes.put(note, draft.id, over: draft.version)
-        try await refresh()
     }
 
     /// Deletes a note. It stays in the trash of this device for 30 days.
     public func delete(_ id: ItemID) async throws {
         try await notes.delete(id)
-        try await refresh()
     }
 
     // MARK: Attachments
 
     /// Returns a file as an attachment for a draft. Without network its content waits on this device, as edits do.
     public func attachment(of file: URL) async throws -> Attachment {
-        try await vault.attach(AttachmentSource(file: file), properties: ["name": file.lastPathComponent])
+        try await vault.attach(file: file, properties: ["name": file.lastPathComponent])
     }
 
-    /// Returns the content of a file, from this device when it is here.
-    public func content(of attachment: Attachment) async throws -> Data {
-        try await vault.content(of: attachment).withUnsafeBytes { Data($0) }
-    }
+    /// Writes the content of an attachment to a file, from this device when it is here.
+    public func save(_ attachment: Attachment, to file: URL) async throws { try await vault.save(attachment, to: file) }
 
     // MARK: Sharing
 
@@ -52,7 +48,7 @@ extension NotesModel {
     public func share(_ id: ItemID, server: URL) async throws -> URL {
         guard let note = try await notes[id] else { throw VaultError.notFound }
         return try await vault.share(
-            .init(copying: note.text.utf8), base: server, expiresAt: .now + 7 * 86_400, maxViews: 3
+            SecureBytes(note.text), base: server, expiresAt: .now + 7 * 86_400, maxViews: 3
         ).url
     }
 
@@ -67,15 +63,15 @@ extension NotesModel {
     /// - Parameter copy: An entry with a ``Entry/conflict``.
     public func settle(_ copy: Entry, keeping choice: Choice) async throws {
         guard let notice = copy.conflict, let original = notice.item else { return }
-        if choice == .mine { try await notes.put(copy.note, original) }
-        if choice != .both { try await notes.delete(copy.id) }
+        var edits = VaultEdits()
+        if choice == .mine { edits.put(copy.note, original, in: try notes) }
+        if choice != .both { edits.delete(copy.id) }
+        try await vault.apply(edits)
         try await vault.forget(notice)
-        try await refresh()
     }
 
     /// Agrees to the many deletions that another device has made.
     public func agreeToDeletions() async throws {
         try await vault.agreeToDeletions()
-        try await refresh()
     }
 }

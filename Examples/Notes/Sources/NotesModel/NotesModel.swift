@@ -25,18 +25,10 @@ public final class NotesModel {
         public let conflict: Notice?
     }
 
-    /// Which screen a person sees.
-    public private(set) var stage = Stage.starting
-    /// The notes, those that were changed last first.
-    public private(set) var entries: [Entry] = []
-    /// How many notes cannot be read, such as those of a later version of the app. They are kept and synced as they are.
-    public private(set) var unreadableCount = 0
-    /// How many notes were deleted elsewhere at once, and wait for ``agreeToDeletions()``.
-    public private(set) var heldDeletionCount = 0
-    /// How often the notes were opened, also after another log-in: ``follow()`` begins again with each.
-    public private(set) var openingCount = 0
-    /// How the device and the server stand to each other.
-    public private(set) var sync = SyncState.locked
+    /// The account on this device; nil while nobody is logged in.
+    public private(set) var account: VaultModel?
+    private var list: CollectionModel<Note>?
+    private var hasStarted = false
     /// What went wrong last, as a sentence for the person.
     public private(set) var problem: String?
     /// Whether there is a problem; a screen sets it to false when the person has read the sentence.
@@ -46,7 +38,6 @@ public final class NotesModel {
     }
 
     let settings: VaultSettings
-    private var openVault: Vault?
 
     /// Creates the model of an app that has not been started yet: see ``start()``.
     public init(_ settings: VaultSettings) {
@@ -57,73 +48,60 @@ public final class NotesModel {
 
     /// Opens the notes of the last launch, without password and without network.
     public func start() async throws {
-        guard let vault = try await Vault.resume(settings) else { return close(.signedOut) }
-        try await use(vault)
+        let vault = try await Vault.resume(settings)
+        if let vault { await use(vault) }
+        hasStarted = true
     }
 
-    /// Shows the notes of a vault, unless it is locked.
-    func use(_ vault: Vault) async throws {
-        openVault = vault
-        if await vault.isLocked { return close(.locked) }
-        stage = .open
-        openingCount += 1
-        try await refresh()
-    }
-
-    /// Shows no notes any more.
-    func close(_ stage: Stage) {
-        self.stage = stage
-        entries = []
-        if stage == .signedOut { openVault = nil }
+    /// Shows the notes of a vault.
+    func use(_ vault: Vault) async {
+        list = CollectionModel(
+            vault.collection("notes", schema: Note.schema), sorted: .by(\.changed, descending: true))
+        account = await VaultModel(vault)
     }
 
     var vault: Vault {
         get throws {
-            guard let openVault else { throw NotLoggedIn() }
-            return openVault
+            guard let account, !account.isSignedOut else { throw NotLoggedIn() }
+            return account.vault
         }
     }
 
     var notes: VaultCollection<Note> { get throws { try vault.collection("notes", schema: Note.schema) } }
 
-    // MARK: What the screens follow
+    // MARK: What the screens show
 
-    /// Keeps the list current, and the device in step with the server, until the task is cancelled or a person has to log in
-    /// again.
-    public func follow() async {
-        async let list: Void = followList()
-        async let states: Void = followStates()
-        await attempt { try await self.vault.keepInSync() }
-        _ = await (list, states)
+    /// Which screen a person sees.
+    public var stage: Stage {
+        guard let account, !account.isSignedOut else { return hasStarted ? .signedOut : .starting }
+        return account.isLocked ? .locked : .open
     }
 
-    private func followList() async {
-        guard let contents = try? notes.observe() else { return }
-        for await contents in contents { await attempt { try await self.show(contents) } }
+    /// The notes, those that were changed last first.
+    public var entries: [Entry] {
+        let conflicts = account?.notices.filter { $0.kind == .conflict } ?? []
+        return list?.entries.map { entry in
+            Entry(id: entry.id, note: entry.value, conflict: conflicts.first { $0.other == entry.id })
+        } ?? []
     }
 
-    private func followStates() async {
-        guard let states = try? await vault.states() else { return }
-        for await state in states { sync = state }
-    }
+    /// How many notes cannot be read, such as those of a later version of the app. They are kept and synced as they are.
+    public var unreadableCount: Int { list?.contents.unreadable.count ?? 0 }
 
-    /// Reads the list again.
-    public func refresh() async throws { try await show(notes.contents()) }
+    /// Whether many notes were deleted elsewhere at once, and wait for ``agreeToDeletions()``.
+    public var areDeletionsHeld: Bool { account?.notices.contains { $0.kind == .massDeletion } ?? false }
 
-    private func show(_ contents: CollectionContents<Note>) async throws {
-        let conflicts = try await vault.notices().filter { $0.kind == .conflict }
-        heldDeletionCount = try await vault.heldDeletions().count
-        unreadableCount = contents.unreadable.count
-        entries = contents.items
-            .map { id, note in Entry(id: id, note: note, conflict: conflicts.first { $0.other == id }) }
-            .sorted { ($1.note.changed, $0.id) < ($0.note.changed, $1.id) }
-    }
+    /// Another one after each log-in, also in the same session of the app: following the server begins again then.
+    public var opening: ObjectIdentifier? { account.map { ObjectIdentifier($0) } }
+
+    /// Whether the list was read, or cannot be read before a log-in or the password.
+    public var isLoaded: Bool { stage != .open || list?.isLoaded ?? true }
 
     /// Does what a person has asked for, and shows what went wrong.
-    public func perform(_ work: @escaping @MainActor () async throws -> Void) { Task { await attempt(work) } }
-
-    private func attempt(_ work: @MainActor () async throws -> Void) async {
-        do { try await work() } catch { if !Task.isCancelled { problem = error.localizedDescription } }
+    public func perform(_ work: @escaping @MainActor () async throws -> Void) {
+        Task {
+            do { try await work() } catch { if !Task.isCancelled { problem = error.localizedDescription } }
+        }
     }
 }
 

@@ -46,6 +46,7 @@ struct Terminal {
 
     private func run(_ words: [String]) async throws {
         try await model.start()
+        while !model.isLoaded { await change { model.isLoaded } }
         let rest = words.dropFirst(2)
         switch (words.first ?? "", words.count) {
         case ("sign-up", 2): try await model.signUp(words[1], ask("Password"))
@@ -107,27 +108,39 @@ struct Terminal {
             print("\(entry.id)\t\(entry.note.headline)\(tags)\(files)\(copy)")
         }
         if model.unreadableCount > 0 { print("\(model.unreadableCount) notes cannot be read by this version.") }
-        if model.heldDeletionCount > 0 { print("\(model.heldDeletionCount) notes were deleted elsewhere: agree?") }
+        if model.areDeletionsHeld { print("Many notes were deleted elsewhere: agree?") }
     }
 
     /// Prints the list again after each change, until the session ends.
     private func watch() async {
         let printing = Task {
-            for await _ in Observations({ model.entries.count }) {
+            while !Task.isCancelled {
                 print("--")
                 show()
                 fflush(nil)
+                await change { model.entries }
             }
         }
-        await model.follow()
+        await model.account?.keepInSync()
         printing.cancel()
+    }
+
+    /// Waits until something that the closure reads has changed, as `Observations` does from macOS 26 on.
+    private func change(of read: () -> some Any) async {
+        await withCheckedContinuation { continuation in
+            withObservationTracking {
+                _ = read()
+            } onChange: {
+                continuation.resume()
+            }
+        }
     }
 
     private func save(_ name: String, of note: Note, to file: URL) async throws {
         guard let attachment = note.attachments.first(where: { $0.properties["name"] == name }) else {
             throw VaultError.notFound
         }
-        try await model.content(of: attachment).write(to: file, options: .withoutOverwriting)
+        try await model.save(attachment, to: file)
     }
 
     private func keep(_ choice: String, _ entry: NotesModel.Entry) async throws {
