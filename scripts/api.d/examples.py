@@ -4,8 +4,10 @@ import pathlib
 import re
 import sys
 
-# Examples of views and of an app's own functions are not compiled.
-SKIPPED = re.compile(r"UIImage|: View|Button\(|^\.|showLogin|modified", re.MULTILINE)
+# Examples of views, of parts of statements and of an app's own functions are not compiled.
+SKIPPED = re.compile(
+    r"UIImage|: View|Button\(|^\.|^catch |^case |^settings\.|\bsource\b|transport = try|following|…|showLogin|modified", re.MULTILINE
+)
 
 HEAD = """import Foundation
 import SalternClient

@@ -127,12 +127,12 @@ public struct VaultCollection<Value: Codable>: Sendable {
 
     /// Deletes an item; see ``Vault/delete(_:)``.
     ///
-    /// Example: "Delete and restore" in docs/app.md.
+    /// Example: "Edit" in docs/app.md.
     public func delete(_ id: ItemID) async throws(VaultError) { try await vault.delete(id) }
 
     /// Restores a deleted item from the trash of this device; see ``Vault/restore(_:)``.
     ///
-    /// Example: "Delete and restore" in docs/app.md.
+    /// Example: "Edit" in docs/app.md.
     public func restore(_ id: ItemID) async throws(VaultError) { try await vault.restore(id) }
 }
 

@@ -22,7 +22,7 @@ public struct ReplacedVersion: Hashable, Sendable {
 extension Vault {
     /// The versions of an item that were replaced, the latest first: by edits here, by versions from elsewhere, by merges.
     ///
-    /// Example: "Delete and restore" in docs/app.md.
+    /// Example: "Edit" in docs/app.md.
     /// - Parameter id: Nil for those of all items, also of items that were deleted since.
     public func replacedVersions(of id: ItemID? = nil) throws(VaultError) -> [ReplacedVersion] {
         let sealer = try open.engine.sealer

@@ -218,7 +218,7 @@ public actor Vault {
     /// Where only what was changed here does not open, that is what goes to the trash: nobody who could read the server's
     /// version has deleted it.
     ///
-    /// Example: "Delete and restore" in docs/app.md.
+    /// Example: "Edit" in docs/app.md.
     public func delete(_ id: ItemID) throws(VaultError) {
         let sealer = try sealer
         try stored {
@@ -247,7 +247,7 @@ public actor Vault {
 
     /// Restores an item that was deleted here or elsewhere, from the trash of this device.
     ///
-    /// Example: "Delete and restore" in docs/app.md.
+    /// Example: "Edit" in docs/app.md.
     /// - Throws: ``VaultError/notFound`` when the trash does not have it, ``VaultError/unreadable`` when it does not open.
     public func restore(_ id: ItemID) throws(VaultError) {
         let sealer = try self.sealer
