@@ -11,10 +11,12 @@ package_test_packages=(mmdebstrap python3-venv iproute2)
 shell_packages=(zsh fish)
 counting_packages=(strace wrk)
 recovery_packages=(pgbackrest)
+# What the generated clients are compiled with and against.
+client_packages=("${build_packages[@]}" postgresql-client openssl util-linux golang-go)
 compose_packages=(docker.io docker-compose mmdebstrap iproute2 iptables curl openssl jq)
 # Everything at once: steps that go beside each other must not install.
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}"
-    "${counting_packages[@]}" "${recovery_packages[@]}" "${compose_packages[@]}" postgresql-contrib shellcheck libjemalloc2 docker-compose python3-venv jq faketime
+    "${counting_packages[@]}" "${recovery_packages[@]}" "${client_packages[@]}" "${compose_packages[@]}" postgresql-contrib shellcheck libjemalloc2 docker-compose python3-venv jq faketime
     nodejs iproute2 iptables prometheus pgbouncer nginx-light haproxy)
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }

@@ -225,6 +225,8 @@ def register(url):
         "ShareFormat": "aes-256-gcm",
         "Sealed": sealed,
         "SealedKeyring": sealed,
+        "NewKeyring": sealed,
+        "RecoveryKeyring": sealed,
         "UUID": lambda: str(uuid.uuid4()),
         "Iterations": 600_000,
         "NewKDF": {"iterations": 600_000},

@@ -1,0 +1,39 @@
+# shellcheck shell=bash disable=SC2154
+# For each language: generate_LANGUAGE, compile_LANGUAGE and live_LANGUAGE. docs/clients.md has the same options.
+
+generate_python() { generate python python --additional-properties packageName=saltern_api; }
+compile_python() { :; }
+live_python() {
+    PYTHONPATH=$clients/python PYTHONDONTWRITEBYTECODE=1 "$repository/.venv/bin/python" "$lives/life.py"
+}
+
+# Needs Foundation alone. Without identifiableModels=false the generator makes an enumeration Identifiable and gives it no id.
+generate_swift() {
+    generate swift swift6 --additional-properties projectName=SalternAPI,identifiableModels=false
+}
+compile_swift() {
+    quietly "$clients/swift.log" "the Swift client does not compile" with_quick_allocator swift build \
+        --package-path "$clients/swift-life" --disable-index-store "${quick_options[@]}"
+}
+# URLSession on Linux reads the authorities that it trusts from this file alone.
+live_swift() {
+    # shellcheck disable=SC2016  # the words are for the shell in the namespace
+    unshare --map-root-user --mount bash -c 'mount --bind -- "$SALTERN_TEST_CERTIFICATE" /etc/ssl/certs/ca-certificates.crt && exec "$1"' _ \
+        "$clients/swift-life/.build/debug/Life"
+}
+
+# Needs the standard library alone. With the default of disallowAdditionalPropertiesIfNotPresent a reply that has a member
+# more than openapi.yaml would be an error.
+generate_go() {
+    generate go go --additional-properties \
+        packageName=saltern,disallowAdditionalPropertiesIfNotPresent=false,withGoMod=true \
+        --git-host example.org --git-user-id saltern --git-repo-id client
+}
+compile_go() (
+    cd -- "$clients/go-life" || exit
+    # Debian's compiler is older than what the generator writes there.
+    sed --in-place 's/^go .*/go 1.19/' "$clients/go/go.mod"
+    export GOPROXY=off GOFLAGS=-mod=mod GOCACHE=$clients/go-cache
+    quietly "$clients/go.log" "the Go client does not compile" go build -o "$clients/go-life/life" .
+)
+live_go() { "$clients/go-life/life"; }
