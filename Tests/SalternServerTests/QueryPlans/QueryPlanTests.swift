@@ -41,6 +41,9 @@ import Testing
                             #expect(executed.rows <= probe.rows, why)
                             #expect(executed.buffers <= 60 + 12 * probe.rows, why)
                             #expect(executed.sequentialScans.isEmpty, why)
+                            // Who creates and deletes shares would otherwise pay for all that were deleted since the last vacuum.
+                            let isCount = probe.name.contains("AdmitShare")
+                            #expect(!isCount || !executed.scans.contains { $0.hasPrefix("Bitmap Heap") }, why)
                         }
                     }
                 }
