@@ -54,8 +54,13 @@ def references(folder, modules):
     if not opened:
         raise SystemExit(f"no index in {folder}")
     units, found = [], []
-    take_unit = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, Text)(lambda _, name: units.append(str(name)) or True)
-    store.store_units_apply_f(opened, 0, None, ctypes.cast(take_unit, ctypes.c_void_p))
+
+    def take_unit(_, name):
+        units.append(str(name))
+        return True
+
+    each_unit = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, Text)(take_unit)
+    store.store_units_apply_f(opened, 0, None, ctypes.cast(each_unit, ctypes.c_void_p))
     for unit in units:
         reader = store.unit_reader_create(opened, unit.encode(), None)
         if not reader or str(store.unit_reader_get_module_name(reader)) not in modules:
