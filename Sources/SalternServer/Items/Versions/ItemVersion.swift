@@ -24,7 +24,7 @@ enum ItemVersion {
     /// The condition that a version of the item `i` was kept in the ``interval`` that began at `moment`. A time more than an
     /// interval after its end is of a clock that was ahead, and does not count: versions would not be kept until it comes.
     private static func wasKept<Root, Context>(since moment: SQLTemplate<Root, Context>) -> SQLTemplate<Root, Context> {
-        "i.kept_at > \(moment) AND i.kept_at - \(moment)::timestamptz < interval '20 minutes'"
+        "i.kept_at > \(moment) AND i.kept_at < \(moment)::timestamptz + interval '20 minutes'"
     }
 
     /// What `kept_at` of the item `i` is after its content was replaced. An item that is created again begins without.

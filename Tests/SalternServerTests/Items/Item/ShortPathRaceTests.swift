@@ -29,7 +29,7 @@ import Testing
             let (postgres, clock) = (app.postgres, app.clock)
             // Whether a version is due decides which of two statements replaces the item.
             try await app.administer(
-                "UPDATE saltern.items SET kept_at = \(waiting == .replaceKeeping ? "NULL" : "'infinity'")")
+                "UPDATE saltern.items SET kept_at = \(waiting == .replaceKeeping ? "NULL" : "updated_at")")
             // Some of it only an admin may do.
             let waiter = try await SeparateClient.with(app.database.ownerURL) { owner in
                 try await owner.run { admin in
