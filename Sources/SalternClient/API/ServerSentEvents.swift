@@ -24,6 +24,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         fileprivate init(_ body: ReplyBody) { pieces = body.makeAsyncIterator() }
 
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(TransportError) -> Event? {
+            if Task.isCancelled { throw .cancelled }
             while ready.isEmpty {
                 guard let piece = try await pieces.next(isolation: actor) else { return nil }
                 ready = parser.take(piece)
