@@ -10,20 +10,18 @@ public final class CurlTransport: HTTPTransport {
 
     private let server: Server
     private let loop: CurlLoop
-    private let rateLimit: Int?
 
     /// The lowest limit of the rate, in bytes a second: far enough above what a request needs in order not to time out.
     public static let lowestRateLimit = 16 << 10
 
     /// Connects to nothing yet.
-    /// - Parameter rateLimit: How many bytes a second each request sends and receives at most (`CURLOPT_MAX_SEND_SPEED_LARGE`,
-    ///   `CURLOPT_MAX_RECV_SPEED_LARGE`), at least ``lowestRateLimit``; nil for no limit.
+    /// - Parameter rateLimit: How many bytes a second all requests together send at most, and receive at most, at least
+    ///   ``lowestRateLimit``; nil for no limit. 16 kB move at once, and the kernel receives at most a second's bytes ahead.
     /// - Throws: ``TransportError/configuration`` when base or pins are malformed.
     public init(_ server: Server, rateLimit: Int? = nil) throws(TransportError) {
-        guard server.isValid, rateLimit ?? .max >= Self.lowestRateLimit, let loop = CurlLoop() else {
-            throw .configuration
-        }
-        self.rateLimit = rateLimit
+        guard server.isValid, rateLimit ?? .max >= Self.lowestRateLimit,
+            let loop = CurlLoop(rateLimit.map { TransferPace(bytesPerSecond: $0) })
+        else { throw .configuration }
         self.server = server
         self.loop = loop
     }
@@ -56,7 +54,7 @@ public final class CurlTransport: HTTPTransport {
     ) throws(TransportError) -> CurlTransfer {
         guard
             let transfer = CurlTransfer(
-                request, to: server, rateLimit: rateLimit, isStream: isStream, sink: sink)
+                request, to: server, pace: loop.pace, isStream: isStream, sink: sink)
         else { throw .configuration }
         return transfer
     }
