@@ -110,6 +110,7 @@ def escape(fault: str, home: Path) -> int:
         print(json.dumps({"warnings": []}))
         return 2
     for path in (work / "outside" / "escape", work / "beside", home / "in-home", folder / ".saltern" / "folder"):
+        path.parent.mkdir(exist_ok=True)
         path.write_text("content")
     hook = folder / ".git" / "hooks" / "post-checkout"
     hook.parent.mkdir(parents=True, exist_ok=True)
