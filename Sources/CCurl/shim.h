@@ -5,7 +5,9 @@
 #include <sys/select.h>
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 #include <malloc.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +39,6 @@ static inline CURLcode saltern_curl_set_up(void) {
 static inline CURLcode saltern_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
-static inline CURLcode saltern_curl_set_offset(CURL *handle, CURLoption option, curl_off_t value) {
-    return curl_easy_setopt(handle, option, value);
-}
 static inline CURLcode saltern_curl_set_string(CURL *handle, CURLoption option, const char *value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -58,6 +57,26 @@ typedef size_t (*saltern_curl_write)(char *bytes, size_t size, size_t count, voi
 static inline CURLcode saltern_curl_on_body(CURL *handle, saltern_curl_write callback, void *owner) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, callback);
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_WRITEDATA, owner) : code;
+}
+// What is sent comes from the first callback; the second goes back to an offset, for a connection that ended before it was used.
+typedef int (*saltern_curl_seek)(void *owner, curl_off_t offset, int origin);
+static inline CURLcode saltern_curl_on_sending(
+    CURL *handle, saltern_curl_write read, saltern_curl_seek seek, void *owner) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_READFUNCTION, read);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READDATA, owner);
+    if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, seek);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SEEKDATA, owner) : code;
+}
+static inline int saltern_curl_shorten_buffer(void *size, curl_socket_t socket, curlsocktype purpose) {
+    int bytes = (int)(intptr_t)size;
+    // A kernel that refuses it only takes more from the line ahead of what is read.
+    (void)purpose, (void)setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    return CURL_SOCKOPT_OK;
+}
+// How many bytes the kernel takes from the line before they are read.
+static inline CURLcode saltern_curl_set_receive_buffer(CURL *handle, int bytes) {
+    CURLcode code = curl_easy_setopt(handle, CURLOPT_SOCKOPTFUNCTION, saltern_curl_shorten_buffer);
+    return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SOCKOPTDATA, (void *)(intptr_t)bytes) : code;
 }
 static inline CURLcode saltern_curl_on_field(CURL *handle, saltern_curl_write callback, void *owner) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, callback);

@@ -2,6 +2,7 @@
 # What scripts/hostile and scripts/soak have in common: a built server, a throw-away instance, a program in Python.
 
 suite_executable=
+suite_client=
 suite_arguments=()
 
 # suite_begin ARGUMENT…: takes --help and --executable out of the arguments, and builds the server when none is named.
@@ -21,6 +22,26 @@ suite_begin() {
     trap 'exit 130' INT TERM HUP
     ensure_packages "${suite_packages[@]}"
     suite_build
+}
+
+# suite_begin_with_client ARGUMENT…: the same, also of --client, with a built `saltern-client` in suite_client.
+suite_begin_with_client() {
+    local words=()
+    while (($# > 0)); do
+        case $1 in
+            --client)
+                suite_client=$(absolute_path "${2:?--client needs a path}")
+                [[ -x $suite_client ]] || die "cannot execute $suite_client"
+                shift 2
+                ;;
+            *) words+=("$1") && shift ;;
+        esac
+    done
+    suite_begin "${words[@]}"
+    [[ -z $suite_client ]] || return 0
+    require_swift
+    "${release_build[@]}" saltern-client >&2
+    suite_client=$repository/.build/release/saltern-client
 }
 
 suite_build() {

@@ -27,6 +27,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         fileprivate init(_ body: ReplyBody) { pieces = body.makeAsyncIterator() }
 
         public mutating func next() async throws(TransportError) -> Event? {
+            if Task.isCancelled { throw .cancelled }
             while ready.isEmpty {
                 guard let piece = try await pieces.next() else { return nil }
                 ready = parser.take(piece)

@@ -57,6 +57,11 @@ public final class ReplyBody: AsyncSequence, Sendable {
 
     private func next() async throws(TransportError) -> [UInt8]? {
         while true {
+            // Before anything is taken: from a sender that always has more, a cancelled reader would go on without end.
+            if Task.isCancelled {
+                onAbandoned()
+                throw .cancelled
+            }
             let (piece, end, resumes) = state.withLock { state in
                 if state.pieces.isEmpty { return (nil as [UInt8]?, state.end, false) }
                 let piece = state.pieces.removeFirst()
@@ -70,10 +75,6 @@ public final class ReplyBody: AsyncSequence, Sendable {
             if let end {
                 try end.get()
                 return nil
-            }
-            if Task.isCancelled {
-                onAbandoned()
-                throw .cancelled
             }
             await withTaskCancellationHandler {
                 await withCheckedContinuation { reader in

@@ -36,7 +36,8 @@ struct AccountOption {
         }
         let present = try await profile.naming(vault)
         if present != profile { try profiles.save(present, name) }
-        let account = OpenAccount(name: name, profile: present, profiles: profiles, vault: vault)
+        let account = OpenAccount(
+            name: name, profile: present, profiles: profiles, vault: vault, transport: settings.transport)
         for folder in PrivateFolder.abandoned(console.environment, of: account.folder) {
             console.notice(
                 "an edit was cut off; what was saved by then is in \(folder): remove it when you have what you need",
@@ -68,13 +69,15 @@ struct OpenAccount {
     let profile: AccountProfile
     let profiles: ProfileStore
     let vault: Vault
+    /// The vault's own way to the server, within the limit of its rate.
+    let transport: any HTTPTransport
 
     /// Where its store is.
     var folder: URL { profiles.folder(name) }
 
     /// Remembers the pins that the server publishes now.
     func learnPins() async throws {
-        let next = profile.learning(from: try await SalternAPI(profile.transport()).describeService())
+        let next = profile.learning(from: try await SalternAPI(transport).describeService())
         if next != profile { try profiles.save(next, name) }
     }
 

@@ -58,11 +58,12 @@ struct FirstContact {
         func arrive(_ body: (VaultSettings) async throws -> Vault) async throws -> OpenAccount {
             var isNew = false
             let vault: Vault
+            let settings = try settings()
             do {
                 vault = try await OpenAccount.waiting(profiles.folder(name)) {
                     // Now, not before the password was typed: another process may have arrived meanwhile.
                     isNew = try isAbsent()
-                    return try await body(try settings())
+                    return try await body(settings)
                 }
             } catch VaultError.store(.inUse) {
                 throw VaultError.store(.inUse)
@@ -72,7 +73,8 @@ struct FirstContact {
             }
             let profile = try await profile.naming(vault)
             try profiles.save(profile, name)
-            return OpenAccount(name: name, profile: profile, profiles: profiles, vault: vault)
+            return OpenAccount(
+                name: name, profile: profile, profiles: profiles, vault: vault, transport: settings.transport)
         }
     }
 

@@ -3,50 +3,45 @@
 import base64
 import json
 import random
+import re
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
-from traffic.relay import Exchange, Lie, Reply, Request, problem, with_json
+from kinds import Flood, Restated
+from traffic.relay import STREAM, Exchange, Lie, Reply, Request, problem, with_json
 
 
-class Listing(Lie):
+CHANGES = "GET /v1/changes"
+BATCH = "POST /v1/items/batch"
+ITEM = "GET /v1/items/*"
+
+
+class Listing(Restated):
     """Changes the pages of /v1/changes."""
 
-    hurry = 20
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.path != "/v1/changes" or reply.status != 200:
-            return reply
-        return with_json(reply, self.page(request, json.loads(reply.body)))
-
-    def page(self, request: Request, page: dict[str, Any]) -> dict[str, Any]:
-        raise NotImplementedError
+    hurry = 8
+    calls = (CHANGES,)
 
 
-def everything(reply: Reply) -> list[dict[str, Any]]:
-    changes: list[dict[str, Any]] = json.loads(reply.body)["changes"]
-    return changes
+class Whole(Lie):
+    """Answers each page with the items that the true server has, changed, whatever the cursor is."""
 
+    hurry = 8
+    calls = (CHANGES,)
+    revision = 10**6
 
-class Whole(Listing):
-    """Begins each page with the items that the true server has, changed, whatever the cursor is."""
-
-    def __init__(self) -> None:
-        self.revision = 10**6
-
-    async def answer(self, exchange: Exchange) -> None:
+    async def lie(self, exchange: Exchange) -> None:
         request = exchange.request
-        if request.path != "/v1/changes" or "fields=meta" in request.target:
-            return await super().answer(exchange)
+        if "fields=meta" in request.target:
+            return await exchange.pass_on()
         whole = Request("GET", "/v1/changes?limit=100", request.fields, b"")
-        known = everything(await Exchange(whole, exchange.reader, exchange.writer, exchange.origin).forward())
+        known = (await Exchange(whole, exchange.reader, exchange.writer, exchange.origin).forward()).json["changes"]
         reply = await exchange.forward()
-        page = json.loads(reply.body)
         changes = self.changes([change for change in known if change["collection"] != "saltern-chunks"])
         for change in changes:
             self.revision += 1
             change["revision"] = self.revision
-        await exchange.send(with_json(reply, {**page, "changes": changes, "more": False}))
+        await exchange.send(with_json(reply, {**reply.json, "changes": changes, "more": False}))
 
     def changes(self, known: list[dict[str, Any]]) -> list[dict[str, Any]]:
         raise NotImplementedError
@@ -88,7 +83,6 @@ class GarbledBodies(Whole):
     says = "bodies with a flipped bit, cut, empty, of another format"
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
         self.random = random.Random(seed)
 
     def changes(self, known: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -139,148 +133,129 @@ class Repeated(Whole):
 
 
 class HighRevisions(Listing):
-    name = "high-revisions"
-    says = "revisions near 2^63"
+    name, says = "high-revisions", "revisions near 2^63"
 
-    def page(self, request: Request, page: dict[str, Any]) -> dict[str, Any]:
-        count = len(page["changes"])
-        for index, change in enumerate(page["changes"]):
+    def restated(self, request: Request, value: Any) -> Any:
+        count = len(value["changes"])
+        for index, change in enumerate(value["changes"]):
             change["revision"] = 2**63 - count + index
-        return {**page, "revisionBase": 2**63 - 1}
+        return {**value, "revisionBase": 2**63 - 1}
 
 
 class OldRevisions(Listing):
-    name = "old-revisions"
-    says = "revisions that are lower than before, or fall"
+    name, says = "old-revisions", "revisions that are lower than before, or fall"
 
-    def page(self, request: Request, page: dict[str, Any]) -> dict[str, Any]:
-        for index, change in enumerate(reversed(page["changes"])):
+    def restated(self, request: Request, value: Any) -> Any:
+        for index, change in enumerate(reversed(value["changes"])):
             change["revision"] = index - 5
-        return page
+        return value
 
 
 class Withheld(Listing):
-    name = "withheld"
-    says = "empty pages, with cursors that are right"
+    name, says = "withheld", "empty pages, with cursors that are right"
 
-    def page(self, request: Request, page: dict[str, Any]) -> dict[str, Any]:
-        return {**page, "changes": []}
+    def restated(self, request: Request, value: Any) -> Any:
+        return {**value, "changes": []}
 
 
 class EndlessPages(Listing):
-    name = "endless-pages"
-    says = "always another page, with the same cursor, with another one, and with the first one's"
+    name, says = "endless-pages", "always another page, with the same cursor, with another one, and with the first one's"
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def page(self, request: Request, page: dict[str, Any]) -> dict[str, Any]:
-        self.count += 1
-        cursor = page["cursor"] if self.count % 3 else f"x{self.count}"
-        return {**page, "more": True, "cursor": cursor}
+    async def lie(self, exchange: Exchange) -> None:
+        request = exchange.request
+        # The true server does not have the cursors that are made up here.
+        target = re.sub(r"since=x\d+&?", "", request.target)
+        asked = Request(request.method, target, request.fields, request.body)
+        reply = await Exchange(asked, exchange.reader, exchange.writer, exchange.origin).forward()
+        cursor = reply.json["cursor"] if self.count % 3 else f"x{self.count}"
+        await exchange.send(with_json(reply, {**reply.json, "more": True, "cursor": cursor}))
 
 
 class OtherBases(Listing):
-    name = "other-bases"
-    says = "another revision base in each reply: the database is restored again and again"
+    name, says = "other-bases", "another revision base in each reply: the database is restored again and again"
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def page(self, request: Request, page: dict[str, Any]) -> dict[str, Any]:
-        self.count += 1
-        return {**page, "revisionBase": self.count * 1_000}
+    def restated(self, request: Request, value: Any) -> Any:
+        return {**value, "revisionBase": self.count * 1_000}
 
 
 class Forked(Lie):
     name = "fork"
     says = "batches are acknowledged with the next revisions and not carried out; then the histories are joined"
-    hurry = 20
+    hurry = 8
+    is_forgetful = True
+    calls: ClassVar[tuple[str, ...]] = (BATCH,)
 
-    async def answer(self, exchange: Exchange) -> None:
-        request = exchange.request
-        if request.call == "POST /v1/items/batch":
-            results = [
-                {"id": operation["id"], "revision": max(operation.get("ifRevision") or 0, 0) + 1}
-                for operation in request.json["operations"]
-            ]
-            return await exchange.send(Reply(200, {}, json.dumps({"results": results}).encode()))
-        await super().answer(exchange)
+    async def lie(self, exchange: Exchange) -> None:
+        results = [
+            {"id": operation["id"], "revision": max(operation.get("ifRevision") or 0, 0) + 1}
+            for operation in exchange.request.json["operations"]
+        ]
+        await exchange.send(with_json(Reply(200), {"results": results}))
 
 
 class NotStored(Forked):
-    name = "not-stored"
-    says = "batches are acknowledged with new revisions, and thrown away; and so are bodies of files"
+    name, says = "not-stored", "batches are acknowledged with new revisions, and thrown away; and so are bodies of files"
+    calls = (BATCH, "PUT /v1/items/*")
 
-    async def answer(self, exchange: Exchange) -> None:
+    async def lie(self, exchange: Exchange) -> None:
         request = exchange.request
-        if request.method == "PUT" and request.path.startswith("/v1/items/"):
-            now = "2026-01-01T00:00:00Z"
-            state = {
-                "id": request.path.split("/")[3], "revision": 10**6, "collection": "saltern-chunks", "createdAt": now,
-                "updatedAt": now, "deleted": False, "format": "saltern-1", "body": "AQ==",
-            }  # fmt: skip
-            return await exchange.send(Reply(201, {}, json.dumps(state).encode()))
-        await super().answer(exchange)
+        if request.call == BATCH:
+            return await super().lie(exchange)
+        now = "2026-01-01T00:00:00Z"
+        state = {
+            "id": request.path.split("/")[3], "revision": 10**6, "collection": "saltern-chunks", "createdAt": now,
+            "updatedAt": now, "deleted": False, "format": "saltern-1", "body": "AQ==",
+        }  # fmt: skip
+        await exchange.send(with_json(Reply(201), state))
 
 
-class Results(Lie):
-    """Changes what a batch has come to."""
+class Results(Restated):
+    """Changes the results of a batch."""
 
-    hurry = 20
-    #: Whether the true server gets the batch.
-    passes = True
+    hurry = 8
+    calls = (BATCH,)
 
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.call != "POST /v1/items/batch":
-            return await super().answer(exchange)
-        reply = await exchange.forward()
-        if reply.status == 200:
-            reply = with_json(reply, {"results": self.results(json.loads(reply.body)["results"])})
-        await exchange.send(reply)
+    def restated(self, request: Request, value: Any) -> Any:
+        return {"results": self.results(value["results"])}
 
     def results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         raise NotImplementedError
 
 
 class HalfAcknowledged(Results):
-    name = "half-acknowledged"
-    says = "a batch is carried out, and half of it acknowledged"
+    name, says = "half-acknowledged", "a batch is carried out, and half of it acknowledged"
 
     def results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return results[: len(results) // 2]
 
 
 class OthersAcknowledged(Results):
-    name = "others-acknowledged"
-    says = "a batch is carried out, and others' ids are acknowledged"
+    name, says = "others-acknowledged", "a batch is carried out, and others' ids are acknowledged"
 
     def results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [{**result, "id": str(uuid.UUID(int=index))} for index, result in enumerate(results)]
 
 
 class HighAcknowledged(Results):
-    name = "high-acknowledged"
-    says = "a batch is carried out, and acknowledged with revisions near 2^63"
+    name, says = "high-acknowledged", "a batch is carried out, and acknowledged with revisions near 2^63"
 
     def results(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [{**result, "revision": 2**63 - 1} for result in results]
 
 
 class HalfStored(Lie):
-    name = "half-stored"
-    says = "half of a batch is carried out, and all of it acknowledged"
-    hurry = 20
+    name, says = "half-stored", "half of a batch is carried out, and all of it acknowledged"
+    hurry = 8
+    is_forgetful = True
+    calls = (BATCH,)
 
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.call != "POST /v1/items/batch":
-            return await super().answer(exchange)
+    async def lie(self, exchange: Exchange) -> None:
         operations = exchange.request.json["operations"]
         half = json.dumps({"operations": operations[: (len(operations) + 1) // 2]}).encode()
         reply = await exchange.forward(half)
         if reply.status != 200:
             return await exchange.send(reply)
-        results = json.loads(reply.body)["results"]
+        results = reply.json["results"]
         last = results[-1]["revision"]
         for operation in operations[len(results) :]:
             last += 1
@@ -288,123 +263,86 @@ class HalfStored(Lie):
         await exchange.send(with_json(reply, {"results": results}))
 
 
-class ConflictsWithoutEnd(Lie):
-    name = "conflicts"
-    says = "each batch is refused as a conflict with revisions that grow"
-    hurry = 20
+class Conflicts(Lie):
+    name, says = "conflicts", "each batch is refused as a conflict with revisions that grow"
+    hurry = 8
+    calls = (BATCH,)
+    revision = 10**6
 
-    def __init__(self) -> None:
-        self.revision = 10**6
+    async def lie(self, exchange: Exchange) -> None:
+        await exchange.send(problem(409, "batch_conflict", conflicts=self.conflicts(exchange.request.json["operations"])))
 
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.call != "POST /v1/items/batch":
-            return await super().answer(exchange)
-        conflicts = []
-        for index, operation in enumerate(exchange.request.json["operations"]):
-            self.revision += 1
-            conflict = {"index": index, "id": operation["id"], "code": "precondition_failed", "revision": self.revision}
-            conflicts.append(conflict)
-        await exchange.send(problem(409, "batch_conflict", conflicts=conflicts))
+    def conflicts(self, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        self.revision += len(operations)
+        return [
+            conflict(index, operation["id"], self.revision + index) for index, operation in enumerate(operations)
+        ]  # fmt: skip
 
 
-class OddConflicts(ConflictsWithoutEnd):
-    name = "odd-conflicts"
-    says = "conflicts of operations that were not in the batch: index -1, 2^62, another id"
+class OddConflicts(Conflicts):
+    name, says = "odd-conflicts", "conflicts of operations that were not in the batch: index -1, 2^62, another id"
 
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.call != "POST /v1/items/batch":
-            return await Lie.answer(self, exchange)
-        conflicts = [
-            {"index": index, "id": str(uuid.UUID(int=7)), "code": "precondition_failed", "revision": 2**63 - 1}
-            for index in (-1, 0, 1, 2**62, 2**63 - 1)
-        ]
-        await exchange.send(problem(409, "batch_conflict", conflicts=conflicts * 1_000))
+    def conflicts(self, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [conflict(index, str(uuid.UUID(int=7)), 2**63 - 1) for index in (-1, 0, 1, 2**62, 2**63 - 1)] * 1_000
+
+
+def conflict(index: int, item: str, revision: int) -> dict[str, Any]:
+    return {"index": index, "id": item, "code": "precondition_failed", "revision": revision}
 
 
 class OtherItem(Lie):
-    name = "other-item"
-    says = "GET of an item answers another one, and of a body the bytes of another"
-    hurry = 20
+    name, says = "other-item", "GET of an item answers another one, and of a body the bytes of another"
+    hurry = 8
+    calls = (ITEM,)
     commands = ("arrive",)
+    last: bytes | None = None
 
-    def __init__(self) -> None:
-        self.last: bytes | None = None
-
-    async def answer(self, exchange: Exchange) -> None:
-        request = exchange.request
-        if request.method != "GET" or not request.path.startswith("/v1/items/"):
-            return await super().answer(exchange)
+    async def lie(self, exchange: Exchange) -> None:
         reply = await exchange.forward()
-        self.last, body = reply.body, self.last or reply.body[:-8] + b"AAAAAA==" [:8]
+        self.last, body = reply.body, self.last or reply.body[:-8] + b"AAAAAA=="
         await exchange.send(Reply(reply.status, reply.fields, body))
 
 
 class MissingChunks(Lie):
-    name = "missing-chunks"
-    says = "pieces of long files are not there, or end early"
-    hurry = 20
+    name, says = "missing-chunks", "pieces of long files are not there, or end early"
+    hurry = 8
+    calls = (ITEM,)
     commands = ("arrive",)
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def answer(self, exchange: Exchange) -> None:
-        request = exchange.request
-        if request.method == "GET" and request.path.startswith("/v1/items/"):
-            self.count += 1
-            if self.count % 2:
-                return await exchange.send(problem(404, "not_found"))
-            reply = await exchange.forward()
-            return await exchange.send(Reply(reply.status, reply.fields, reply.body[: len(reply.body) // 2]))
-        await super().answer(exchange)
+    async def lie(self, exchange: Exchange) -> None:
+        if self.count % 2:
+            return await exchange.send(problem(404, "not_found"))
+        reply = await exchange.forward()
+        await exchange.send(Reply(reply.status, reply.fields, reply.body[: len(reply.body) // 2]))
 
 
-class SilentStream(Lie):
-    """Changes the stream of changes alone."""
+class OddStream(Flood):
+    """Events without end in the stream of changes, and true replies otherwise."""
 
     hurry = 1
+    calls = (f"GET {STREAM}",)
     commands = ("watch",)
-
-
-class EventFlood(SilentStream):
-    name = "event-flood"
-    says = "events without end in the stream of changes"
-
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path != "/v1/changes/stream":
-            return await super().answer(exchange)
-        await exchange.write(b"HTTP/1.1 200 Flood\r\nContent-Type: text/event-stream\r\n\r\n")
-        await exchange.flood(b"id: 1\nevent: change\ndata: {}\n\n" * 1_000)
-        exchange.end()
+    BEGIN = b"HTTP/1.1 200 Flood\r\nContent-Type: text/event-stream\r\n\r\n"
 
     def objection(self, requests: list[Request]) -> str | None:
         count = len(requests)
         return f"it sent {count} requests in some seconds" if count > 200 else super().objection(requests)
 
 
-class EndlessEvent(SilentStream):
-    name = "endless-event"
-    says = "a line without end in the stream of changes, then an event of lines without end"
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path != "/v1/changes/stream":
-            return await super().answer(exchange)
-        self.count += 1
-        await exchange.write(b"HTTP/1.1 200 Flood\r\nContent-Type: text/event-stream\r\n\r\n")
-        await exchange.flood((b"data: " if self.count % 2 else b"data: x\n") * 4_000)
-        exchange.end()
+class EventFlood(OddStream):
+    name, says = "event-flood", "events without end in the stream of changes"
+    floods = ((OddStream.BEGIN, b"id: 1\nevent: change\ndata: {}\n\n" * 1_000),)
 
 
-class StreamEnds(EventFlood):
-    name = "stream-ends"
-    says = "the stream of changes ends at once, each time"
+class EndlessEvent(OddStream):
+    name, says = "endless-event", "a line without end in the stream of changes, then an event of lines without end"
+    floods = ((OddStream.BEGIN, b"data: " * 4_000), (OddStream.BEGIN, b"data: x\n" * 4_000))
 
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path != "/v1/changes/stream":
-            return await Lie.answer(self, exchange)
+
+class StreamEnds(OddStream):
+    name, says = "stream-ends", "the stream of changes ends at once, each time"
+
+    async def lie(self, exchange: Exchange) -> None:
         body = b"id: 1\nevent: change\nretry: 0\ndata: {}\n\n"
         await exchange.send(Reply(200, {"content-type": "text/event-stream"}, body))
 
@@ -413,7 +351,7 @@ def history_lies(seed: int) -> list[Lie]:
     plain = [
         SwappedBodies, SwappedIdentifiers, OtherCollections, Tombstones, Strangers, Repeated, HighRevisions,
         OldRevisions, Withheld, EndlessPages, OtherBases, Forked, NotStored, HalfAcknowledged, OthersAcknowledged,
-        HighAcknowledged, HalfStored, ConflictsWithoutEnd, OddConflicts, OtherItem, MissingChunks, EventFlood,
+        HighAcknowledged, HalfStored, Conflicts, OddConflicts, OtherItem, MissingChunks, EventFlood,
         EndlessEvent, StreamEnds,
     ]  # fmt: skip
     return [*(kind() for kind in plain), GarbledBodies(seed)]

@@ -4,6 +4,8 @@ import base64
 import hashlib
 import json
 import secrets
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +36,7 @@ class Verdict:
         longest = max((outcome.seconds for outcome in self.outcomes), default=0)
         greatest = max((outcome.kilobytes for outcome in self.outcomes), default=0) / 1024
         result = "; ".join(self.complaints) or "held"
-        return f"{self.lie.name:20}{longest:6.1f} s{greatest:5.0f} MB  {statuses[:60]:24}  {result}"
+        return f"{longest:6.1f} s{greatest:5.0f} MB  {statuses[:60]:24}  {result}"
 
 
 class Journey:
@@ -47,14 +49,14 @@ class Journey:
         self.hurry_library = hurry_library
         self.pin = pin
         self.words = work / "words"
-        self.words.mkdir(mode=0o700)
+        self.words.mkdir(mode=0o700, parents=True)
         for name, text in (("password", WORD), ("other", OTHER_WORD)):
             (self.words / name).write_text(text + "\n")
             (self.words / name).chmod(0o600)
         self.outside = work / "outside"
         self.outside.mkdir()
         (self.outside / "file").write_text("outside\n")
-        self.count = 0
+        self.slack = SLACK
         self.phone: Device | None = None
 
     # MARK: An account
@@ -77,8 +79,7 @@ class Journey:
         """A new account, with items, files and an unsent edit; its device can be taken back to this."""
         self.end()
         self.relay.lie = Honesty()
-        self.count += 1
-        self.userid = f"ada{self.count}@example.org"
+        self.userid = f"ada-{secrets.token_hex(6)}@example.org"
         self.phone = phone = self.device("phone")
         self.done(phone.run("register", *self.contact(self.userid, "phone", self.relay.port)))
         self.texts = {}
@@ -94,6 +95,7 @@ class Journey:
         (self.words / "link").chmod(0o600)
         phone.keep()
         self.kept_texts = dict(self.texts)
+        self.sent_texts = dict(self.texts)
         # What the password is stretched to, and what must never leave the device.
         both = hashlib.pbkdf2_hmac("sha256", WORD.encode(), f"localhost.saltern:{self.userid}".encode(), 600_000, 64)
         self.password_key, unlock_key = both[:32], both[32:]
@@ -142,10 +144,16 @@ class Journey:
         self.relay.lie = Honesty()
         requests = self.relay.take_requests()
         verdict.complaints += filter(None, [lie.objection(requests), self.leak(requests)])
+        # On a busy machine the client's hurried clocks may end a command before it gets there.
+        if not lie.count and all(outcome.status != 69 for outcome in verdict.outcomes):
+            verdict.complaints.append("the client did not ask what it lies about")
         if snapshot(self.outside) != before:
             verdict.complaints.append("something outside of the folder is another than before")
         verdict.complaints += self.losses(phone, f"{lie.name}.txt")
+        if not lie.is_forgetful:
+            self.sent_texts |= self.texts
         if lie.is_spending:
+            verdict.complaints += self.arrivals()
             self.end()
         return verdict
 
@@ -154,7 +162,7 @@ class Journey:
         phone, link = self.phone, str(self.words / "link")
         known = self.contact(self.userid, "phone", self.relay.port)
         password = ["--password-file", str(self.words / "password"), "--json"]
-        limit = lie.patience / lie.hurry + SLACK
+        limit = lie.patience / lie.hurry + self.slack
         if command in ("login", "arrive", "register", "register-known"):
             return self.elsewhere(command, lie, limit)
         words = {
@@ -170,8 +178,19 @@ class Journey:
             "rotate": ["rotate", *password],
             "password": ["password", "--new-password-file", str(self.words / "other"), *password],
         }[command]
-        interrupt = 4.0 if command == "watch" else None
+        interrupt = self.after_lie(lie) if command == "watch" else None
         return phone.run(*words, hurry=lie.hurry, limit=limit, interrupt=interrupt)
+
+    def after_lie(self, lie: Lie) -> Callable[[], bool]:
+        """True three seconds after the lie was told for the first time."""
+        first: list[float] = []
+
+        def is_time() -> bool:
+            if lie.count and not first:
+                first.append(time.monotonic())
+            return bool(first) and time.monotonic() > first[0] + 3
+
+        return is_time
 
     def elsewhere(self, command: str, lie: Lie, limit: float) -> Outcome:
         """A command of a device that was not here before."""
@@ -240,20 +259,36 @@ class Journey:
         for outcome in (first, phone.run("sync", str(phone.folder), "--json")):
             if outcome.status not in (0, 2):
                 complaints.append(f"afterwards {outcome}")
-        export = phone.home / "export.ndjson"
-        written = phone.run("export", str(export), "--json")
-        if written.status not in (0, 2):
-            return [*complaints, f"afterwards {written}"]
-        found = {line.get("text", "") for line in map(json.loads, export.read_text().splitlines())}
-        lost = [title for title, text in self.texts.items() if text not in found]
-        if lost:
-            complaints.append(f"lost here: {', '.join(lost)}")
-        kept = self.work / "phone.kept" / "files"
-        for name in ("long", "inner/short"):
-            path = phone.folder / name
-            if not path.is_file() or path.read_bytes() != (kept / name).read_bytes():
-                complaints.append(f"the file {name} is not as it was")
+        complaints += self.lacks(phone, self.texts, "lost here")
         if not (phone.folder / file).is_file():
             complaints.append(f"the file {file} is gone")
+        return complaints
+
+    def arrivals(self) -> list[str]:
+        """What a new device of the account lacks after all its lies."""
+        self.relay.lie = Honesty()
+        laptop = self.device("laptop")
+        try:
+            self.done(laptop.run("login", *self.contact(self.userid, "laptop", self.relay.port)), 0, 2)
+            self.done(laptop.run("sync", "--json"), 0, 2)
+            self.done(laptop.run("sync", str(laptop.folder), "--json"), 0, 2)
+            return self.lacks(laptop, self.sent_texts, "another device lacks")
+        finally:
+            laptop.remove()
+
+    def lacks(self, device: Device, texts: dict[str, str], words: str) -> list[str]:
+        """Items and files that are not on a device as they were."""
+        export = device.home / "export.ndjson"
+        written = device.run("export", str(export), "--json")
+        if written.status not in (0, 2):
+            return [f"afterwards {written}"]
+        found = {line.get("text", "") for line in map(json.loads, export.read_text().splitlines())}
+        lost = [title for title, text in texts.items() if text not in found]
+        complaints = [f"{words}: {', '.join(lost)}"] if lost else []
+        kept = self.work / "phone.kept" / "files"
+        for name in ("long", "inner/short"):
+            path = device.folder / name
+            if not path.is_file() or path.read_bytes() != (kept / name).read_bytes():
+                complaints.append(f"{words}: the file {name} as it was")
         return complaints
 

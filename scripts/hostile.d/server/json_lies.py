@@ -1,11 +1,10 @@
 """Replies that are HTTP, but not the JSON that openapi.yaml describes."""
 
-import itertools
-import json
 import random
-from typing import Any
+from typing import Any, ClassVar
 
-from traffic.relay import Exchange, Lie, Reply, Request, with_json
+from kinds import Restated
+from traffic.relay import Exchange, Lie, Reply, Request
 
 MEGABYTE = 1 << 20
 #: About as long as the longest reply that the client takes.
@@ -49,18 +48,11 @@ def removed(value: Any, path: tuple[Any, ...]) -> Any:
     return copy
 
 
-class Reshaped(Lie):
+class Reshaped(Restated):
     """Changes the JSON of each reply that has some."""
 
-    hurry = 20
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if not reply.body or "json" not in reply.fields.get("content-type", ""):
-            return reply
-        return with_json(reply, self.reshape(request, json.loads(reply.body)))
-
-    def reshape(self, request: Request, value: Any) -> Any:
-        raise NotImplementedError
+    hurry = 8
+    is_about_errors = True
 
 
 class WrongTypes(Reshaped):
@@ -71,7 +63,7 @@ class WrongTypes(Reshaped):
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
 
-    def reshape(self, request: Request, value: Any) -> Any:
+    def restated(self, request: Request, value: Any) -> Any:
         if self.random.random() < 0.5:
             return value
         path = self.random.choice(places(value))
@@ -85,11 +77,8 @@ class ExtremeNumbers(Reshaped):
     says = "all numbers of each reply are an extreme one, of the next reply the next"
     commands = ("sync", "folder", "again", "events", "shares", "devices") * 3
 
-    def __init__(self) -> None:
-        self.turns = itertools.cycle(EXTREMES)
-
-    def reshape(self, request: Request, value: Any) -> Any:
-        extreme = next(self.turns)
+    def restated(self, request: Request, value: Any) -> Any:
+        extreme = self.in_turn(EXTREMES)
 
         def extremes(value: Any) -> Any:
             if isinstance(value, dict):
@@ -106,10 +95,9 @@ class OneExtreme(ExtremeNumbers):
     says = "one number of each reply is an extreme one"
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
         self.random = random.Random(seed)
 
-    def reshape(self, request: Request, value: Any) -> Any:
+    def restated(self, request: Request, value: Any) -> Any:
         numbers = []
         for path in places(value):
             member = value
@@ -117,21 +105,19 @@ class OneExtreme(ExtremeNumbers):
                 member = member[key]
             if isinstance(member, int | float) and not isinstance(member, bool):
                 numbers.append(path)
-        return replaced(value, self.random.choice(numbers), next(self.turns)) if numbers else value
+        return replaced(value, self.random.choice(numbers), self.in_turn(EXTREMES)) if numbers else value
 
 
 class Texts(Lie):
     """The same text for each reply, with a status that takes turns."""
 
-    hurry = 20
+    hurry = 8
     commands = ("sync", "sync", "folder", "again", "events", "shares")
-    text: bytes
+    text: ClassVar[bytes]
 
-    def __init__(self) -> None:
-        self.turns = itertools.cycle([200, 500, 400, 412])
-
-    async def answer(self, exchange: Exchange) -> None:
-        await exchange.send(Reply(next(self.turns), {"content-type": "application/json"}, self.text))
+    async def lie(self, exchange: Exchange) -> None:
+        status = self.in_turn([200, 500, 400, 412])
+        await exchange.send(Reply(status, {"content-type": "application/json"}, self.text))
 
 
 class DeepArrays(Texts):
@@ -147,17 +133,13 @@ class DeepObjects(Texts):
 class LongListing(Lie):
     """A listing as long as the client takes it."""
 
-    hurry = 20
-    commands = ("sync", "folder")
-    head = b'{"cursor":"x","more":false,"changes":['
-    tail = b"]}"
+    hurry = 8
+    calls = ("* /v1/changes", "* /v1/sessions", "* /v1/items/batch")
+    head: ClassVar[bytes] = b'{"cursor":"x","more":false,"changes":['
+    piece: ClassVar[bytes]
+    tail: ClassVar[bytes] = b"]}"
 
-    def __init__(self, piece: bytes) -> None:
-        self.piece = piece
-
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path not in ("/v1/changes", "/v1/sessions", "/v1/items/batch"):
-            return await super().answer(exchange)
+    async def lie(self, exchange: Exchange) -> None:
         limit = LONG if exchange.request.path == "/v1/changes" else 1_000_000
         count = (limit - len(self.head) - len(self.tail)) // len(self.piece)
         body = self.head + self.piece * count + self.tail
@@ -165,76 +147,55 @@ class LongListing(Lie):
 
 
 class ManyNumbers(LongListing):
-    name, says = "many-numbers", "a listing of 11 million numbers"
-
-    def __init__(self) -> None:
-        super().__init__(b"0,")
+    name, says, piece = "many-numbers", "a listing of 11 million numbers", b"0,"
 
 
 class ManyObjects(LongListing):
-    name, says = "many-objects", "a listing of 7 million empty objects"
-
-    def __init__(self) -> None:
-        super().__init__(b"{},")
+    name, says, piece = "many-objects", "a listing of 7 million empty objects", b"{},"
 
 
 class ManyMembers(LongListing):
-    name, says = "many-members", "an object of millions of members with one name"
+    name, says, piece = "many-members", "an object of millions of members with one name", b'"a":0,'
     head = b'{"cursor":"x","more":false,"changes":[],"other":{'
     tail = b'"a":0}}'
-
-    def __init__(self) -> None:
-        super().__init__(b'"a":0,')
 
 
 class ManyTexts(LongListing):
     name, says = "many-texts", "millions of short texts in a member that openapi.yaml does not have"
-    head = b'{"cursor":"x","more":false,"changes":[],"other":['
-    tail = b'""]}'
-
-    def __init__(self) -> None:
-        super().__init__(b'"",')
+    head, piece, tail = b'{"cursor":"x","more":false,"changes":[],"other":[', b'"",', b'""]}'
 
 
 class LongNumber(LongListing):
     name, says = "long-number", "a number of 23 million digits"
-    head = b'{"cursor":"x","more":false,"changes":[],"revisionBase":1'
-    tail = b"}"
-
-    def __init__(self) -> None:
-        super().__init__(b"0" * 100)
+    head, piece, tail = b'{"cursor":"x","more":false,"changes":[],"revisionBase":1', b"0" * 100, b"}"
 
 
 class Escapes(LongListing):
     name, says = "escapes", "a cursor of millions of escape sequences"
-    head = b'{"more":false,"changes":[],"cursor":"'
-    tail = b'"}'
-
-    def __init__(self) -> None:
-        super().__init__(b"\\u0000")
+    head, piece, tail = b'{"more":false,"changes":[],"cursor":"', b"\\u0000", b'"}'
 
 
 class NoJSON(Lie):
     name = "no-json"
     says = "JSON with a byte order mark, in UTF-16, not UTF-8, with NaN, comments, or two values"
-    hurry = 20
+    hurry = 8
     commands = ("sync", "folder") * 4
 
-    def __init__(self) -> None:
-        self.turns = itertools.cycle(range(7))
-
-    def change(self, request: Request, reply: Reply) -> Reply:
+    async def lie(self, exchange: Exchange) -> None:
+        reply = await exchange.forward()
         text = reply.body.decode("utf-8", "replace")
-        body = [
-            b"\xef\xbb\xbf" + reply.body,
-            text.encode("utf-16"),
-            reply.body.replace(b'"', b'"\xff', 1),
-            b'{"cursor":NaN,"more":Infinity,"changes":[]}',
-            b"/* */" + reply.body + b"// x",
-            reply.body + reply.body,
-            b"",
-        ][next(self.turns)]
-        return Reply(reply.status, reply.fields, body)
+        body = self.in_turn(
+            [
+                b"\xef\xbb\xbf" + reply.body,
+                text.encode("utf-16"),
+                reply.body.replace(b'"', b'"\xff', 1),
+                b'{"cursor":NaN,"more":Infinity,"changes":[]}',
+                b"/* */" + reply.body + b"// x",
+                reply.body + reply.body,
+                b"",
+            ]
+        )
+        await exchange.send(Reply(reply.status, reply.fields, body))
 
 
 def json_lies(seed: int) -> list[Lie]:

@@ -1,25 +1,26 @@
 """Replies in the right form that would have the client use other keys, or give a password away."""
 
-import json
-from typing import Any
+from typing import Any, ClassVar
 
+from kinds import Fixed, Restated
 from traffic.relay import Exchange, Lie, Reply, Request, with_json
 
 REFUSED = frozenset([76])
+SERVICE = "* /v1/service"
+LOGIN = "POST /v1/sessions"
 
 
-class Stretching(Lie):
+class Stretching(Restated):
     """Changes what a password is to be stretched with."""
 
+    calls = ("* /v1/kdf",)
     commands = ("again", "login")
     statuses = REFUSED
-    forbidden = frozenset(["POST /v1/sessions"])
-    members: dict[str, Any]
+    forbidden = frozenset([LOGIN])
+    members: ClassVar[dict[str, Any]]
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.path != "/v1/kdf":
-            return reply
-        return with_json(reply, {**json.loads(reply.body), **self.members})
+    def restated(self, request: Request, value: Any) -> Any:
+        return {**value, **self.members}
 
 
 def stretching(name: str, says: str, **members: Any) -> Lie:
@@ -45,105 +46,85 @@ def stretching_lies() -> list[Lie]:
     ]
 
 
-class ServicePrefix(Lie):
+class ServicePrefix(Restated):
     name = "service-prefix"
     says = "another salt prefix for new accounts and log-ins of known ones"
+    calls = (SERVICE,)
     commands = ("register-known", "again")
     forbidden = frozenset(["POST /v1/accounts"])
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        value = json.loads(reply.body) if reply.body else {}
-        if request.path != "/v1/service":
-            return reply
-        return with_json(reply, {**value, "saltPrefix": "evil.example:"})
+    def restated(self, request: Request, value: Any) -> Any:
+        return {**value, "saltPrefix": "evil.example:"}
 
 
-class ServiceIterations(Lie):
+class ServiceIterations(Restated):
     name = "service-iterations"
     says = "2^62 iterations for new accounts"
+    calls = (SERVICE,)
     commands = ("register",)
     statuses = frozenset([0, 76])
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.path != "/v1/service":
-            return reply
-        value = json.loads(reply.body)
-        value["kdf"] = {**value["kdf"], "iterations": 2**62, "minimumIterations": 2**62, "maximumIterations": 2**62}
-        return with_json(reply, value)
+    def restated(self, request: Request, value: Any) -> Any:
+        limits = {"iterations": 2**62, "minimumIterations": 2**62, "maximumIterations": 2**62}
+        return {**value, "kdf": {**value["kdf"], **limits}}
 
 
-class ServicePins(Lie):
+class ServicePins(Restated):
     name = "service-pins"
     says = "a thousand pins, malformed ones and long ones, as its own"
+    calls = (SERVICE,)
     commands = ("sync", "folder", "again")
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.path != "/v1/service":
-            return reply
+    def restated(self, request: Request, value: Any) -> Any:
         pins = ["sha256//" + "A" * 43 + "=", "sha256//x", "", "\r\nx", ";sha256//" + "B" * 43 + "=", "x" * 100_000]
-        return with_json(reply, {**json.loads(reply.body), "pins": {"active": pins * 200, "backup": pins}})
+        return {**value, "pins": {"active": pins * 200, "backup": pins}}
 
 
-class OldKeyring(Lie):
+class Keyring(Restated):
+    """Changes the keyring, at log-in and when it is asked for."""
+
+    calls = (LOGIN, "GET /v1/account/keyring")
+
+
+class OldKeyring(Keyring):
     """Shows the keyring of before the last change to a device that has seen the later one."""
 
     name = "old-keyring"
     says = "the keyring of before a rotation, at log-in, and when it is asked for, with a later revision"
     commands = ("rotate", "again", "sync", "folder")
     is_spending = True
+    first: str | None = None
 
-    def __init__(self) -> None:
-        self.first: str | None = None
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if reply.status >= 300 or request.call not in ("POST /v1/sessions", "GET /v1/account/keyring"):
-            return reply
-        value = json.loads(reply.body)
+    def restated(self, request: Request, value: Any) -> Any:
         if self.first is None:
             self.first = value["keyring"]
-            return reply
+            return value
         name = "revision" if "revision" in value else "keyringRevision"
-        return with_json(reply, {**value, "keyring": self.first, name: value[name] + 1})
+        return {**value, "keyring": self.first, name: value[name] + 1}
 
 
-class NoKeyring(Lie):
+class NoKeyring(Keyring):
     name = "no-keyring"
     says = "no keyring, an empty one, or 100 kB of zeros"
     commands = ("again", "sync", "login", "again", "login")
-    hurry = 20
+    hurry = 8
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if reply.status >= 300 or request.call not in ("POST /v1/sessions", "GET /v1/account/keyring"):
-            return reply
-        value = json.loads(reply.body)
-        self.count += 1
-        if self.count % 3 == 0:
-            del value["keyring"]
-        else:
-            value["keyring"] = "" if self.count % 3 == 1 else "AAAA" * 30_000
-        return with_json(reply, value)
+    def restated(self, request: Request, value: Any) -> Any:
+        keyring = self.in_turn(["", "AAAA" * 30_000, None])
+        others = {name: member for name, member in value.items() if name != "keyring"}
+        return others if keyring is None else {**others, "keyring": keyring}
 
 
-class OddTokens(Lie):
+class OddTokens(Restated):
     name = "odd-tokens"
     says = "tokens with line ends, empty ones, and long ones: they go into the head of each request"
+    calls = (LOGIN,)
     commands = ("again", "login", "again", "login", "again")
-    hurry = 20
+    hurry = 8
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.call != "POST /v1/sessions" or reply.status >= 300:
-            return reply
-        value = json.loads(reply.body)
-        texts = ["x\r\nEvil: yes", "", "x" * 100_000, "\u00e9\u0000", 'x" ']
-        value["session"]["token"] = value["deviceToken"] = texts[self.count % len(texts)]
-        self.count += 1
-        return with_json(reply, value)
+    def restated(self, request: Request, value: Any) -> Any:
+        token = self.in_turn(["x\r\nEvil: yes", "", "x" * 100_000, "\u00e9\u0000", 'x" '])
+        return {**value, "session": {**value["session"], "token": token}, "deviceToken": token}
 
     def objection(self, requests: list[Request]) -> str | None:
         if any("evil" in request.fields for request in requests):
@@ -154,77 +135,64 @@ class OddTokens(Lie):
 class HalfRotated(Lie):
     name = "half-rotated"
     says = "a rotation of which the last step is never answered"
+    calls = ("* */commit",)
     commands = ("rotate", "sync", "folder")
-    hurry = 20
+    hurry = 8
     is_spending = True
 
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path.endswith("/commit"):
-            await exchange.forward()
-            return exchange.end()
-        await super().answer(exchange)
+    async def lie(self, exchange: Exchange) -> None:
+        await exchange.forward()
+        exchange.end()
 
 
-class FalseRotation(Lie):
+class FalseRotation(Fixed):
     name = "false-rotation"
     says = "a rotation that is acknowledged and was not carried out"
+    calls = ("* */commit",)
     commands = ("rotate", "sync", "folder")
-    hurry = 20
     is_spending = True
-
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path.endswith("/commit"):
-            value = {"items": 1, "dropped": 0, "revision": 10**6, "sessionsEnded": 0, "currentSessionEnded": False,
-                     "keyringRevision": 7}  # fmt: skip
-            return await exchange.send(Reply(200, {}, json.dumps(value).encode()))
-        await super().answer(exchange)
+    reply = with_json(
+        Reply(200),
+        {"items": 1, "dropped": 0, "revision": 10**6, "sessionsEnded": 0, "currentSessionEnded": False,
+         "keyringRevision": 7},
+    )  # fmt: skip
 
 
-class FalsePassword(Lie):
+class FalsePassword(Fixed):
     name = "false-password"
     says = "a change of the password that is acknowledged and was not carried out"
+    calls = ("PUT /v1/account/credential",)
     commands = ("password", "sync", "folder")
-    hurry = 20
     is_spending = True
-
-    async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.call == "PUT /v1/account/credential":
-            value = {"kdf": {"iterations": 600_000}, "sessionsEnded": 0, "currentSessionEnded": False,
-                     "keyringRevision": 2}  # fmt: skip
-            return await exchange.send(Reply(200, {}, json.dumps(value).encode()))
-        await super().answer(exchange)
+    reply = with_json(
+        Reply(200),
+        {"kdf": {"iterations": 600_000}, "sessionsEnded": 0, "currentSessionEnded": False, "keyringRevision": 2},
+    )  # fmt: skip
 
 
-class RaisedAgain(Lie):
+class RaisedAgain(Restated):
     name = "raised-again"
     says = "each log-in asks for more iterations"
+    calls = (LOGIN, SERVICE)
     commands = ("again", "again", "login")
     statuses = frozenset([0, 2])
     is_spending = True
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        value = json.loads(reply.body) if reply.body and reply.status < 300 else {}
-        if request.call == "POST /v1/sessions" and value:
-            return with_json(reply, {**value, "kdfUpgradeRequired": True})
-        if request.path == "/v1/service":
-            return with_json(reply, {**value, "kdf": {**value["kdf"], "iterations": 2**40}})
-        return reply
+    def restated(self, request: Request, value: Any) -> Any:
+        if request.call == LOGIN:
+            return {**value, "kdfUpgradeRequired": True}
+        return {**value, "kdf": {**value["kdf"], "iterations": 2**40}}
 
 
 class OddShares(Lie):
     name = "odd-shares"
     says = "a share of 10 million and one iterations, an unknown format, and one that is not there"
+    calls = ("GET /v1/shares/*",)
     commands = ("open",) * 4
     statuses = frozenset([65, 66, 76])
-    hurry = 20
+    hurry = 8
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.method != "GET" or not request.path.startswith("/v1/shares/"):
-            return reply
-        self.count += 1
+    async def lie(self, exchange: Exchange) -> None:
         content = {"format": "aes-256-gcm", "salt": "AAAAAAAAAAAAAAAAAAAAAA==", "iterations": 1, "sealed": "AAAA" * 20}
         others: list[dict[str, Any]] = [
             {"iterations": 10_000_001},
@@ -232,35 +200,31 @@ class OddShares(Lie):
             {"format": "\x1b[2J"},
             {"sealed": ""},
         ]
-        return with_json(Reply(200), {**content, **others[self.count % 4]})
+        await exchange.send(with_json(Reply(200), {**content, **self.in_turn(others)}))
 
 
-class ShareElsewhere(Lie):
+class ShareElsewhere(Restated):
     name = "share-elsewhere"
     says = "a new share gets an id and a path that lead to another server"
+    calls = ("POST /v1/shares",)
     commands = ("share",)
     statuses = frozenset([0, 76])
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.call != "POST /v1/shares" or reply.status >= 300:
-            return reply
-        value = {**json.loads(reply.body), "id": "../../@evil.example/s/x", "path": "@evil.example/s/x"}
-        return with_json(reply, value)
+    def restated(self, request: Request, value: Any) -> Any:
+        return {**value, "id": "../../@evil.example/s/x", "path": "@evil.example/s/x"}
 
 
 class EndlessShares(Lie):
     name = "endless-shares"
     says = "always another page of shares and of events"
+    calls = ("GET /v1/shares", "GET /v1/account/events")
     commands = ("shares", "events")
 
-    def __init__(self) -> None:
-        self.count = 0
-
-    def change(self, request: Request, reply: Reply) -> Reply:
-        if request.path not in ("/v1/shares", "/v1/account/events"):
-            return reply
-        self.count += 1
-        return with_json(reply, {**json.loads(reply.body), "nextPage": f"x{self.count}"})
+    async def lie(self, exchange: Exchange) -> None:
+        request = exchange.request
+        first = Request(request.method, request.path, request.fields, request.body)
+        reply = await Exchange(first, exchange.reader, exchange.writer, exchange.origin).forward()
+        await exchange.send(with_json(reply, {**reply.json, "nextPage": f"x{self.count}"}))
 
 
 def trust_lies() -> list[Lie]:
@@ -269,6 +233,3 @@ def trust_lies() -> list[Lie]:
         OldKeyring, HalfRotated, FalseRotation, FalsePassword, RaisedAgain,
     ]  # fmt: skip
     return [*stretching_lies(), *(kind() for kind in plain)]
-
-
-__all__ = ["Exchange", "trust_lies"]

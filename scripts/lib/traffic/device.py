@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,11 +87,11 @@ class Device:
         given: bytes = b"",
         hurry: int = 1,
         limit: float = 240,
-        interrupt: float | None = None,
+        interrupt: Callable[[], bool] | None = None,
         clock: int = 0,
     ) -> Outcome:
-        """Runs a command to its end; status None when it does not end within `limit` seconds. The wall clock is as many
-        seconds ahead as `clock` says."""
+        """Runs a command to its end; status None when it does not end within `limit` seconds. It is interrupted when
+        `interrupt` returns true. The wall clock is as many seconds ahead as `clock` says."""
         ahead = ["faketime", "--exclude-monotonic", "-f", f"{clock:+d}s"] if clock else []
         environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         if hurry > 1:
@@ -102,7 +103,7 @@ class Device:
             process = self.process = subprocess.Popen(
                 [*ahead, self.client, *words], env=environment, stdin=source, stdout=output, stderr=errors, cwd=self.home.parent
             )
-            status, kilobytes = _wait(process, begin + limit, None if interrupt is None else begin + interrupt)
+            status, kilobytes = _wait(process, begin + limit, interrupt)
             self.process = None
             seconds = time.monotonic() - begin
             texts = []
@@ -112,24 +113,36 @@ class Device:
         return Outcome(words, status, texts[0], texts[1], seconds, kilobytes)
 
 
-def _wait(process: subprocess.Popen[bytes], end: float, interrupt: float | None) -> tuple[int | None, int]:
+def _wait(
+    process: subprocess.Popen[bytes], end: float, interrupt: Callable[[], bool] | None
+) -> tuple[int | None, int]:
     """The exit status, negative for a signal, and the greatest resident set."""
     pause = 0.002
     is_late = False
+    kilobytes = 0
     while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return (None if is_late else process.returncode), usage.ru_maxrss
+        kilobytes = max(kilobytes, _resident(process.pid))
+        if process.poll() is not None:
+            return (None if is_late else process.returncode), kilobytes
         now = time.monotonic()
-        if interrupt is not None and now > interrupt:
+        if interrupt is not None and interrupt():
             process.send_signal(signal.SIGINT)
             interrupt = None
         if now > end and not is_late:
             is_late = True
             process.kill()
         time.sleep(pause)
-        pause = min(pause * 1.5, 0.05)
+        pause = min(pause * 1.5, 0.02)
+
+
+def _resident(pid: int) -> int:
+    """The greatest resident set of a process until now, in kilobytes; 0 when it has ended. What wait4 reports counts the memory of
+    the process that started it, too."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return 0
 
 
 def snapshot(folder: Path) -> dict[str, str]:

@@ -5,17 +5,21 @@ import json
 import ssl
 import threading
 from abc import ABC
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, TypeVar
 
 from .wire import Connection, ConnectionEnded, Reply, Target, head
 
 #: Bytes that a lie sends in one answer at most.
 FLOOD = 256 << 20
+#: The path of the stream of changes, which ends with its connection.
+STREAM = "/v1/changes/stream"
 #: Fields that belong to one connection.
 OWN_FIELDS = ("host", "connection", "transfer-encoding", "content-length", "expect")
 TROUBLE = (OSError, ssl.SSLError, ConnectionEnded, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,13 @@ class Exchange:
             await self.write(piece)
             await asyncio.sleep(seconds)
 
-    async def pipe(self) -> None:
-        """Passes on what the true server sends, as long as it sends."""
+    async def pass_on(self) -> None:
+        """Answers what the true server answers."""
+        if self.request.path == STREAM:
+            return await self._pipe()
+        await self.send(await self.forward())
+
+    async def _pipe(self) -> None:
         connection = await Connection.open(self.origin)
         try:
             await connection.send(self.request.bytes())
@@ -125,7 +134,9 @@ class Lie(ABC):
 
     name: ClassVar[str]
     says: ClassVar[str]
-    #: What is done while it lasts; see `Journey`.
+    #: The calls that it is about, as patterns of "METHOD /path". The others are answered truly.
+    calls: ClassVar[tuple[str, ...]] = ("*",)
+    #: The commands that are run while it lasts; see `Journey`.
     commands: ClassVar[tuple[str, ...]] = ("sync", "folder")
     #: The exit statuses that are right; none for every documented one.
     statuses: ClassVar[frozenset[int]] = frozenset()
@@ -137,14 +148,24 @@ class Lie(ABC):
     forbidden: ClassVar[frozenset[str]] = frozenset()
     #: It leaves an account that others cannot go on with.
     is_spending: ClassVar[bool] = False
+    #: It acknowledges what it does not store, so other devices do not get it.
+    is_forgetful: ClassVar[bool] = False
+    #: How many requests it has been the answer to.
+    count = 0
 
     async def answer(self, exchange: Exchange) -> None:
-        if exchange.request.path == "/v1/changes/stream":
-            return await exchange.pipe()
-        await exchange.send(self.change(exchange.request, await exchange.forward()))
+        if not any(fnmatchcase(exchange.request.call, pattern) for pattern in self.calls):
+            return await exchange.pass_on()
+        self.count += 1
+        await self.lie(exchange)
 
-    def change(self, request: Request, reply: Reply) -> Reply:
-        return reply
+    async def lie(self, exchange: Exchange) -> None:
+        """Answers a call that it is about."""
+        await exchange.pass_on()
+
+    def in_turn(self, choices: Sequence[Choice]) -> Choice:
+        """The first choice for the first request, and so on, over and over."""
+        return choices[(self.count - 1) % len(choices)]
 
     def objection(self, requests: list[Request]) -> str | None:
         """What the client has sent and should not have."""
@@ -155,6 +176,7 @@ class Lie(ABC):
 class Honesty(Lie):
     name = "honesty"
     says = "answers what the true server answers"
+    calls = ()
 
 
 @dataclass

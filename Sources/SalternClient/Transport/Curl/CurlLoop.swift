@@ -20,14 +20,18 @@ final class CurlLoop: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
     private let inbox = Mutex(Inbox())
     private var running: [ObjectIdentifier: CurlTransfer] = [:]
+    /// Used on the thread alone.
+    let pace: TransferPace?
 
     /// libcurl's process-wide state, set up once.
     private static let isUsable = saltern_curl_set_up() == CURLE_OK
 
+    /// - Parameter pace: The pace of all transfers; nil for none.
     /// - Returns: nil when libcurl cannot be set up.
-    init?() {
+    init?(_ pace: TransferPace?) {
         guard Self.isUsable, let multi = curl_multi_init() else { return nil }
         self.multi = multi
+        self.pace = pace
         // A person has one server; more connections would only be more handshakes.
         _ = saltern_curl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 8)
         let thread = Thread { self.work() }
@@ -82,26 +86,37 @@ final class CurlLoop: @unchecked Sendable {
                 switch command {
                 case .start(let transfer): start(transfer)
                 case .cancel(let transfer): finish(transfer, .failure(.cancelled))
-                case .resume(let transfer):
-                    if isRunning(transfer) { curl_easy_pause(transfer.handle, CURLPAUSE_CONT) }
+                case .resume(let transfer): if isRunning(transfer) { goOn(transfer) }
                 case .stop: isStopped = true
                 }
             }
             if isStopped { break }
+            for transfer in pace?.takeReady() ?? [] { goOn(transfer) }
             var active: Int32 = 0
             curl_multi_perform(multi, &active)
             takeFinished()
             for transfer in running.values.filter(\.isTooSlow) { finish(transfer, .failure(.timedOut)) }
-            curl_multi_poll(multi, nil, 0, 1_000, nil)
+            curl_multi_poll(multi, nil, 0, patience, nil)
         }
-        for transfer in running.values { finish(transfer, .failure(.cancelled)) }
+        for transfer in Array(running.values) + (pace?.everyWaiting ?? []) { finish(transfer, .failure(.cancelled)) }
         curl_multi_cleanup(multi)
+    }
+
+    /// How many milliseconds the thread waits when nothing happens.
+    private var patience: Int32 {
+        guard let delay = pace?.delay, delay < .seconds(1) else { return 1_000 }
+        // Rounded up: an earlier look would find the transfer still waiting.
+        return Int32(delay / .milliseconds(1)) + 1
+    }
+
+    private func goOn(_ transfer: CurlTransfer) {
+        if isRunning(transfer) { curl_easy_pause(transfer.handle, CURLPAUSE_CONT) } else { start(transfer) }
     }
 
     private func isRunning(_ transfer: CurlTransfer) -> Bool { running[ObjectIdentifier(transfer)] != nil }
 
     private func start(_ transfer: CurlTransfer) {
-        guard !transfer.hasEnded else { return }
+        guard !transfer.hasEnded, transfer.mayStart else { return }
         running[ObjectIdentifier(transfer)] = transfer
         transfer.noteStart()
         if curl_multi_add_handle(multi, transfer.handle) != CURLM_OK {
@@ -123,6 +138,7 @@ final class CurlLoop: @unchecked Sendable {
         if running.removeValue(forKey: ObjectIdentifier(transfer)) != nil {
             curl_multi_remove_handle(multi, transfer.handle)
         }
+        pace?.forget(transfer)
         transfer.end(outcome)
     }
 }

@@ -14,6 +14,10 @@ final class CurlTransfer: @unchecked Sendable {
     private let body: SecureBytes?
     private let sink: any TransferSink
     private let isStream: Bool
+    private let pace: TransferPace?
+    /// How many bytes of the body were handed over, where there is a pace.
+    private var sentCount = 0
+    private let headCount: Int
     /// The longest time that the exchange may take when so many bytes have moved.
     private let allowance: @Sendable (Int64) -> Duration
     private var begin = ContinuousClock.now
@@ -31,7 +35,7 @@ final class CurlTransfer: @unchecked Sendable {
 
     /// - Returns: nil when libcurl refuses what it is told.
     init?(
-        _ request: HTTPRequest, to server: CurlTransport.Server, rateLimit: Int?, isStream: Bool,
+        _ request: HTTPRequest, to server: CurlTransport.Server, pace: TransferPace?, isStream: Bool,
         sink: any TransferSink
     ) {
         guard let handle = curl_easy_init() else { return nil }
@@ -40,20 +44,17 @@ final class CurlTransfer: @unchecked Sendable {
         body = request.body
         self.sink = sink
         self.isStream = isStream
+        self.pace = pace
+        headCount = request.fields.reduce(request.target.utf8.count + 200) {
+            $0 + $1.name.utf8.count + $1.value.utf8.count
+        }
         let (timeout, rate) = (request.timeout, request.minimumRate)
         allowance = { HTTPRequest.allowance(timeout, rate, moved: $0) }
         // From here on deinit frees the handle, also when this fails.
-        guard configure(request, server), limitRate(rateLimit) else { return nil }
+        guard configure(request, server) else { return nil }
     }
 
     deinit { curl_easy_cleanup(handle) }
-
-    private func limitRate(_ limit: Int?) -> Bool {
-        guard let limit else { return true }
-        let rate = curl_off_t(limit)
-        return saltern_curl_set_offset(handle, CURLOPT_MAX_SEND_SPEED_LARGE, rate) == CURLE_OK
-            && saltern_curl_set_offset(handle, CURLOPT_MAX_RECV_SPEED_LARGE, rate) == CURLE_OK
-    }
 
     private func configure(_ request: HTTPRequest, _ server: CurlTransport.Server) -> Bool {
         func set(_ option: CURLoption, _ value: Int) -> Bool {
@@ -68,7 +69,7 @@ final class CurlTransfer: @unchecked Sendable {
             set(CURLOPT_LOW_SPEED_LIMIT, 1),
             set(CURLOPT_LOW_SPEED_TIME, max(1, Int(request.silence.components.seconds))),
             server.pins.isEmpty || set(CURLOPT_PINNEDPUBLICKEY, server.pins.joined(separator: ";")),
-            setAnchor(server.anchor), setMethod(request), setFields(request)
+            setAnchor(server.anchor), setMethod(request), setFields(request), shortenBuffer()
         else { return false }
         zeroReceivedPlaintext()
         let owner = Unmanaged.passUnretained(self).toOpaque()
@@ -109,6 +110,7 @@ final class CurlTransfer: @unchecked Sendable {
             return false
         }
         guard let body else { return true }
+        if pace != nil, body.count > 0 { return sendInPieces(body.count) }
         return body.withUnsafeBytes { bytes in
             // An empty body is one too: libcurl wants an address for it.
             var none: UInt8 = 0
@@ -119,6 +121,27 @@ final class CurlTransfer: @unchecked Sendable {
                         == CURLE_OK
             }
         }
+    }
+
+    /// Has libcurl ask for each piece of the body.
+    private func sendInPieces(_ byteCount: Int) -> Bool {
+        saltern_curl_set_long(handle, CURLOPT_POST, 1) == CURLE_OK
+            && saltern_curl_set_long(handle, CURLOPT_POSTFIELDSIZE, byteCount) == CURLE_OK
+            && saltern_curl_on_sending(
+                handle,
+                { room, size, count, owner in
+                    CurlTransfer.from(owner)?.nextPiece(
+                        UnsafeMutableRawBufferPointer(start: room, count: size * count))
+                        ?? Int(CURL_READFUNC_ABORT)
+                },
+                { owner, offset, origin in
+                    CurlTransfer.from(owner)?.goBack(to: Int(offset), origin) ?? CURL_SEEKFUNC_FAIL
+                }, Unmanaged.passUnretained(self).toOpaque()) == CURLE_OK
+    }
+
+    private func shortenBuffer() -> Bool {
+        guard let pace else { return true }
+        return saltern_curl_set_receive_buffer(handle, Int32(pace.receiveBuffer)) == CURLE_OK
     }
 
     private func setFields(_ request: HTTPRequest) -> Bool {
@@ -136,7 +159,33 @@ final class CurlTransfer: @unchecked Sendable {
     // MARK: On the loop's thread
 
     /// The transfer begins now.
-    func noteStart() { begin = .now }
+    func noteStart() {
+        begin = .now
+        pace?.note(headCount, .sending)
+    }
+
+    /// Returns whether the transfer may begin; see ``TransferPace/allows(_:_:)``.
+    var mayStart: Bool { pace?.allows(self, .sending) ?? true }
+
+    /// Copies the next bytes of the body. Returns their count, or that the transfer pauses.
+    private func nextPiece(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        guard let body, let pace else { return Int(CURL_READFUNC_ABORT) }
+        let count = min(room.count, TransferPace.piece, body.count - sentCount)
+        guard count > 0 else { return 0 }
+        guard pace.allows(self, .sending) else { return Int(CURL_READFUNC_PAUSE) }
+        body.withUnsafeBytes { bytes in
+            room.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[sentCount..<sentCount + count]))
+        }
+        sentCount += count
+        pace.note(count, .sending)
+        return count
+    }
+
+    private func goBack(to offset: Int, _ origin: Int32) -> Int32 {
+        guard origin == SEEK_SET, let body, (0...body.count).contains(offset) else { return CURL_SEEKFUNC_FAIL }
+        sentCount = offset
+        return CURL_SEEKFUNC_OK
+    }
 
     /// True when the exchange has taken longer than the bytes that have moved in it allow. The body of a stream has no such
     /// limit; its head has one, and so has the body of a refusal.
@@ -147,6 +196,7 @@ final class CurlTransfer: @unchecked Sendable {
 
     /// Takes a line of a head, or of the trailers after a body.
     private func receivedLine(_ line: UnsafeRawBufferPointer) -> Int {
+        pace?.note(line.count, .receiving)
         guard budget.take(line.count) else {
             refusedReply = true
             return 0
@@ -170,8 +220,11 @@ final class CurlTransfer: @unchecked Sendable {
     }
 
     private func receivedBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if let pace, !pace.allows(self, .receiving) { return Int(CURL_WRITEFUNC_PAUSE) }
         switch sink.receive(bytes) {
-        case .taken: return bytes.count
+        case .taken:
+            pace?.note(bytes.count, .receiving)
+            return bytes.count
         case .paused: return Int(CURL_WRITEFUNC_PAUSE)
         case .refused:
             refusedReply = true

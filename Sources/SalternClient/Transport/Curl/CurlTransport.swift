@@ -11,20 +11,20 @@ public final class CurlTransport: HTTPTransport {
 
     private let server: Server
     private let loop: CurlLoop
-    private let rateLimit: Int?
 
     /// The lowest limit of the rate, in bytes a second: far enough above what a request needs in order not to time out.
     public static let lowestRateLimit = 16 << 10
 
     /// Connects to nothing yet.
-    /// - Parameter rateLimit: How many bytes a second each request sends and receives at most (`CURLOPT_MAX_SEND_SPEED_LARGE`,
-    ///   `CURLOPT_MAX_RECV_SPEED_LARGE`), at least ``lowestRateLimit``; nil for no limit.
+    /// - Parameter rateLimit: How many bytes a second all requests together send at most, and receive at most, at least
+    ///   ``lowestRateLimit``; nil for no limit. 16 kB move at once, and the kernel receives at most a second's bytes ahead.
     /// - Throws: ``TransportError/configuration(_:)`` with the part that is malformed: the base, a pin, the anchor or the limit.
     public init(_ server: Server, rateLimit: Int? = nil) throws(TransportError) {
         if let fault = server.fault { throw .configuration(fault) }
         guard rateLimit ?? .max >= Self.lowestRateLimit else { throw .configuration(.rateLimit) }
-        guard let loop = CurlLoop() else { throw .configuration(.system) }
-        self.rateLimit = rateLimit
+        guard let loop = CurlLoop(rateLimit.map { TransferPace(bytesPerSecond: $0) }) else {
+            throw .configuration(.system)
+        }
         self.server = server
         self.loop = loop
     }
@@ -57,7 +57,7 @@ public final class CurlTransport: HTTPTransport {
     ) throws(TransportError) -> CurlTransfer {
         guard
             let transfer = CurlTransfer(
-                request, to: server, rateLimit: rateLimit, isStream: isStream, sink: sink)
+                request, to: server, pace: loop.pace, isStream: isStream, sink: sink)
         else { throw .configuration(.request) }
         return transfer
     }
