@@ -22,6 +22,24 @@ live_swift() {
         "$clients/swift-life/.build/debug/Life"
 }
 
+# The generator's own archive has the Jackson that it generates for.
+java_classes() { find "$repository/.venv/lib" -name openapi-generator.jar -printf '%p:'; }
+generate_java() {
+    generate java java --library native --additional-properties \
+        invokerPackage=saltern,apiPackage=saltern.api,modelPackage=saltern.model,openApiNullable=false,useJakartaEe=true
+}
+compile_java() {
+    local sources
+    mapfile -t sources < <(find "$clients/java/src/main" "$clients/java-life" -name '*.java')
+    rm -rf -- "$clients/java/classes"
+    quietly "$clients/java.log" "the Java client does not compile" javac -J-XX:TieredStopAtLevel=1 -nowarn -proc:none -Xlint:none \
+        -d "$clients/java/classes" -cp "$(java_classes)/usr/share/java/jakarta-annotation-api.jar" "${sources[@]}"
+}
+# The server closes a connection that is idle for 75 s. The client's library would send the next request on it.
+live_java() {
+    java -XX:TieredStopAtLevel=1 -Djdk.httpclient.keepalive.timeout=60 -cp "$clients/java/classes:$(java_classes)" Life
+}
+
 # Needs the standard library alone. With the default of disallowAdditionalPropertiesIfNotPresent a reply that has a member
 # more than openapi.yaml would be an error.
 generate_go() {

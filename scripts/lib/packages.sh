@@ -12,7 +12,8 @@ shell_packages=(zsh fish)
 counting_packages=(strace wrk)
 recovery_packages=(pgbackrest)
 # What the generated clients are compiled with and against.
-client_packages=("${build_packages[@]}" postgresql-client openssl util-linux golang-go)
+client_packages=("${build_packages[@]}" postgresql-client openssl util-linux golang-go openjdk-17-jdk-headless
+    libjakarta-annotation-api-java)
 compose_packages=(docker.io docker-compose mmdebstrap iproute2 iptables curl openssl jq)
 # Everything at once: steps that go beside each other must not install.
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}"
