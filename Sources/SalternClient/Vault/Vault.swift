@@ -268,6 +268,8 @@ public actor Vault {
     public func forget(_ notice: Notice) throws(VaultError) {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
+        // No item is other than before, but models show notices.
+        tellSynced([])
     }
 
     // MARK: Observing

@@ -98,6 +98,16 @@ import Testing
         await wait { model.isSignedOut }
     }
 
+    @Test func `a vault's model shows notices until they are forgotten`() async throws {
+        let vault = try await signUp()
+        let id = try await vault.collection("notes", of: Note.self).put(Note(text: "salt"))
+        try await vault.addNotice(.conflict, id)
+        let model = await VaultModel(vault)
+        try await vault.forget(#require(model.notices.first))
+        await wait { model.notices.isEmpty }
+        try await vault.signOut(discardingUnsentEdits: true)
+    }
+
     @Test func `an action that is cancelled leaves no error`() async throws {
         let model = await VaultModel(try await signUp())
         for error: any Error in [
@@ -123,4 +133,8 @@ import Testing
         for _ in 0..<6_000 where released != nil { try await Task.sleep(for: .milliseconds(10)) }
         #expect(released == nil)
     }
+}
+
+extension Vault {
+    fileprivate func addNotice(_ kind: Notice.Kind, _ item: ItemID) throws { try store.note(kind, item) }
 }
