@@ -43,12 +43,13 @@ public struct FolderReport: Sendable {
     public internal(set) var deletedHere: [FolderPath] = []
     /// Deleted here: the vault's trash has them.
     public internal(set) var deletedThere: [FolderPath] = []
-    /// Folders without files that were made here, or sent.
+    /// Folders without files that were created elsewhere and are created here.
     public internal(set) var fetchedFolders: [FolderPath] = []
+    /// Folders without files that were created here.
     public internal(set) var sentFolders: [FolderPath] = []
     /// Folders that were removed elsewhere and are removed here: nothing was in them.
     public internal(set) var removedFoldersHere: [FolderPath] = []
-    /// Folders that were removed here.
+    /// Folders that were removed here, with nothing in them.
     public internal(set) var removedFoldersThere: [FolderPath] = []
     /// Copies that hold what was changed here and elsewhere.
     public internal(set) var conflicts: [FolderPath] = []

@@ -6,6 +6,7 @@ public struct TrashEntry: Hashable, Sendable {
     public let name: String
     /// Where the file was; for a file that another device of the disk has put there, its last name alone.
     public let path: FolderPath
+    /// The length of the file.
     public let byteCount: Int64
     /// The day on which the file came into the trash (UTC), by the clock of the device that put it there.
     public let day: Date
