@@ -20,6 +20,7 @@ enum FetchedAlgorithm {
         let pointer: OpaquePointer
 
         init(_ name: String) {
+            OpenSSLLibrary.setUp()
             pointer = FetchedAlgorithm.require(EVP_MD_fetch(nil, name, nil), name)
         }
 
@@ -31,6 +32,7 @@ enum FetchedAlgorithm {
         let pointer: OpaquePointer
 
         init(_ name: String) {
+            OpenSSLLibrary.setUp()
             pointer = FetchedAlgorithm.require(EVP_CIPHER_fetch(nil, name, nil), name)
         }
 
@@ -42,6 +44,7 @@ enum FetchedAlgorithm {
         let pointer: OpaquePointer
 
         init(_ name: String) {
+            OpenSSLLibrary.setUp()
             pointer = FetchedAlgorithm.require(EVP_MAC_fetch(nil, name, nil), name)
         }
 
@@ -53,6 +56,7 @@ enum FetchedAlgorithm {
         let pointer: OpaquePointer
 
         init(_ name: String) {
+            OpenSSLLibrary.setUp()
             pointer = FetchedAlgorithm.require(EVP_KDF_fetch(nil, name, nil), name)
         }
 

@@ -5,6 +5,7 @@ extension P256.PublicKey {
     func check() throws(P256.Failure) { _ = try owner() }
 
     fileprivate func owner() throws(P256.Failure) -> P256.Owner {
+        OpenSSLLibrary.setUp()
         guard let key = saltern_EVP_PKEY_new_P256(bytes, nil) else {
             OpenSSLError.clearQueue()
             throw .notAKey
@@ -16,6 +17,7 @@ extension P256.PublicKey {
 extension P256.PrivateKey {
     /// Writes the stored form of a new key.
     static func generate(into buffer: UnsafeMutableRawBufferPointer) throws(P256.Failure) {
+        OpenSSLLibrary.setUp()
         guard let pointer = saltern_EVP_EC_gen_P256() else {
             throw .library(LibraryError(draining: "make a P-256 key"))
         }
@@ -51,6 +53,7 @@ extension P256.PrivateKey {
     }
 
     private func pair() throws(P256.Failure) -> P256.Derivation {
+        OpenSSLLibrary.setUp()
         let key = bytes.withUnsafeBytes { bytes in
             bytes.baseAddress.map { base in
                 let base = base.assumingMemoryBound(to: UInt8.self)

@@ -2,12 +2,14 @@ internal import COpenSSL
 
 extension SecureRandom {
     static func draw(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
+        OpenSSLLibrary.setUp()
         require(RAND_bytes_ex(nil, bytes, count, 0))
     }
 
     /// From the generator that OpenSSL keeps apart for private values, so that nothing published was drawn from the same
     /// state.
     static func drawSecret(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int) {
+        OpenSSLLibrary.setUp()
         require(RAND_priv_bytes_ex(nil, bytes, count, 0))
     }
 

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Cryptography
 internal import Foundation
 internal import Synchronization
 
@@ -24,7 +25,10 @@ final class CurlLoop: @unchecked Sendable {
     let pace: TransferPace?
 
     /// libcurl's process-wide state, set up once.
-    private static let isUsable = saltern_curl_set_up() == CURLE_OK
+    private static let isUsable: Bool = {
+        OpenSSLLibrary.setUp()
+        return saltern_curl_set_up() == CURLE_OK
+    }()
 
     /// - Parameter pace: The pace of all transfers; nil for none.
     /// - Returns: nil when libcurl cannot be set up.
