@@ -17,7 +17,8 @@ client_packages=("${build_packages[@]}" postgresql-client openssl util-linux gol
 compose_packages=(docker.io docker-compose mmdebstrap iproute2 iptables curl openssl jq)
 # Everything at once: steps that go beside each other must not install.
 test_packages=("${run_packages[@]}" "${browser_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}"
-    "${counting_packages[@]}" "${recovery_packages[@]}" "${client_packages[@]}" "${compose_packages[@]}" postgresql-contrib shellcheck libjemalloc2 docker-compose python3-venv jq faketime
+    "${counting_packages[@]}" "${recovery_packages[@]}" "${client_packages[@]}" "${compose_packages[@]}"
+    postgresql-contrib shellcheck libjemalloc2 docker-compose python3-venv jq faketime
     nodejs iproute2 iptables prometheus pgbouncer nginx-light haproxy)
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }

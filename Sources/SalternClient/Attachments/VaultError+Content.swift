@@ -1,15 +1,15 @@
 extension VaultError {
-    /// Whether it is so only because the plan is full.
+    /// True when the cause is only that the plan is full.
     var isForWantOfRoom: Bool {
         if case .noRoom(let shortage) = self { shortage.limit != .waitingBytes } else { isRefusalForWantOfRoom }
     }
 
-    /// Whether the server has said so when a chunk came.
+    /// True when the server has reported it for a chunk.
     var isRefusalForWantOfRoom: Bool {
         if case .refused(let problem) = self { problem.code == .quotaExceeded } else { false }
     }
 
-    /// Whether a later download can go on with what has arrived.
+    /// True when a later download can continue with what has arrived.
     var keepsArrived: Bool {
         switch self {
         case .sourceFailed, .noRoom, .missingChunk, .damagedChunk: false

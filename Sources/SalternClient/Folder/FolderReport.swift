@@ -15,7 +15,7 @@ public struct FolderSettings: Sendable {
         set { allowedDeletions = newValue ? Set(DeletionDirection.allCases) : [] }
     }
     /// Whether a folder that is new to this device may be merged with a collection with which another folder of the device is
-    /// in sync. Of who watches, of the first round.
+    /// in sync. While a folder is watched, only the first round has this permission.
     public var allowsSecondFolder = false
     /// For the names of conflict copies.
     public var deviceName: String

@@ -13,7 +13,7 @@ public struct TrashEntry: Hashable, Sendable {
 }
 
 extension FolderSync {
-    /// How many names beside a path are tried.
+    /// The number of names beside a path that are tried.
     private static let restoredNames = 1_000
 
     /// Returns the files in the trash of the folder, by path and day. Empty for a folder that is not in sync with this vault.

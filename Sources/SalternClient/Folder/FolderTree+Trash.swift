@@ -111,7 +111,7 @@ extension FolderTree {
         return system.sync(folder)
     }
 
-    /// Returns whether something is at a path, or nobody can tell.
+    /// Returns true when something is at a path, or when that cannot be found out.
     func isTaken(_ path: FolderPath) -> Bool {
         guard let (folder, name) = place(path) else { return false }
         if case .nothing? = system.entry(name, in: folder) { return false }

@@ -29,7 +29,7 @@ public import Observation
     public private(set) var state: SyncState
     /// The number of changes that the server has not confirmed.
     public private(set) var unsentCount: Int
-    /// What the person has to hear of. ``Vault/forget(_:)`` removes one.
+    /// The notices for the person. ``Vault/forget(_:)`` removes one.
     public private(set) var notices: [Notice]
     /// The error of the last action that has failed; nil removes it from the screen.
     public var error: (any Error)?
@@ -93,7 +93,7 @@ public import Observation
 }
 
 extension Vault {
-    /// What a ``VaultModel`` shows.
+    /// The properties of a ``VaultModel``.
     fileprivate func overview() -> (SyncState, unsentCount: Int, [Notice]) {
         (state, (try? unsentCount()) ?? 0, (try? notices()) ?? [])
     }

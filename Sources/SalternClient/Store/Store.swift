@@ -83,7 +83,7 @@ final class Store {
     /// Opens it again.
     func takeBack() throws { try database.takeBack() }
 
-    /// Whether nothing can be read or written any more. One that is lent is not closed.
+    /// True when nothing can be read or written any more. A store that is lent is not closed.
     var isClosed: Bool { database.handle == nil && !database.isLent }
 
     /// - Throws: ``StoreClosed``.

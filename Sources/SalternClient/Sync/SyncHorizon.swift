@@ -9,7 +9,7 @@ struct SyncHorizon {
     /// The last revision that the server has reported and that no fetching was begun for.
     private var reported: Int64?
 
-    /// What was known when a fetching was begun.
+    /// The state at the beginning of a fetch.
     struct Beginning {
         fileprivate let reported: Int64?
         fileprivate(set) var last: Int64?

@@ -120,7 +120,7 @@ private final class FollowingEnd: Sendable {
     func set(_ error: VaultError) { reason.withLock { $0 = error } }
 }
 
-/// What has come since the last sync was begun.
+/// The events since the last sync was begun.
 private final class FollowedNews: Sendable {
     /// The last revision that the server has reported, and nil for an edit or for a report without a revision.
     private let reports = Locked<(revision: Int64?, hasOthers: Bool)>((nil, false))

@@ -66,7 +66,7 @@ extension Vault {
     /// Opens the vault of the last log-in, without password and without network.
     ///
     /// Example: "Launch" in docs/app.md.
-    /// - Returns: nil when nobody is logged in here. A vault that was locked (``isLocked``) wants ``unlock(_:)``.
+    /// - Returns: nil when no account is logged in on this device. A vault that was locked (``isLocked``) wants ``unlock(_:)``.
     /// - Throws: ``VaultError/store(_:)`` when the folder cannot be opened, such as ``StoreError/inUse``.
     public static func resume(_ settings: VaultSettings) async throws(VaultError) -> Vault? {
         let vault = try await opening(settings)
@@ -249,7 +249,7 @@ extension Vault {
     ///
     /// Example: "Unlock and log in again" in docs/app.md.
     /// - Throws: ``VaultError/wrongCredentials`` for another password than the last one that this device has seen.
-    ///   ``VaultError/sessionEnded`` when nobody is logged in here.
+    ///   ``VaultError/sessionEnded`` when no account is logged in on this device.
     public func unlock(_ password: Password) async throws(VaultError) {
         guard let account = try knownAccount(), let userid = try stored({ try store.text(.userid) }),
             let iterations = try stored({ try store.number(.iterations) })

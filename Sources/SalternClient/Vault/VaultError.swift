@@ -43,7 +43,7 @@ public enum VaultError: Error, Sendable {
     case sourceFailed
     /// The server does not have a chunk that an attachment's manifest names.
     case missingChunk(ItemID)
-    /// What the server gave for a chunk of an attachment does not open, or is another one.
+    /// The server's bytes of a chunk do not open, or are those of another chunk.
     case damagedChunk(ItemID)
     /// The key in a share's link does not open what was fetched. The fetched share takes another key without another view.
     case wrongShareKey(FetchedShare)

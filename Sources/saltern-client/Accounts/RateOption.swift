@@ -1,7 +1,7 @@
 import CommandLineKit
 import SalternClient
 
-/// How fast a command sends and fetches at most, all its requests together: `--limit-rate RATE`.
+/// The highest rate at which a command sends, and fetches, with all its requests together: `--limit-rate RATE`.
 enum RateOption {
     static let help =
         "  --limit-rate RATE     send and fetch at most so many bytes a second (16K or more; with K, M or G: times 1,024)"

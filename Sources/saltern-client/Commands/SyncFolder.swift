@@ -189,7 +189,7 @@ extension FolderReport {
             || warnings.contains { !$0.isRepeated }
     }
 
-    /// What a person reads of what was done: a line for each file, none when nothing was to do.
+    /// The lines about what was done, one for each file; none when there was nothing to do.
     fileprivate func lines(isDry: Bool) -> [String] {
         var lines: [String] = []
         for (word, plan, files, folders) in [
@@ -207,7 +207,7 @@ extension FolderReport {
         return lines
     }
 
-    /// What a person reads of how things are.
+    /// The lines about the present state.
     fileprivate var standingLines: [String] {
         var lines = warnings.filter { !$0.isRepeated }.map(\.text)
         let repeated = warnings.count(where: \.isRepeated)

@@ -2,7 +2,7 @@ import CommandLineKit
 import Foundation
 import SalternClient
 
-/// What a command about the trash of a folder takes.
+/// The arguments of a command about the trash of a folder.
 struct TrashedFolder {
     private let account: AccountOption
     private let collection: String?

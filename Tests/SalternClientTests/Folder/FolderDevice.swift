@@ -39,7 +39,7 @@ struct FolderDevice {
         return (sync, FolderSync(vault, root, settings, system))
     }
 
-    /// Runs rounds of who agrees to deletions until the server has everything: a server under load may refuse a request (503).
+    /// Runs rounds that agree to deletions until the server has everything: a server under load may refuse a request (503).
     /// - Throws: When ten rounds were not enough.
     func send() async throws {
         for _ in 0..<10 {

@@ -122,7 +122,7 @@ final class MemoryDevice: PersonsFolder {
 
     func unsentCount() async throws -> Int { try await vault?.unsentCount() ?? 0 }
 
-    /// How many items are files.
+    /// The number of items that are files.
     func fileCount() async throws -> Int {
         var count = 0
         for id in try await vault?.ids(folder) ?? [] where try await vault?.item(id)?.title?.hasSuffix("/") != true {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SalternClient
 
-/// What the models for SwiftUI show, without SwiftUI.
+/// The models for SwiftUI, without SwiftUI.
 @MainActor @Suite struct ModelTests {
     private let folder: TemporaryDirectory
     private let server = LossyTransport(MemoryServer())

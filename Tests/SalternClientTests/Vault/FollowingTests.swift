@@ -4,7 +4,7 @@ import Testing
 
 @testable import SalternClient
 
-/// How often a device that follows the server asks it.
+/// The number of requests of a device that follows the server.
 @Suite struct FollowingTests {
     private static let count = 6
 

@@ -2,7 +2,7 @@
     import Foundation
     import SalternClient
 
-    /// What an app has in its code about its server.
+    /// The constants of an app about its server.
     enum Server {
         static let address = "https://notes.example.org"
         /// Prints of the server's present key and of the one that follows it.

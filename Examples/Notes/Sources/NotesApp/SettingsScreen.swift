@@ -62,7 +62,7 @@
     }
 
     extension SyncState {
-        /// How device and server stand to each other, for a person.
+        /// The state of the sync, as a sentence.
         fileprivate var sentence: String {
             switch self {
             case .idle: "Not synced yet."

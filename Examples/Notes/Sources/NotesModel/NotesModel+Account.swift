@@ -20,7 +20,7 @@ extension NotesModel {
         try await syncNow()
     }
 
-    /// Whether the session has ended, so that nothing is sent before ``logInAgain(_:code:)``.
+    /// True when the session has ended: nothing is sent before ``logInAgain(_:code:)``.
     public var wantsLogIn: Bool {
         if case .failed(.sessionEnded, _) = account?.state { true } else { false }
     }

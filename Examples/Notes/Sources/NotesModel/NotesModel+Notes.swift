@@ -6,7 +6,7 @@ extension NotesModel {
     public struct Draft: Identifiable, Sendable {
         public let id: ItemID
         public var note: Note
-        /// What the person has seen before.
+        /// The note as the screen showed it before.
         let version: ItemVersion?
     }
 

@@ -9,7 +9,7 @@ public final class NotesModel {
     public enum Stage: Sendable {
         /// The app has just been started.
         case starting
-        /// Nobody is logged in on this device.
+        /// No account is logged in on this device.
         case signedOut
         /// The notes are here, and the password opens them.
         case locked
@@ -25,13 +25,13 @@ public final class NotesModel {
         public let conflict: Notice?
     }
 
-    /// The account on this device; nil while nobody is logged in.
+    /// The account on this device; nil before a log-in.
     public private(set) var account: VaultModel?
     private var list: CollectionModel<Note>?
     private var hasStarted = false
-    /// What went wrong last, as a sentence for the person.
+    /// The last error, as a sentence.
     public private(set) var problem: String?
-    /// Whether there is a problem; a screen sets it to false when the person has read the sentence.
+    /// True while there is a problem. A screen sets it to false when its alert is closed.
     public var hasProblem: Bool {
         get { problem != nil }
         set { if !newValue { problem = nil } }
@@ -88,13 +88,13 @@ public final class NotesModel {
     /// How many notes cannot be read, such as those of a later version of the app. They are kept and synced as they are.
     public var unreadableCount: Int { list?.contents.unreadable.count ?? 0 }
 
-    /// Whether many notes were deleted elsewhere at once, and wait for ``agreeToDeletions()``.
+    /// True while many deletions from elsewhere wait for ``agreeToDeletions()``.
     public var areDeletionsHeld: Bool { account?.notices.contains { $0.kind == .massDeletion } ?? false }
 
     /// Another one after each log-in, also in the same session of the app: following the server begins again then.
     public var opening: ObjectIdentifier? { account.map { ObjectIdentifier($0) } }
 
-    /// Whether the list was read, or cannot be read before a log-in or the password.
+    /// True when the list was read, or cannot be read before a log-in or the password.
     public var isLoaded: Bool { stage != .open || list?.isLoaded ?? true }
 
     /// Does what a person has asked for, and shows what went wrong.
@@ -105,7 +105,7 @@ public final class NotesModel {
     }
 }
 
-/// A command that needs an account, on a device where nobody is logged in.
+/// A command that needs an account, on a device without one.
 public struct NotLoggedIn: LocalizedError {
     public var errorDescription: String? { "Nobody is logged in on this device." }
 }

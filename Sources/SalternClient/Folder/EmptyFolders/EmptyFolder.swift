@@ -1,4 +1,4 @@
-/// What is known of a folder that an item stands for: an empty folder, or one that was empty when it was sent.
+/// The state of a folder that an item stands for: an empty folder, or one that was empty when it was sent.
 ///
 /// The title of such an item is the path with a slash at the end, and its body is empty. No file has such a title, so versions
 /// without empty folders leave the item alone.
@@ -6,7 +6,7 @@ struct KnownFolder: Hashable, Sendable {
     var path: FolderPath
     /// The version of the item that is this; nil when none was seen since.
     var stamp: ItemStamp?
-    /// Whether the folder was ignored when it was examined last; see ``FolderSync/leaveOut(_:_:_:)``.
+    /// True when the folder was ignored at its last examination; see ``FolderSync/leaveOut(_:_:_:)``.
     var isIgnored = false
 }
 

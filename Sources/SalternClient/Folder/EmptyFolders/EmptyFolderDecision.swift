@@ -1,4 +1,4 @@
-/// What is done with empty folders, once nothing is to be done with files. Pure.
+/// The actions for empty folders, once there are none for files. Pure.
 ///
 /// An item stands for a folder that was empty when it was examined. It stays when files come into the folder, and goes with the
 /// folder. A folder that holds anything is never removed.

@@ -1,6 +1,6 @@
 /// The folders of a simulation: they come with what is put into them, and go when they become empty.
 struct SimulatedFolders {
-    /// How many entries each folder has.
+    /// The number of entries of each folder.
     private var entries: [FolderPath: Int] = [:]
     /// Folders that items stand for: they stay.
     private var standing: Set<FolderPath> = []

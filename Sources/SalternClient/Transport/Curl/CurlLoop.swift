@@ -106,7 +106,7 @@ final class CurlLoop: @unchecked Sendable {
         curl_multi_cleanup(multi)
     }
 
-    /// How many milliseconds the thread waits when nothing happens.
+    /// The number of milliseconds that the thread waits when nothing happens.
     private var patience: Int32 {
         guard let delay = pace?.delay, delay < .seconds(1) else { return 1_000 }
         // Rounded up: an earlier look would find the transfer still waiting.

@@ -15,7 +15,7 @@ final class CurlTransfer: @unchecked Sendable {
     private let sink: any TransferSink
     private let isStream: Bool
     private let pace: TransferPace?
-    /// How many bytes of the body were handed over, where there is a pace.
+    /// The number of bytes of the body that were handed over, where there is a pace.
     private var sentCount = 0
     private let headCount: Int
     /// The longest time that the exchange may take when so many bytes have moved.

@@ -66,7 +66,7 @@ final class TransferPace {
     /// The transfers that wait, some of which have not begun.
     var everyWaiting: [CurlTransfer] { sending.waiting + receiving.waiting }
 
-    /// How long until a transfer may go on; nil when none waits.
+    /// The time until a transfer may continue; nil when none waits.
     var delay: Duration? {
         [sending, receiving].filter { !$0.waiting.isEmpty }.map { $0.meter.delay(at: .now) }.min()
     }

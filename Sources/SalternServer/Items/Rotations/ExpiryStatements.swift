@@ -3,7 +3,7 @@ internal import Postgres
 // What is kept under the earlier keys expires when keys are replaced: far in the past, so that it has expired by every
 // node's clock. The purge removes it.
 
-/// How much of what an account keeps one statement makes expire, so that none takes long, however much it is.
+/// The number of kept rows that one statement makes expire. It bounds the time of a statement.
 private enum ExpirySlice {
     static let rows: Int64 = 5_000
 

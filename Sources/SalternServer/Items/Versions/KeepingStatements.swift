@@ -78,7 +78,7 @@ struct CountVersions: Statement {
 
 /// Removes the versions of an account that expire first: so many rows and at least so many bytes, within
 /// ``ItemVersion/dropLimit`` and ``ItemVersion/byteLimit``. Returns what it removed. When it removes all that there are, the
-/// counters become zero whatever they were, so that who repeats it comes to an end.
+/// counters become zero whatever they were, so that a loop of it ends.
 struct DropVersions: Statement {
     let accountID: AccountID
     let wanted: NeededRoom

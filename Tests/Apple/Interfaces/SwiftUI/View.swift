@@ -58,7 +58,7 @@ public struct ConditionalView<First: View, Second: View>: StandInView {
     nonisolated init() {}
 }
 
-/// What a modifier makes of a view.
+/// A view to which a modifier was applied.
 public struct ModifiedView: StandInView {
     nonisolated init() {}
 }
