@@ -43,7 +43,8 @@ import TransportSecurity
                 "SALTERN_ALLOW_UNSAFE_DATABASE": "on",
             ]
             try await prepare(database)
-            let configuration = try ServeConfiguration(environment.merging(changes) { $1 }, coreCount: 2)
+            var configuration = try ServeConfiguration(environment.merging(changes) { $1 }, coreCount: 2)
+            configuration.database.becomePatient()
             let captured = CapturedLog()
             let log = Log(minimumLevel: .debug, sink: captured) { UTCTimestamp(microsecondsSinceEpoch: 0) }
             let server = try await RunningServer.start(configuration, log: log, onTakeover: {})

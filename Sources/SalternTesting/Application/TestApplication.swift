@@ -32,7 +32,7 @@ public final class TestApplication: Sendable {
     ///   - acquireTimeout: How long a request waits for one; long, so that only tests of it ever reach it.
     ///   - body: The test.
     public static func with<Result: Sendable>(
-        _ configuration: ServiceConfiguration = TestApplication.configuration, connections: Int = 2,
+        _ configuration: ServiceConfiguration = TestApplication.configuration, connections: Int = 1,
         tally: SessionTally = SessionTally(), acquireTimeout: Duration = .seconds(120),
         _ body: (TestApplication) async throws -> Result
     ) async throws -> Result {
@@ -47,7 +47,7 @@ public final class TestApplication: Sendable {
     /// Starts the service on a database that exists, as a further node does.
     public static func with<Result: Sendable>(
         _ configuration: ServiceConfiguration = TestApplication.configuration, _ database: TemporaryDatabase,
-        clock: ManualClock, connections: Int = 2, tally: SessionTally = SessionTally(),
+        clock: ManualClock, connections: Int = 1, tally: SessionTally = SessionTally(),
         acquireTimeout: Duration = .seconds(120), _ body: (TestApplication) async throws -> Result
     ) async throws -> Result {
         let loop = try EventLoop(name: "test application")

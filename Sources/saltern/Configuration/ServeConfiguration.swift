@@ -50,7 +50,7 @@ import TransportSecurity
 /// | `SALTERN_LOG_LEVEL` | `debug`, `info`, `warning` or `error` | `info` |
 struct ServeConfiguration {
     private(set) var service: ServiceConfiguration
-    let database: PostgresConfiguration
+    var database: PostgresConfiguration
     let failover: FailoverKind
     let listen: SocketAddress
     let metricsListen: SocketAddress?

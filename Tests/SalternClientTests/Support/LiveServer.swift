@@ -46,7 +46,7 @@ final class LiveServer: Sendable {
                 "SALTERN_MASTER_KEY_FILE": masterKey.path, "SALTERN_LISTEN": "127.0.0.1:0",
                 "SALTERN_METRICS_LISTEN": "127.0.0.1:0", "SALTERN_SALT_PREFIX": saltPrefix,
                 "SALTERN_REGISTRATION": "open", "SALTERN_ALLOW_UNSAFE_DATABASE": "on", "SALTERN_LOOPS": "1",
-                "SALTERN_RATE_LIMITS": "off",
+                "SALTERN_READ_CONNECTIONS": "1", "SALTERN_COMMIT_CONNECTIONS": "1", "SALTERN_RATE_LIMITS": "off",
                 "SALTERN_KDF_MINIMUM_ITERATIONS": "10000", "SALTERN_KDF_DEFAULT_ITERATIONS": "10000",
             ]
             let server = try await LiveServer(environment.merging(changes) { $1 }, database, directory, certificates)
@@ -61,7 +61,8 @@ final class LiveServer: Sendable {
     }
 
     private static func start(_ environment: [String: String]) async throws -> RunningServer {
-        let configuration = try ServeConfiguration(environment, coreCount: 1)
+        var configuration = try ServeConfiguration(environment, coreCount: 1)
+        configuration.database.becomePatient()
         let log = Log(minimumLevel: .error, sink: CapturedLog()) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         return try await RunningServer.start(configuration, log: log, onTakeover: {})
     }

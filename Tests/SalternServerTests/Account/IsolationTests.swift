@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func `while an account is held, 128 writers of it hold up nobody else`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let bob = try await app.register()
             let path = try await ada.createItem()
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func `those who take back the shares of an account that is held leave leases to others`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let bob = try await app.register()
             var shares: [TestShare] = []
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func `strangers who name an account in their tokens do not wait where its writes wait`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             _ = try await ada.createItem()
             let id = try #require(AccountID(pathParameter: ada.id))
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test func `a share that 64 want to see while it is held keeps nobody from anything else`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let bob = try await app.register()
             let share = try await TestShare(ada.client)

@@ -45,7 +45,7 @@ import Testing
     func `while one is under way, further ones of the same network wait, and what is short goes on`(
         _ long: Long
     ) async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let (ada, bob, eve) = (try await app.register(), try await app.register(), try await app.register())
             let act = try await Self.prepare(long, bob)
             let isDone = SessionRaceTests.Flag()

@@ -63,7 +63,7 @@ enum ActOnUserid: String, CaseIterable, Sendable {
 
     @Test(arguments: ActOnUserid.allCases)
     func `an act on a userid does nothing to an account that has left it meanwhile`(_ act: ActOnUserid) async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.protect(app.register("ada")).account
             if act == .unlock { try await app.administer("UPDATE saltern.accounts SET locked_at = '2026-01-01'") }
             let signature = InviteTests.signature(app)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct DatabaseFailureTests {
     @Test func `a database that goes away is answered 503, and comes back by itself`() async throws {
         // Longer than a connection takes to be opened on a busy machine.
-        try await TestApplication.with(acquireTimeout: .seconds(10)) { app in
+        try await TestApplication.with(connections: 2, acquireTimeout: .seconds(10)) { app in
             let ada = try await app.register()
             let path = try await ada.createItem()
             try await app.closeDatabase()

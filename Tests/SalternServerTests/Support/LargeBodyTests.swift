@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test func `others on the loop have their turns while a large body is parsed and decoded`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let text = Base64.encodeToString(SecureRandom.bytes(1_400_000))
             let body = Array(#"{"format":"opaque","body":"\#(text)","more":1}"#.utf8)

@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test func `an invite is either taken back or used, never both`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             for invite in try await InviteTests.invite(app, 10) {
                 async let registered = InviteTests.register(app, invite.code.text).status
                 let isRevoked: Bool

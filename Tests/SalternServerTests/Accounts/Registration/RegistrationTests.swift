@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func `a userid is taken once, however many ask at the same time`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
                 for index in 0..<50 {
                     group.addTask {

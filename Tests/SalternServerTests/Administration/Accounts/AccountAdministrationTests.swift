@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test func `acts that meet on one account all happen, one after the other`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<12 {

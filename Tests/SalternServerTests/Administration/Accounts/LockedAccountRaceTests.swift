@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func `a session that is being opened while its account is locked ends with the others`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let opened = try WrittenSession(ada, now: app.clock.now)
             let keep = KeepAccount(accountID: opened.insertion.accountID)
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func `a log-in that comes while the account is being locked opens no session`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let id = try #require(AccountID(pathParameter: ada.id))
             let logIn = try await HeldRow.account(ada, in: app) { held in

@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func `fifty acts at once are fifty rows in a row, and an act that is undone leaves none`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let postgres = app.postgres
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<50 {
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `verifying while others append finds nothing wrong`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<4 { group.addTask { for _ in 0..<10 { try await Self.append("x", to: app) } } }
                 for _ in 0..<10 { _ = try await Self.verify(app) }

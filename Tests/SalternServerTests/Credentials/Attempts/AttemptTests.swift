@@ -61,8 +61,8 @@ import Testing
     }
 
     @Test func `a thousand guesses at once get no more looks than one after the other`() async throws {
-        try await TestApplication.with { app in
-            try await TestApplication.with(app.configuration, app.database, clock: app.clock) { other in
+        try await TestApplication.with(connections: 2) { app in
+            try await TestApplication.with(app.configuration, app.database, clock: app.clock, connections: 2) { other in
                 let ada = try await app.register()
                 for userid in [ada.userid, Fixtures.userid()] {
                     let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func `a person may log in on many devices at once`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<60 { group.addTask { try await attempt(app, ada.userid, ada.passwordKey).status } }

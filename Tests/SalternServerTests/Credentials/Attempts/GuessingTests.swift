@@ -158,8 +158,8 @@ import Testing
     }
 
     @Test func `two nodes look at one guess of a counter once a minute, and not at one each`() async throws {
-        try await TestApplication.with { app in
-            try await TestApplication.with(app.configuration, app.database, clock: app.clock) { other in
+        try await TestApplication.with(connections: 2) { app in
+            try await TestApplication.with(app.configuration, app.database, clock: app.clock, connections: 2) { other in
                 for userid in [try await app.register().userid, "nobody@example.org"] {
                     for minute in 0..<14 {
                         let looks = try await withThrowingTaskGroup(of: Int.self) { group in

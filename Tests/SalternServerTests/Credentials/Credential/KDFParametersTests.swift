@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test func `nodes that start at once on a new database agree`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             try await app.administer("DELETE FROM saltern.installation")
             let configuration = app.configuration
             let postgres = app.postgres

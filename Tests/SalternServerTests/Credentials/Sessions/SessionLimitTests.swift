@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test func `log-ins of many devices at once open no more than eight beyond the plan's`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             try await app.administer("UPDATE saltern.plans SET max_sessions = 3")
             let ada = try await app.register()
             _ = try await app.logIn(ada)

@@ -24,7 +24,7 @@ import Testing
     func `what has waited for another change of the account changes nothing`(
         _ other: Other, _ waiting: Waiting
     ) async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let scene = try await Scene(app, for: other)
             let (postgres, clock) = (app.postgres, app.clock)
             // Whether a version is due decides which of two statements replaces the item.

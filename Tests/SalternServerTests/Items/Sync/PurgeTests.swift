@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func `a purge that is cancelled ends after a bite, and takes no account to be held`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             for _ in 0..<3 { _ = try await app.register() }
             try await app.administer(
                 """

@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test func `a change that is under way is over before the base moves, and a later one is above it`() async throws {
-        try await TestApplication.with { app in
+        try await TestApplication.with(connections: 2) { app in
             let ada = try await app.register()
             let caller = try app.caller(of: ada.client)
             let signature = AuditSignature(actor: .account, now: app.clock.now)
