@@ -161,7 +161,7 @@ import Testing
     }
 
     @Test(arguments: [-40.0, 40, 3_650])
-    func `also with a wrong clock nothing is sent again that was sent before an interruption`(_ days: Double) async throws {
+    func `also by a wrong clock nothing is sent again that was sent before`(_ days: Double) async throws {
         try await LiveServer.with { server in
             var phone = try Device("phone", server)
             phone.settings.now = { Date().addingTimeInterval(days * 86_400) }

@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `an app that is always ended before a long batch has arrived sends everything in smaller ones`() async throws {
+    @Test func `an app that is ended while it sends a long batch sends smaller ones`() async throws {
         try await LiveServer.with { server in
             var phone = try Device("phone", server)
             let line = Line(phone.settings.transport)

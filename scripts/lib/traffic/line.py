@@ -44,6 +44,7 @@ class Line:
         self.port = 0
         self._left = -1
         self._at_end: Callable[[], None] = lambda: None
+        self._is_upward = True
         self._is_dead = False
         self._is_silent = False
         self._writers: set[asyncio.StreamWriter] = set()
@@ -57,9 +58,9 @@ class Line:
             raise RuntimeError("the line was not laid")
         return self
 
-    def after(self, count: int, happens: Callable[[], None]) -> None:
-        """Calls `happens` on the line's thread once so many more bytes have moved."""
-        self._left, self._at_end = count, happens
+    def after(self, count: int, happens: Callable[[], None], *, is_upward: bool = True) -> None:
+        """Calls `happens` on the line's thread once so many more bytes have moved in a direction."""
+        self._left, self._at_end, self._is_upward = count, happens, is_upward
 
     def cut(self) -> None:
         """Ends all connections. For the line's thread, like the next two."""
@@ -140,7 +141,8 @@ class Line:
                 self.received += len(data)
             target.write(data)
             await target.drain()
-            self._note(len(data))
+            if is_upward == self._is_upward:
+                self._note(len(data))
         if target.can_write_eof():
             target.write_eof()
 
