@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from breakages import wind
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace, names: list[str], work: Path) -> list[str]:
     wait_until(300, lambda: answers(superuser), "PostgreSQL")
     server = Supervised(Recipe([options.executable, "serve"], os.path.join(options.work, "server.log")))
     try:
-        turned = Clocks(server, Target(options.port, options.certificate), *files)
+        turned = Clocks(server, Target(options.port, options.certificate), files[0], files[1])
         wait_until(300, turned.answers, "the server")
         town = Town(
             options.client, work, options.certificate, pin_of(options.certificate), options.port, superuser,
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace, names: list[str], work: Path) -> list[str]:
         )  # fmt: skip
         lines = {name: body for name, body in SLOW_LINES.items() if name in names}
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            ends = [pool.submit(one, name, lambda body=body: body(town), options.seed) for name, body in lines.items()]
+            ends = [pool.submit(one, name, partial(body, town), options.seed) for name, body in lines.items()]
             failed = [name for name, end in zip(lines, ends, strict=True) if not end.result()]
         # By themselves: they turn everybody's clock.
         if "clocks" in names and not one("clocks", lambda: clocks(town, turned), options.seed):
