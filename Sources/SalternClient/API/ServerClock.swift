@@ -18,10 +18,14 @@ final class ServerClock: Sendable {
         last.withLock { $0 = Reading(time: time, moment: moment) }
     }
 
+    /// Returns the server's time; nil without a reply.
+    func time(at moment: ContinuousClock.Instant = .now) -> Date? {
+        last.withLock { $0 }.map { $0.time.addingTimeInterval((moment - $0.moment) / .seconds(1)) }
+    }
+
     /// Returns whether a reading of the local clock agrees with the server's clock. Without a reply none does.
     func confirms(_ local: Date, at moment: ContinuousClock.Instant = .now) -> Bool {
-        guard let last = last.withLock({ $0 }) else { return false }
-        let server = last.time.addingTimeInterval((moment - last.moment) / .seconds(1))
+        guard let server = time(at: moment) else { return false }
         return abs(server.timeIntervalSince(local)) <= Self.tolerance
     }
 

@@ -90,9 +90,10 @@ extension Vault {
     }
 
     /// Whether the server got a chunk within the last day. Another device removes what it has found without a name for weeks,
-    /// so an older chunk that no item names is written again.
+    /// so an older chunk that no item names is written again. The server's clock counts: with a wrong one here every upload that
+    /// was interrupted would begin anew.
     private func isRecent(_ storedAt: Date) -> Bool {
-        abs(settings.now().timeIntervalSince(storedAt)) <= 86_400
+        abs((api.clock.time() ?? settings.now()).timeIntervalSince(storedAt)) <= 86_400
     }
 
     private func note(_ state: ItemState, isCreated: Bool) throws(VaultError) {

@@ -25,7 +25,7 @@ extension FolderSync {
                     } else {
                         report.warn(.failed, path.text)
                     }
-                    try Self.tolerate(error)
+                    try tolerate(error)
                 }
                 break
             }
@@ -74,6 +74,10 @@ extension FolderSync {
             }
         }
         let first = try await vault.fetchedPieces(of: attachment, in: arrived)
+        if isCutOff, first < attachment.chunks.count {
+            round.tree.unfinishedFetches.insert(part.name)
+            return false
+        }
         do throws(VaultError) {
             let kept = min(Int64(first) * Int64(attachment.chunkByteCount), attachment.byteCount)
             guard byteCount == kept || system.truncate(part.file, to: kept) else { throw .sourceFailed }
@@ -89,14 +93,16 @@ extension FolderSync {
             } else {
                 round.tree.removePart(part.name)
             }
-            try Self.tolerate(error)
+            try tolerate(error)
             return false
         }
     }
 
     /// What has to do with one file leaves the others alone.
-    static func tolerate(_ error: VaultError) throws {
+    func tolerate(_ error: VaultError) throws {
         if error.isCancellation { throw FolderError.cancelled }
+        // That no connection comes about has to do with all of them.
+        if case .unavailable(.transport(.unreachable)) = error { isCutOff = true }
         switch error {
         case .unavailable, .refused, .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return
         default: throw error

@@ -18,6 +18,7 @@ extension FolderSync {
             report.warn(shortage, path)
             return false
         }
+        if isCutOff, Self.isLong(content) { return false }
         let item = id ?? vault.settings.newID()
         let seen = id.flatMap { view.remote[$0]?.stamp }
         let made: Attachment
@@ -37,7 +38,7 @@ extension FolderSync {
                     unfitting[path] = UnfittingFile(content: content, room: room, shortage: shortage)
                 }
             }
-            try Self.tolerate(error)
+            try tolerate(error)
             return false
         }
         unfitting[path] = nil
@@ -65,7 +66,7 @@ extension FolderSync {
         _ path: FolderPath, _ content: FileContent, _ id: ItemID?, _ seen: ItemStamp?, _ folder: ItemID
     ) async throws(VaultError) -> AttachmentDraft {
         // What is shorter is sent at once, or nearly so.
-        let isLong = content.byteCount > Int64(Attachment.chunkByteCount)
+        let isLong = Self.isLong(content)
         if let id, let seen, let draft = try await vault.draft(over: id, seen) {
             if isLong { try await vault.beginUpload(path, of: draft.id, in: folder) }
             return draft
@@ -73,6 +74,11 @@ extension FolderSync {
         if !isLong { return AttachmentDraft(nil) }
         return AttachmentDraft(
             try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
+    }
+
+    /// Whether the content goes to the server in chunks, and not within its item.
+    private static func isLong(_ content: FileContent) -> Bool {
+        content.byteCount > Int64(Attachment.chunkByteCount)
     }
 
     /// Takes back what was sent of files that are not there any more, or are what both sides were before.

@@ -14,6 +14,8 @@ public actor FolderSync {
     var allowsDeletions: Bool { allowed == Set(DeletionDirection.allCases) }
     /// Files for which the plan had no room when they were looked at last.
     var unfitting: [FolderPath: UnfittingFile] = [:]
+    /// Whether the server could not be reached for a file of the present round. Then no other long file is tried in it.
+    var isCutOff = false
     /// What the last round has left to later ones; nil when the next one has to examine everything.
     private var memory: FolderMemory?
 
@@ -51,6 +53,7 @@ public actor FolderSync {
     /// - Parameter focus: Everything that may have changed since the last round; nil for everything.
     func run(within focus: FolderFocus?) async throws -> FolderReport {
         let before = memory.take()
+        isCutOff = false
         do {
             try await refuseWrongPlace()
             if try await isMarkerMissing() {
@@ -109,7 +112,8 @@ public actor FolderSync {
             try await supplyChunks(&round, &report)
             let hasDone = try await settle(&round, &report)
             let hasReturned = number == 0 && round.focus == nil ? try await reviewTrash(round, &report) : false
-            if !hasDone && news.isEmpty && !hasReturned { break }
+            if isCutOff { report.isOffline = true }
+            if isCutOff || !hasDone && news.isEmpty && !hasReturned { break }
         }
         try await abandonUploads(round)
         if !report.isOffline && round.focus == nil {

@@ -18,6 +18,7 @@ extension SyncEngine {
             guard let end = changes.last?.sequence else { return [] }
             last = end
             var sent: [LocalChange] = []
+            let former = try store.number(.batchBytes)
             try store.transaction {
                 for change in changes where !refused.contains(change.sequence) {
                     if change.isPointless {
@@ -34,6 +35,8 @@ extension SyncEngine {
                     }
                 }
                 try store.markSent(sent)
+                // Whoever ends this process before the answer leaves the next one smaller batches.
+                _ = try makeBatchesSmaller(than: sent)
             }
             if sent.isEmpty { continue }
             let disputed: [Dispute]
@@ -46,6 +49,9 @@ extension SyncEngine {
                 // What has arrived is no change any more.
                 last = (changes.first?.sequence ?? 1) - 1
                 continue
+            } catch let error as APIError where error.hasOtherReason {
+                try limitBatches(to: former)
+                throw error
             }
             slowdowns = 0
             try makeBatchesLarger(again: byteLimit)
@@ -54,7 +60,7 @@ extension SyncEngine {
         }
     }
 
-    /// Notes that a batch was too long for the line.
+    /// Notes that a batch is too long for the line, or may be.
     /// - Returns: false when it cannot be made smaller.
     private func makeBatchesSmaller(than batch: [LocalChange]) throws -> Bool {
         let size = batch.reduce(0) { $0 + $1.operation.sealedByteCount }
@@ -65,12 +71,12 @@ extension SyncEngine {
 
     /// The line may have become quicker: the next batch is twice as long as the one that got through.
     private func makeBatchesLarger(again byteLimit: Int) throws {
-        guard byteLimit < limits.batchBytes else { return }
-        if byteLimit * 2 < limits.batchBytes {
-            try store.set(.batchBytes, Int64(byteLimit * 2))
-        } else {
-            try store.set(.batchBytes, nil)
-        }
+        let next = byteLimit * 2 < limits.batchBytes ? Int64(byteLimit * 2) : nil
+        if try store.number(.batchBytes) != next { try limitBatches(to: next) }
+    }
+
+    private func limitBatches(to byteCount: Int64?) throws {
+        try store.set(.batchBytes, byteCount.map { Array(String($0).utf8) })
     }
 
     /// What does not open is not sent over what others can read. Where the server has nothing it is better there than here.
@@ -177,6 +183,13 @@ extension SyncEngine {
         later.baseContent = change.content.map { ($0.title?.bytes, $0.body.bytes) }
         later.sent = nil
         try store.write(later)
+    }
+}
+
+extension APIError {
+    /// True when the batch failed for a reason that is not its length.
+    fileprivate var hasOtherReason: Bool {
+        if case .transport(.cancelled) = self { false } else { !isAboutPace }
     }
 }
 

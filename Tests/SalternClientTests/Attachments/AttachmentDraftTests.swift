@@ -160,6 +160,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [-40.0, 40, 3_650])
+    func `also by a wrong clock nothing is sent again that was sent before`(_ days: Double) async throws {
+        try await LiveServer.with { server in
+            var phone = try Device("phone", server)
+            phone.settings.now = { Date().addingTimeInterval(days * 86_400) }
+            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+            let id = ItemID.random()
+            await interrupt(vault, id)
+            let sent = try await vault.chunkRevisions()
+            #expect(sent.count == 3)
+            let made = try await vault.attach(AttachmentSource(content(pieces: 4)), id: id)
+            let all = try await vault.chunkRevisions()
+            #expect(all.count == 4 && all.isSuperset(of: sent))
+            #expect(try await vault.content(of: made) == content(pieces: 4))
+        }
+    }
+
     @Test func `what another device has put is not taken back`() async throws {
         try await withPhone { server, _, vault in
             let laptop = try Device("laptop", server)
@@ -305,4 +322,9 @@ extension Vault {
 
 private final class StatementCount: Sendable {
     let value = Mutex(0)
+}
+
+extension Vault {
+    /// The revisions of the chunks that the server has, as far as this device knows.
+    fileprivate func chunkRevisions() throws -> Set<Revision> { Set(try store.chunks().map(\.revision)) }
 }

@@ -33,6 +33,41 @@ import Testing
         case nothing, cutWithinChunk, changedByte, longer, otherVersion, removed
     }
 
+    @Test func `of many files one is tried when the server cannot be reached any more`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            func cutOff(_ device: FolderDevice, after chunks: Int) async throws -> FolderReport {
+                let passed = Mutex(0)
+                let refused = Mutex(0)
+                let link = device.device.link
+                link.setUnreachable { request in
+                    guard request.isAboutChunk else { return passed.withLock { $0 } > chunks }
+                    let isCut = passed.withLock { passed in
+                        passed += 1
+                        return passed > chunks
+                    }
+                    if isCut { refused.withLock { $0 += 1 } }
+                    return isCut
+                }
+                defer { link.setUnreachable { _ in false } }
+                let report = try await device.sync.run()
+                // As often as one request is sent.
+                #expect(refused.withLock { $0 } == device.device.settings.retries.attempts)
+                return report
+            }
+            for name in 0..<6 { try content(Self.chunk + 8, seed: UInt64(name)).write(to: phone.url("film\(name)")) }
+            try phone.write("short", to: "zero")
+            let sending = try await cutOff(phone, after: 5)
+            #expect(sending.isOffline && sending.uploaded.map(\.text) == ["film0", "film1", "zero"])
+            try await phone.sync.run()
+            let fetching = try await cutOff(laptop, after: 5)
+            #expect(fetching.isOffline && fetching.downloaded.count == 3)
+            try await laptop.sync.run()
+            #expect(laptop.files() == phone.files())
+        }
+    }
+
     @Test(arguments: Event.allCases)
     func `another process goes on where the download was cut off`(_ event: Event) async throws {
         try await LiveServer.with { server in
@@ -111,4 +146,9 @@ private final class ChunkRecorder: Sendable {
 
 extension Vault {
     fileprivate func chunkIDs() throws -> [String] { try store.chunks().map(\.id.description) }
+}
+
+extension HTTPRequest {
+    /// Whether it sends or fetches an item by itself, as chunks go.
+    fileprivate var isAboutChunk: Bool { target.hasPrefix("/v1/items/") && target != "/v1/items/batch" }
 }

@@ -39,6 +39,7 @@ final class LossyTransport: HTTPTransport {
     private let fate = Mutex<@Sendable () -> Fate>({ .passes })
     private let rewrite = Mutex<@Sendable (HTTPRequest, HTTPReply) -> HTTPReply>({ $1 })
     private let answer = Mutex<@Sendable (HTTPRequest) -> HTTPReply?>({ _ in nil })
+    private let absence = Mutex<@Sendable (HTTPRequest) -> Bool>({ _ in false })
     private let state: Mutex<State>
 
     init(_ inner: any HTTPTransport) { state = Mutex(State(inner: inner)) }
@@ -57,6 +58,11 @@ final class LossyTransport: HTTPTransport {
 
     /// Whether there is no connection, so that nothing is sent.
     func setUnreachable(_ isUnreachable: Bool) { state.withLock { $0.isUnreachable = isUnreachable } }
+
+    /// The same for some requests.
+    func setUnreachable(_ isUnreachable: @escaping @Sendable (HTTPRequest) -> Bool) {
+        absence.withLock { $0 = isUnreachable }
+    }
 
     func setFate(_ next: @escaping @Sendable () -> Fate) { fate.withLock { $0 = next } }
 
@@ -141,7 +147,7 @@ final class LossyTransport: HTTPTransport {
 
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         try checkLife()
-        if state.withLock({ $0.isUnreachable }) { throw .unreachable }
+        if state.withLock({ $0.isUnreachable }) || absence.withLock({ $0 })(request) { throw .unreachable }
         let exchange = state.withLock { state in
             state.exchanges += 1
             return state.exchanges - 1

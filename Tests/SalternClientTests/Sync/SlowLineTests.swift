@@ -74,6 +74,37 @@ import Testing
         }
     }
 
+    @Test func `an app that is ended while it sends a long batch sends smaller ones`() async throws {
+        try await LiveServer.with { server in
+            var phone = try Device("phone", server)
+            let line = Line(phone.settings.transport)
+            phone.settings.transport = line
+            let vault = try await Vault.signUp(phone.settings, userid: "ada", password: Password("correct horse"))
+            let size = 200_000
+            for _ in 0..<12 {
+                try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
+            }
+            line.refuse(above: size * 3, .cancelled)
+            var ends = 0
+            while try await vault.unsentCount() > 0, ends < 12 {
+                _ = try? await vault.sync()
+                ends += 1
+            }
+            #expect(try await vault.unsentCount() == 0)
+            // A server that answers says nothing about the line.
+            line.refuse(above: .max, .timedOut)
+            for _ in 0..<12 {
+                try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
+            }
+            line.refuse(above: size * 3, .unreachable)
+            await #expect(throws: VaultError.self) { try await vault.sync() }
+            let refused = line.sizes.max() ?? 0
+            line.refuse(above: .max, .unreachable)
+            try await vault.sync()
+            #expect(line.sizes.contains(refused))
+        }
+    }
+
     @Test func `a line that carries nothing long gives up after some tries`() async throws {
         try await LiveServer.with { server in
             var phone = try Device("phone", server)

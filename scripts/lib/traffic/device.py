@@ -56,6 +56,8 @@ class Device:
         self.folder = home / "files"
         self.kept = home.with_name(home.name + ".kept")
         self.hurry_library = hurry_library
+        #: A file with what the clocks of hurry.c are ahead.
+        self.ahead = ""
         self.process: subprocess.Popen[bytes] | None = None
         self.folder.mkdir(parents=True)
 
@@ -88,20 +90,20 @@ class Device:
         hurry: int = 1,
         limit: float = 240,
         interrupt: Callable[[], bool] | None = None,
-        clock: int = 0,
+        clock: str = "",
     ) -> Outcome:
         """Runs a command to its end; status None when it does not end within `limit` seconds. It is interrupted when
-        `interrupt` returns true. The wall clock is as many seconds ahead as `clock` says."""
-        ahead = ["faketime", "--exclude-monotonic", "-f", f"{clock:+d}s"] if clock else []
+        `interrupt` returns true. The wall clock is what faketime makes of `clock`."""
+        faked = ["faketime", "--exclude-monotonic", "-f", clock] if clock else []
         environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-        if hurry > 1:
-            environment |= {"LD_PRELOAD": self.hurry_library, "HURRY": str(hurry)}
+        if hurry > 1 or self.ahead:
+            environment |= {"LD_PRELOAD": self.hurry_library, "HURRY": str(hurry), "AHEAD": self.ahead}
         with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             source.write(given)
             source.seek(0)
             begin = time.monotonic()
             process = self.process = subprocess.Popen(
-                [*ahead, self.client, *words], env=environment, stdin=source, stdout=output, stderr=errors, cwd=self.home.parent
+                [*faked, self.client, *words], env=environment, stdin=source, stdout=output, stderr=errors, cwd=self.home.parent
             )
             status, kilobytes = _wait(process, begin + limit, interrupt)
             self.process = None

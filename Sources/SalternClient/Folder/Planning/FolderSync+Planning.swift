@@ -111,7 +111,7 @@ extension FolderSync {
         do throws(VaultError) {
             return try await vault.content(of: file.attachment).withUnsafeBytes { Array($0) }
         } catch {
-            try Self.tolerate(error)
+            try tolerate(error)
             return nil
         }
     }
