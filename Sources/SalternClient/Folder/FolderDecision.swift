@@ -243,7 +243,8 @@ struct FolderDecision {
             actions.append(.download(id, to: path, over: local))
         } else if remote.content == known.content {
             actions.append(.upload(path, local, over: id))
-        } else if local.digest == remote.content.digest {
+        } else if local.digest == remote.content.digest || local.digest == known.content.digest {
+            // A copy would be taken for the file under another name: it has the content of before.
             actions.append(.download(id, to: path, over: local))
         } else {
             moveAside(path, local)

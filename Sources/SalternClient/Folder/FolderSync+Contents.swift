@@ -35,7 +35,9 @@ extension FolderSync {
     func download(
         _ id: ItemID, _ path: FolderPath, _ over: FileContent?, _ view: FolderView, _ round: Round
     ) async throws -> Bool {
-        guard let remote = view.remote[id], let file = try await vault.file(id, remote.stamp) else { return false }
+        guard let remote = view.remote[id], let content = view.fetched(id, over: over),
+            let file = try await vault.file(id, remote.stamp)
+        else { return false }
         let part = try round.tree.fetchPart(id)
         guard try await fetch(file.attachment, to: part, round) else { return false }
         let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
@@ -51,7 +53,7 @@ extension FolderSync {
         }
         guard round.tree.digest(of: part.file) == remote.content.digest,
             round.tree.place(
-                part, at: path, over: over, remote.content, modified: file.modified, aside: aside, trashed: trashed)
+                part, at: path, over: over, content, modified: file.modified, aside: aside, trashed: trashed)
         else {
             round.tree.removePart(part.name)
             return false

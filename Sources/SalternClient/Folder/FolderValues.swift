@@ -69,6 +69,16 @@ struct FolderView: Sendable {
     var device = "device"
     var date = "date"
 
+    /// Returns what a file is after the content of its item has come over it. Where only the executable bit was changed here,
+    /// that stays, and is sent afterwards. Nil where there is no item.
+    func fetched(_ id: ItemID, over local: FileContent?) -> FileContent? {
+        guard var content = remote[id]?.content else { return nil }
+        if let local, let known = known[id]?.content, local.digest == known.digest, local != known {
+            content.isExecutable = local.isExecutable
+        }
+        return content
+    }
+
     /// Where the file system does not keep the executable bit, a file has the one that is known of it.
     mutating func takeKnownExecutableBits() {
         let byPath = Dictionary(known.values.map { ($0.path, $0.content) }) { first, _ in first }

@@ -24,7 +24,7 @@ import Testing
             if let seen { leaves.remove(seen.digest) }
             let digest = Array("version \(written)".utf8)
             leaves.insert(digest)
-            return FileContent(digest: digest, byteCount: 9, isExecutable: false)
+            return FileContent(digest: digest, byteCount: 9, isExecutable: Bool.random(using: &random))
         }
         for _ in 0..<Int.random(in: 5...40, using: &random) {
             let index = Int.random(in: 0..<3, using: &random)
@@ -35,9 +35,12 @@ import Testing
                     devices[index].isRoom(path)
                 else { continue }
                 devices[index].files[path] = write(over: nil)
-            case 3...4:
+            case 3:
                 guard let path = present.randomElement(using: &random) else { continue }
                 devices[index].files[path] = write(over: devices[index].files[path])
+            case 4:
+                guard let path = present.randomElement(using: &random) else { continue }
+                devices[index].files[path]?.isExecutable.toggle()
             case 5:
                 guard let path = present.randomElement(using: &random),
                     let content = devices[index].files.removeValue(forKey: path)

@@ -64,6 +64,27 @@ import Testing
         }
     }
 
+    @Test func `a file that becomes executable here and is changed elsewhere is one file with both`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            try phone.write("one", to: "tool")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            try laptop.setExecutable("tool")
+            try phone.write("two", to: "tool")
+            try await phone.sync.run()
+            let report = try await laptop.sync.run()
+            #expect(report.conflicts.isEmpty && report.renamed.isEmpty && report.unsent == 0)
+            try await phone.sync.run()
+            for device in [phone, laptop] {
+                #expect(device.files() == ["tool": "two"])
+                #expect(try device.isExecutable("tool"))
+            }
+            #expect(try await laptop.sync.run().uploaded.isEmpty)
+        }
+    }
+
     @Test func `a hook that was made on both devices stays as it is on each`() async throws {
         try await LiveServer.with { server in
             let phone = try await FolderDevice("phone", server, isFirst: true)

@@ -34,9 +34,11 @@ struct FolderSimulation {
             view.known[id] = KnownFile(path: path, content: content, stamp: stamp)
             report.uploaded.append(path)
         case .download(let id, let path, let over):
-            guard view.local[path] == over, hasRoom(for: path), let remote = view.remote[id] else { return false }
+            guard view.local[path] == over, hasRoom(for: path), let remote = view.remote[id],
+                let content = view.fetched(id, over: over)
+            else { return false }
             if over == nil { place(path) }
-            view.local[path] = remote.content
+            view.local[path] = content
             view.known[id] = KnownFile(
                 path: path, content: remote.content, stamp: remote.path == path ? remote.stamp : nil)
             report.downloaded.append(path)
