@@ -15,11 +15,19 @@ from processes import Supervised, family, limit_descriptors, signal_all, wait_un
 from traffic.database import Database
 from traffic.wire import Target
 
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+def faked(file: str, library: str = "libfaketimeMT.so.1") -> dict[str, str]:
+    """The environment of a program that has the wall clock of the file. The library by default is for several threads."""
+    return {
+        "LD_PRELOAD": f"/usr/lib/x86_64-linux-gnu/faketime/{library}",
+        "FAKETIME_TIMESTAMP_FILE": file,
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
 
 
 def wind(file: str, seconds: int) -> None:
-    """Turns the clock of the file in one step: faketime reads it at each look at the clock, whoever's program it is in."""
+    """Turns the clock of the file in one step. Programs of any user read the file each time that they read the clock."""
     with open(file + ".new", "w", encoding="ascii") as opened:
         opened.write(f"{seconds:+d}\n")
     os.chmod(file + ".new", 0o644)
@@ -215,15 +223,7 @@ class Clock(Breakage):
 
     def prepare(self, world: World) -> None:
         self.turn(world, 0)
-        world.server.restart(
-            {
-                "LD_PRELOAD": FAKETIME,
-                "FAKETIME_TIMESTAMP_FILE": self.file(world),
-                "FAKETIME_NO_CACHE": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-                "DONT_FAKE_MONOTONIC": "1",
-            }
-        )
+        world.server.restart(faked(self.file(world)))
 
     def happen(self, world: World, dice: random.Random) -> None:
         for _ in range(4):

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from breakages import wind
+from breakages import faked, wind
 from chaos import answers
 from household import Household, Town
 from processes import Recipe, Supervised, wait_until
@@ -39,11 +39,8 @@ def postgres_words(words: str, file: str) -> list[str]:
     """The words that start PostgreSQL with the clock of the file. Its system user has to make what faketime shares."""
     split = shlex.split(words)
     place = next(number for number, word in enumerate(split) if word.endswith("/postgres"))
-    faked = [
-        "env", "LD_PRELOAD=/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1", f"FAKETIME_TIMESTAMP_FILE={file}",
-        "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1",
-    ]  # fmt: skip
-    return [*split[:place], *faked, *split[place:]]
+    environment = [f"{name}={value}" for name, value in faked(file, "libfaketime.so.1").items()]
+    return [*split[:place], "env", *environment, *split[place:]]
 
 
 def one(name: str, body: Callable[[], Household], seed: int) -> bool:

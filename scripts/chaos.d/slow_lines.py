@@ -67,7 +67,7 @@ def _interrupted(
     line.after(count, happens, is_upward=is_upward)
     outcome = device.run(*words, "--json", limit=PATIENCE)
     line.mend()
-    # Who is interrupted behind its last byte may have succeeded.
+    # A command that is interrupted behind its last byte may have succeeded.
     allowed = {*statuses, 0} if happened else {0}
     household.expect(outcome.status in allowed, f"{kind} after {count} bytes: {outcome}")
     if outcome.status == 69:
@@ -176,7 +176,7 @@ def items(town: Town) -> Household:
     begin, fruitless, runs, left = line.sent, 0, 0, 8
     while left and runs < 8 + FRUITLESS:
         runs += 1
-        # Who is killed learns nothing from an error.
+        # A process that is killed learns nothing from an error.
         kind = "killed" if left == 8 else ""
         _interrupted(household, line, phone, household.dice.randint(*WHILE_ITEMS), "sync", kind=kind)
         before, left = left, _unsent(phone)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 
-from breakages import FAKETIME, wind
+from breakages import faked, wind
 from household import PATIENCE, Household, Town, done
 from processes import Supervised, wait_until
 
@@ -37,12 +37,7 @@ class Clocks:
         """Turns both; returns when a server answers that has known no others."""
         wind(self.server_file, int(server * DAY))
         wind(self.database_file, int(database * DAY))
-        self.server.restart(
-            {
-                "LD_PRELOAD": FAKETIME, "FAKETIME_TIMESTAMP_FILE": self.server_file, "FAKETIME_NO_CACHE": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
-            }
-        )  # fmt: skip
+        self.server.restart(faked(self.server_file))
         wait_until(300, self.answers, "the server to answer")
 
     def answers(self) -> bool:

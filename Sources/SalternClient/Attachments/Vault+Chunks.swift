@@ -90,8 +90,8 @@ extension Vault {
     }
 
     /// Whether the server got a chunk within the last day. Another device removes what it has found without a name for weeks,
-    /// so an older chunk that no item names is written again. The server's clock counts: with a wrong one here every upload that
-    /// was interrupted would begin anew.
+    /// so an older chunk that no item names is written again. The server's clock decides: by a wrong clock of the device every
+    /// interrupted upload would send all its chunks again.
     private func isRecent(_ storedAt: Date) -> Bool {
         abs((api.clock.time() ?? settings.now()).timeIntervalSince(storedAt)) <= 86_400
     }

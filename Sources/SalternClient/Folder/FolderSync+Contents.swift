@@ -100,10 +100,10 @@ extension FolderSync {
         }
     }
 
-    /// What has to do with one file leaves the others alone.
+    /// Returns for an error that concerns one file, so that the others go on. Throws every other error.
     func tolerate(_ error: VaultError) throws {
         if error.isCancellation { throw FolderError.cancelled }
-        // That no connection comes about has to do with all of them.
+        // Without a connection all files fail.
         if case .unavailable(.transport(.unreachable)) = error { isCutOff = true }
         switch error {
         case .unavailable, .refused, .sourceFailed, .noRoom, .missingChunk, .damagedChunk: return

@@ -76,7 +76,7 @@ extension FolderSync {
             try await vault.beginUpload(path, in: folder), before: AttachmentDraft.Before())
     }
 
-    /// Whether the content goes to the server in chunks, and not within its item.
+    /// Returns true when the server gets the content in chunks beside its item.
     private static func isLong(_ content: FileContent) -> Bool {
         content.byteCount > Int64(Attachment.chunkByteCount)
     }

@@ -14,7 +14,7 @@ public actor FolderSync {
     var allowsDeletions: Bool { allowed == Set(DeletionDirection.allCases) }
     /// Files for which the plan had no room when they were looked at last.
     var unfitting: [FolderPath: UnfittingFile] = [:]
-    /// Whether the server could not be reached for a file of the present round. Then no other long file is tried in it.
+    /// True after the server could not be reached for a file. The rest of the round tries no other long file.
     var isCutOff = false
     /// What the last round has left to later ones; nil when the next one has to examine everything.
     private var memory: FolderMemory?

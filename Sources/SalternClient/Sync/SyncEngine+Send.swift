@@ -13,12 +13,12 @@ extension SyncEngine {
         var last: Int64 = 0
         var slowdowns = 0
         while true {
-            let byteLimit = min(limits.batchBytes, try store.number(.batchBytes).map { Int(clamping: $0) } ?? .max)
+            let former = try store.number(.batchBytes)
+            let byteLimit = min(limits.batchBytes, former.map { Int(clamping: $0) } ?? .max)
             let changes = try store.changes(limit: limits.batch, byteLimit: byteLimit, after: last)
             guard let end = changes.last?.sequence else { return [] }
             last = end
             var sent: [LocalChange] = []
-            let former = try store.number(.batchBytes)
             try store.transaction {
                 for change in changes where !refused.contains(change.sequence) {
                     if change.isPointless {
@@ -35,7 +35,7 @@ extension SyncEngine {
                     }
                 }
                 try store.markSent(sent)
-                // Whoever ends this process before the answer leaves the next one smaller batches.
+                // A process that is ended before the reply leaves smaller batches to the next one.
                 _ = try makeBatchesSmaller(than: sent)
             }
             if sent.isEmpty { continue }

@@ -30,7 +30,6 @@ final class LossyTransport: HTTPTransport {
         var inner: any HTTPTransport
         var late: [HTTPRequest] = []
         var exchanges = 0
-        var isUnreachable = false
         var interruption: Interruption?
         var life: StoreLife?
     }
@@ -56,10 +55,10 @@ final class LossyTransport: HTTPTransport {
         if state.withLock({ $0.life })?.hasEnded == true { throw .cancelled }
     }
 
-    /// Whether there is no connection, so that nothing is sent.
-    func setUnreachable(_ isUnreachable: Bool) { state.withLock { $0.isUnreachable = isUnreachable } }
+    /// Sets whether there is no connection, so that nothing is sent.
+    func setUnreachable(_ isUnreachable: Bool) { setUnreachable { _ in isUnreachable } }
 
-    /// The same for some requests.
+    /// Sets for which requests there is no connection.
     func setUnreachable(_ isUnreachable: @escaping @Sendable (HTTPRequest) -> Bool) {
         absence.withLock { $0 = isUnreachable }
     }
@@ -147,7 +146,7 @@ final class LossyTransport: HTTPTransport {
 
     func send(_ request: HTTPRequest) async throws(TransportError) -> HTTPReply {
         try checkLife()
-        if state.withLock({ $0.isUnreachable }) || absence.withLock({ $0 })(request) { throw .unreachable }
+        if absence.withLock({ $0 })(request) { throw .unreachable }
         let exchange = state.withLock { state in
             state.exchanges += 1
             return state.exchanges - 1

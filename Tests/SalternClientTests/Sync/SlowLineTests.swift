@@ -42,19 +42,30 @@ import Testing
         }
     }
 
-    @Test(arguments: [TransportError.timedOut, .connectionLost])
-    func `a batch that does not get through goes in smaller ones, and what arrived is not sent again`(
-        _ error: TransportError
-    ) async throws {
+    /// Lends a new account's vault, and the line on which it syncs.
+    private func withLine(_ body: (Vault, Line) async throws -> Void) async throws {
         try await LiveServer.with { server in
             var phone = try Device("phone", server)
             let line = Line(phone.settings.transport)
             phone.settings.transport = line
             let vault = try await Vault.signUp(phone.settings, userid: "ada", password: Password("correct horse"))
+            try await body(vault, line)
+        }
+    }
+
+    private func put(_ count: Int, of size: Int, _ vault: Vault) async throws {
+        for _ in 0..<count {
+            try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
+        }
+    }
+
+    @Test(arguments: [TransportError.timedOut, .connectionLost])
+    func `a batch that does not get through goes in smaller ones, and what arrived is not sent again`(
+        _ error: TransportError
+    ) async throws {
+        try await withLine { vault, line in
             let size = 200_000
-            for _ in 0..<12 {
-                try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
-            }
+            try await put(12, of: size, vault)
             // Two of them fit.
             line.refuse(above: size * 3, error)
             let report = try await vault.sync()
@@ -66,24 +77,16 @@ import Testing
             #expect(line.sizes.count - passed.count < 12)
             // When the line is quick again batches grow.
             line.refuse(above: .max, error)
-            for _ in 0..<12 {
-                try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
-            }
+            try await put(12, of: size, vault)
             try await vault.sync()
             #expect(line.sizes.max() ?? 0 > size * 3)
         }
     }
 
     @Test func `an app that is ended while it sends a long batch sends smaller ones`() async throws {
-        try await LiveServer.with { server in
-            var phone = try Device("phone", server)
-            let line = Line(phone.settings.transport)
-            phone.settings.transport = line
-            let vault = try await Vault.signUp(phone.settings, userid: "ada", password: Password("correct horse"))
+        try await withLine { vault, line in
             let size = 200_000
-            for _ in 0..<12 {
-                try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
-            }
+            try await put(12, of: size, vault)
             line.refuse(above: size * 3, .cancelled)
             var ends = 0
             while try await vault.unsentCount() > 0, ends < 12 {
@@ -93,9 +96,7 @@ import Testing
             #expect(try await vault.unsentCount() == 0)
             // A server that answers says nothing about the line.
             line.refuse(above: .max, .timedOut)
-            for _ in 0..<12 {
-                try await vault.put(PlainItem(body: SecureRandom.secureBytes(size)), .random(), in: "notes")
-            }
+            try await put(12, of: size, vault)
             line.refuse(above: size * 3, .unreachable)
             await #expect(throws: VaultError.self) { try await vault.sync() }
             let refused = line.sizes.max() ?? 0
@@ -106,14 +107,8 @@ import Testing
     }
 
     @Test func `a line that carries nothing long gives up after some tries`() async throws {
-        try await LiveServer.with { server in
-            var phone = try Device("phone", server)
-            let line = Line(phone.settings.transport)
-            phone.settings.transport = line
-            let vault = try await Vault.signUp(phone.settings, userid: "ada", password: Password("correct horse"))
-            for _ in 0..<40 {
-                try await vault.put(PlainItem(body: SecureRandom.secureBytes(50_000)), .random(), in: "notes")
-            }
+        try await withLine { vault, line in
+            try await put(40, of: 50_000, vault)
             line.refuse(above: 0, .timedOut)
             await #expect(throws: VaultError.self) { try await vault.sync() }
             #expect(line.sizes.count <= SyncLimits().slowdowns + 2)

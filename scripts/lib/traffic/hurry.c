@@ -1,6 +1,6 @@
 // For a program that waits: its clocks that count from the machine's start run HURRY times as fast, and its waits are as
-// much shorter. They are also ahead by the nanoseconds in the file AHEAD, which somebody else writes; then the kernel takes no
-// more of what is sent than a slow line's would. The wall clock is left as it is.
+// much shorter. They are also ahead by the nanoseconds in the file AHEAD, which another program writes. With it the kernel buffers no
+// more of what is sent than on a slow line. The wall clock is left as it is.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
