@@ -57,7 +57,8 @@ public struct JSONMembers {
     mutating func required(_ name: String) throws(Problem) -> (value: JSONValue, path: String) {
         let path = JSONPath.member(name, of: path)
         guard let value = take(name) else {
-            throw Problem(.unprocessableContent, "missing_member", detail: "A member is missing.", field: path)
+            throw Problem(
+                .unprocessableContent, "missing_member", detail: "The member `\(path)` is missing.", field: path)
         }
         return (value, path)
     }
@@ -111,7 +112,8 @@ public struct JSONMembers {
         let elements = try required(name) { (value) throws(Problem) in try value.array() }
         guard count.contains(elements.count) else {
             throw Problem(
-                .unprocessableContent, "wrong_count", detail: "The array has too few or too many elements.",
+                .unprocessableContent, "wrong_count",
+                detail: "The array must have \(count.lowerBound) to \(count.upperBound) elements.",
                 field: path,
                 limit: elements.count > count.upperBound ? count.upperBound : count.lowerBound)
         }
@@ -124,7 +126,7 @@ public struct JSONMembers {
     public func finish() throws(Problem) {
         for (index, member) in members.enumerated() where index >= 64 || taken & (1 << UInt64(index)) == 0 {
             throw Problem(
-                .unprocessableContent, "unknown_member", detail: "There is no such member here.",
+                .unprocessableContent, "unknown_member", detail: "The member of `field` is unknown here.",
                 field: JSONPath.member(JSONPath.abbreviated(member.name.string), of: path))
         }
     }
@@ -164,7 +166,7 @@ public struct JSONMembers {
 
     static func wrongType(expected: String, _ field: String? = nil) -> Problem {
         Problem(
-            .unprocessableContent, "wrong_type", detail: "This must be a JSON value of the type \(expected).",
+            .unprocessableContent, "wrong_type", detail: "The value must be of the JSON type \(expected).",
             field: field)
     }
 }

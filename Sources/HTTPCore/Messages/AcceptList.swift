@@ -23,7 +23,7 @@ public enum AcceptList {
         case .malformed:
             throw Problem(
                 .badRequest, "malformed_accept",
-                detail: "Accept is a list of media types, each with parameters and a weight q at most.")
+                detail: "Accept must be a list of media types, optionally with parameters and a weight q.")
         }
     }
 

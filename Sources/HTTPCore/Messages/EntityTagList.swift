@@ -21,7 +21,7 @@ public struct EntityTagList: Sendable, Equatable {
         guard let list else {
             throw Problem(
                 .badRequest, "malformed_precondition",
-                detail: "If-Match and If-None-Match are * or a list of entity tags, each with its double quotes.")
+                detail: "If-Match and If-None-Match must be * or a list of entity tags in double quotes.")
         }
         return list
     }

@@ -31,7 +31,8 @@ public struct QueryParameters: Sendable, Equatable {
             else { throw Self.invalid("A parameter is not percent-encoded UTF-8.") }
             guard self[name] == nil else {
                 throw Problem(
-                    .badRequest, "duplicate_parameter", detail: "A query parameter is given twice.", field: name)
+                    .badRequest, "duplicate_parameter", detail: "The query parameter `\(name)` is repeated.",
+                    field: name)
             }
             pairs.append(Pair(name: name, value: value))
         }
@@ -54,7 +55,8 @@ public struct QueryParameters: Sendable, Equatable {
     ) throws(Problem) -> Value? {
         guard let text = self[name] else { return nil }
         guard let value = Value(pathParameter: text) else {
-            throw Problem(.badRequest, "invalid_parameter", detail: "A query parameter has a wrong form.", field: name)
+            throw Problem(
+                .badRequest, "invalid_parameter", detail: "The query parameter `\(name)` is malformed.", field: name)
         }
         return value
     }
@@ -66,7 +68,8 @@ public struct QueryParameters: Sendable, Equatable {
         _ name: String, as type: Value.Type = Value.self
     ) throws(Problem) -> Value {
         guard let value = try optional(name, as: type) else {
-            throw Problem(.badRequest, "missing_parameter", detail: "A query parameter is missing.", field: name)
+            throw Problem(
+                .badRequest, "missing_parameter", detail: "The query parameter `\(name)` is missing.", field: name)
         }
         return value
     }
@@ -77,7 +80,7 @@ public struct QueryParameters: Sendable, Equatable {
     public func refuseUnknown(except known: [String]) throws(Problem) {
         guard let unknown = pairs.first(where: { !known.contains($0.name) }) else { return }
         throw Problem(
-            .badRequest, "unknown_parameter", detail: "This route does not know the query parameter that field names.",
+            .badRequest, "unknown_parameter", detail: "The query parameter of `field` is unknown here.",
             field: JSONPath.abbreviated(unknown.name))
     }
 

@@ -42,14 +42,14 @@ extension Refusal: ProblemConvertible {
         case .uriTooLong(let limit):
             Problem(.uriTooLong, "uri_too_long", detail: "The request line is too long.", limit: limit)
         case .expectationFailed:
-            Problem(.expectationFailed, "expectation_failed", detail: "The only expectation known is 100-continue.")
+            Problem(.expectationFailed, "expectation_failed", detail: "Expect must be 100-continue.")
         case .headerTooLarge(let limit):
             Problem(
                 .requestHeaderFieldsTooLarge, "header_too_large", detail: "The header block is too large.", limit: limit
             )
         case .transferCodingNotImplemented:
             Problem(
-                .notImplemented, "transfer_coding_not_implemented", detail: "The only transfer coding known is chunked."
+                .notImplemented, "transfer_coding_not_implemented", detail: "Transfer-Encoding must be chunked."
             )
         case .handlerTimeout:
             Problem(
@@ -57,7 +57,7 @@ extension Refusal: ProblemConvertible {
                 responseFields: ["Retry-After": "1"])
         case .overloaded(let retryAfter):
             Problem(
-                .serviceUnavailable, "overloaded", detail: "The server has too much to do. Try again later.",
+                .serviceUnavailable, "overloaded", detail: "The server is overloaded. Try again after Retry-After.",
                 responseFields: ["Retry-After": String(retryAfter)])
         case .versionNotSupported:
             Problem(.httpVersionNotSupported, "version_not_supported", detail: "Use HTTP/1.1.")

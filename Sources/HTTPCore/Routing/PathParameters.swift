@@ -57,7 +57,8 @@ public struct PathParameters: Sendable, Equatable {
         _ name: String, as type: Value.Type = Value.self
     ) throws(Problem) -> Value {
         guard let text = self[name], let value = Value(pathParameter: text) else {
-            throw Problem(.badRequest, "invalid_parameter", detail: "A part of the path has a wrong form.", field: name)
+            throw Problem(
+                .badRequest, "invalid_parameter", detail: "The path parameter `\(name)` is malformed.", field: name)
         }
         return value
     }

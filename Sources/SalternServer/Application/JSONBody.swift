@@ -37,6 +37,6 @@ struct PasswordRefused: ProblemConvertible {
     var problem: Problem {
         Problem(
             .unprocessableContent, "password_refused",
-            detail: "This server never takes a password. Send the PBKDF2 output as passwordKey.", field: "password")
+            detail: "The server never accepts a password. Send the PBKDF2 output as `passwordKey`.", field: "password")
     }
 }

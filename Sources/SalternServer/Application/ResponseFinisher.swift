@@ -88,7 +88,7 @@ final class ResponseFinisher: Sendable {
     /// Reaches nobody; the log and the metrics have it under the status that nginx has for it, because it is no failure of
     /// the server.
     private static let clientGone = Problem(
-        HTTPStatus(499), "client_gone", title: "Client Gone", detail: "Whoever sent the request has gone.")
+        HTTPStatus(499), "client_gone", title: "Client Gone", detail: "The client closed the connection.")
 
     /// The head of a stream has gone when it fails, so nobody but the log can be told why.
     private func reportingErrors(of stream: ResponseStream, requestID: RequestID) -> ResponseStream {
@@ -110,13 +110,13 @@ enum DatabaseProblem {
         if error.sqlState == .diskFull {
             return Problem(
                 HTTPStatus(507), "storage_full", title: "Insufficient Storage",
-                detail: "The server has no room left. Nothing was changed.", responseFields: ["Retry-After": "60"])
+                detail: "The server's disk is full. Nothing was changed.", responseFields: ["Retry-After": "60"])
         }
         if case .crowded = error {
             return Problem(
                 .tooManyRequests, "too_many_waiting",
-                detail: "Too many requests of the same account, share or userid wait for each other. "
-                    + "Nothing was changed; the same request can be sent again.",
+                detail: "Too many requests of the same account, share or userid are waiting. "
+                    + "Nothing was changed. Send the same request again.",
                 limit: PostgresClient.waitersPerKey, responseFields: ["Retry-After": "1"])
         }
         guard error.isTransient || saysThatTheSchemaIsAway(error) else { return .internalError }
@@ -124,7 +124,7 @@ enum DatabaseProblem {
         if case .unavailable(let delay, _) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }
         return Problem(
             .serviceUnavailable, "database_unavailable",
-            detail: "The database does not answer. The same request can be sent again.",
+            detail: "The database does not answer. Send the same request again.",
             responseFields: ["Retry-After": String(seconds)])
     }
 

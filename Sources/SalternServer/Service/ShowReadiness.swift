@@ -82,7 +82,7 @@ enum NotReady: ProblemConvertible {
         case .isStarting:
             Problem(
                 .serviceUnavailable, "database_unavailable",
-                detail: "The server is starting, and waits for its database. The same request can be sent again.",
+                detail: "The server is starting and waits for its database. Send the same request again.",
                 responseFields: ["Retry-After": "5"])
         case .schemaDiffers:
             Problem(

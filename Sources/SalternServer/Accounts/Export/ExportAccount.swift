@@ -78,7 +78,8 @@ struct TooManyExports: ProblemConvertible {
 
     var problem: Problem {
         Problem(
-            .tooManyRequests, "too_many_exports", detail: "The account is being exported already.", limit: Self.limit,
+            .tooManyRequests, "too_many_exports",
+            detail: "Another export of this account is running. Try again after Retry-After.", limit: Self.limit,
             responseFields: ["Retry-After": "30"])
     }
 }

@@ -15,7 +15,7 @@ struct Receipt: Sendable {
         guard (1...Self.byteLimit).contains(text.count), !text.utf8.contains(0) else {
             throw Problem(
                 .unprocessableContent, "invalid_receipt",
-                detail: "A receipt has 1 to 65,536 bytes of UTF-8, none of them NUL.", limit: Self.byteLimit)
+                detail: "A receipt must have 1 to 65,536 bytes of UTF-8 without NUL.", limit: Self.byteLimit)
         }
         self.text = text.string
     }

@@ -65,13 +65,13 @@ enum RegistrationProblem: ProblemConvertible {
     var problem: Problem {
         switch self {
         case .closed:
-            Problem(.forbidden, "registration_closed", detail: "This service takes no new accounts.")
+            Problem(.forbidden, "registration_closed", detail: "Registration is closed.")
         case .useridTaken:
-            Problem(.conflict, "userid_taken", detail: "Somebody else has this userid.", field: "userid")
+            Problem(.conflict, "userid_taken", detail: "The userid is taken.", field: "userid")
         case .inviteRequired:
-            Problem(.forbidden, "invite_required", detail: "Whoever registers here needs an invite.", field: "invite")
+            Problem(.forbidden, "invite_required", detail: "Registration requires an `invite`.", field: "invite")
         case .invalidInvite:
-            Problem(.forbidden, "invalid_invite", detail: "The invite is not valid, or not any more.", field: "invite")
+            Problem(.forbidden, "invalid_invite", detail: "`invite` is not valid or no longer valid.", field: "invite")
         }
     }
 }

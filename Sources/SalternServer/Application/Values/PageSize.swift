@@ -15,7 +15,7 @@ enum PageSize {
         let limit: Int = try request.query.optional("limit") ?? defaultLimit
         guard limits.contains(limit) else {
             throw Problem(
-                .badRequest, "invalid_parameter", detail: "The limit must be from 1 to \(limits.upperBound).",
+                .badRequest, "invalid_parameter", detail: "`limit` must be from 1 to \(limits.upperBound).",
                 field: "limit", limit: limits.upperBound)
         }
         return limit

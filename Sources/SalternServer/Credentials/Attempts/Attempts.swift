@@ -55,7 +55,7 @@ struct TooManyAttempts: ProblemConvertible {
     var problem: Problem {
         Problem(
             .tooManyRequests, "too_many_attempts",
-            detail: "Too many attempts failed. This one was not looked at; send it again after Retry-After.",
+            detail: "Too many attempts failed. This attempt was not checked. Send it again after Retry-After.",
             responseFields: ["Retry-After": RetryAfter.seconds(wait)])
     }
 }

@@ -71,31 +71,35 @@ enum CredentialProblem: ProblemConvertible {
         switch self {
         case .iterationsLowered(let present):
             Problem(
-                .unprocessableContent, "iterations_lowered", detail: "The iterations of an account can only rise.",
+                .unprocessableContent, "iterations_lowered",
+                detail: "`kdf.iterations` must not be lower than the present number.",
                 field: "kdf.iterations", limit: Int(present))
         case .keyUnchanged:
             Problem(
                 .unprocessableContent, "key_unchanged",
-                detail: "Another userid or number of iterations makes another key. This is the present one.",
+                detail: "`passwordKey` is the present one. Derive it again with the new userid or iterations.",
                 field: "passwordKey")
         case .keyringMissing:
             Problem(
-                .unprocessableContent, "missing_member", detail: "A revision of the keyring needs the keyring.",
+                .unprocessableContent, "missing_member",
+                detail: "`keyringRevision` needs `keyring`. Send both or neither.",
                 field: "keyring")
         case .keyringRequired(let present):
             Problem(
                 .preconditionRequired, "keyring_required",
-                detail: "The account has a keyring. Send it sealed anew, with the revision of the one that you opened.",
+                detail:
+                    "The account has a keyring. Send `keyring`, sealed again, and the `keyringRevision` that it replaces.",
                 field: "keyringRevision", members: [(name: "revision", value: .integer(present))])
         case .keyringChanged:
             Problem(
                 .conflict, "keyring_changed",
-                detail: "The keyring was changed meanwhile. Nothing was done. Get it, seal it anew and try again.",
+                detail:
+                    "The keyring has changed. Get it, seal it again and send the request again. Nothing was changed.",
                 field: "keyringRevision")
         case .useridUnchanged:
             Problem(
                 .unprocessableContent, "userid_unchanged",
-                detail: "The account has this userid already. A new key alone is a change of the credential.",
+                detail: "The account already has this userid. Change only the key with POST /v1/account/credential.",
                 field: "userid")
         }
     }

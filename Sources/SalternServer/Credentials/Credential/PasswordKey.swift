@@ -45,7 +45,7 @@ struct NotAStretchedKey: ProblemConvertible {
     var problem: Problem {
         Problem(
             .unprocessableContent, "not_a_stretched_key",
-            detail: "A password key is canonical base64 of the 32 bytes that PBKDF2-HMAC-SHA256 returns.")
+            detail: "A password key must be canonical base64 of the 32 bytes that PBKDF2-HMAC-SHA256 returns.")
     }
 }
 

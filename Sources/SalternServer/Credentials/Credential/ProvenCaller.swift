@@ -82,7 +82,7 @@ extension Authorization {
 struct WrongCurrentKey: ProblemConvertible {
     var problem: Problem {
         Problem(
-            .forbidden, "wrong_credentials", detail: "This is not the account's present password key.",
+            .forbidden, "wrong_credentials", detail: "`currentPasswordKey` is not the account's present password key.",
             field: "currentPasswordKey")
     }
 }
@@ -91,6 +91,7 @@ struct WrongCurrentKey: ProblemConvertible {
 struct CurrentKeyMissing: ProblemConvertible {
     var problem: Problem {
         Problem(
-            .unprocessableContent, "missing_member", detail: "A member is missing.", field: "currentPasswordKey")
+            .unprocessableContent, "missing_member", detail: "The member `currentPasswordKey` is missing.",
+            field: "currentPasswordKey")
     }
 }

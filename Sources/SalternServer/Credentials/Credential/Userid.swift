@@ -98,7 +98,7 @@ extension Userid.Refusal: ProblemConvertible {
         case .invalid:
             Problem(
                 .unprocessableContent, "invalid_userid",
-                detail: "A userid has 1 to 254 bytes of UTF-8 and no characters that nobody sees.", field: "userid")
+                detail: "A userid must have 1 to 254 bytes of UTF-8 and no invisible characters.", field: "userid")
         }
     }
 }

@@ -109,7 +109,8 @@ enum KeyringProblem: ProblemConvertible {
         switch self {
         case .preconditionFailed(let current, let revision):
             var problem = Problem(
-                .preconditionFailed, "precondition_failed", detail: "The keyring is not what the precondition says.")
+                .preconditionFailed, "precondition_failed",
+                detail: "The keyring does not match the precondition: see `current`.")
             guard let current else {
                 problem.members = [(name: "current", value: .null)]
                 return problem

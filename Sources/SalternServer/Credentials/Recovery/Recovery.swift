@@ -20,17 +20,18 @@ enum RecoveryProblem: ProblemConvertible {
         case .keyReused:
             Problem(
                 .unprocessableContent, "recovery_key_reused",
-                detail: "This is the password key. Derive the recovery key from a code of its own.",
+                detail: "`recoveryKey` equals the password key. Derive it from a separate code.",
                 field: "recoveryKey")
         case .keyringRequired:
             Problem(
                 .preconditionRequired, "recovery_keyring_required",
-                detail: "A recovery code opens the present data keys. Send what it shall open, or removeRecovery.",
+                detail:
+                    "The account has a recovery code. Send `recoveryKeyring` with the present data keys, or `removeRecovery`.",
                 field: "recoveryKeyring")
         case .keptAndRemoved:
             Problem(
                 .unprocessableContent, "conflicting_members",
-                detail: "The recovery either gets another keyring or is removed.", field: "removeRecovery")
+                detail: "Send either `recoveryKeyring` or `removeRecovery`.", field: "removeRecovery")
         }
     }
 }

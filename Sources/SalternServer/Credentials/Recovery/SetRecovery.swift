@@ -31,7 +31,8 @@ struct SetRecovery: AccountEndpoint {
             }
             if accountKeyring != nil, accountKeyringRevision == nil {
                 throw Problem(
-                    .unprocessableContent, "missing_member", detail: "The keyring needs the revision that it replaces.",
+                    .unprocessableContent, "missing_member",
+                    detail: "`keyring` needs `accountKeyringRevision`, the revision that it replaces.",
                     field: "accountKeyringRevision")
             }
         }

@@ -32,6 +32,6 @@ struct MalformedSecondFactorCode: ProblemConvertible {
     var problem: Problem {
         Problem(
             .unprocessableContent, "malformed_totp",
-            detail: "A code has six digits; a recovery code has twenty letters and digits.")
+            detail: "`totp` must be a code of six digits, or a recovery code of twenty letters and digits.")
     }
 }

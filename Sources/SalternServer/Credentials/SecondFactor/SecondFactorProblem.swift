@@ -17,23 +17,25 @@ enum SecondFactorProblem: ProblemConvertible {
         case .required:
             Problem(
                 .unauthorized, "totp_required",
-                detail: "This account has a second factor. Send the same again with totp.",
+                detail: "The account has a second factor. Send the same request with `totp`.",
                 responseFields: ["WWW-Authenticate": "Bearer"])
         case .wrongCode:
             Problem(
-                .unauthorized, "wrong_totp", detail: "The code is wrong, too old, or has been used.", field: "totp",
+                .unauthorized, "wrong_totp", detail: "`totp` is wrong, too old or already used.", field: "totp",
                 responseFields: ["WWW-Authenticate": "Bearer"])
         case .wrongConfirmation:
             Problem(
-                .forbidden, "wrong_totp", detail: "This is not the code that the app shows now for the secret.",
+                .forbidden, "wrong_totp", detail: "`totp` is not the present code for the secret.",
                 field: "totp")
         case .isEnabled:
             Problem(
-                .conflict, "totp_enabled", detail: "The account has a second factor. Remove it to set up another one.")
+                .conflict, "totp_enabled",
+                detail: "The account has a second factor. Remove it before you set up another one.")
         case .isNotEnabled:
             Problem(.conflict, "totp_not_enabled", detail: "The account has no second factor.")
         case .nothingPending:
-            Problem(.conflict, "totp_not_pending", detail: "There is no secret that waits to be confirmed.")
+            Problem(
+                .conflict, "totp_not_pending", detail: "There is no secret to confirm. Set up the second factor first.")
         }
     }
 }

@@ -19,7 +19,7 @@ struct DeviceName: Sendable, Hashable {
         guard let name = DeviceName(try json.string()) else {
             throw Problem(
                 .unprocessableContent, "invalid_device_name",
-                detail: "A device name has 1 to 64 characters and no control characters.", limit: 64)
+                detail: "A device name must have 1 to 64 characters and no control characters.", limit: 64)
         }
         self = name
     }

@@ -172,7 +172,7 @@ extension CountSessions.Row {
 struct WrongCredentials: ProblemConvertible {
     var problem: Problem {
         Problem(
-            .unauthorized, "wrong_credentials", detail: "Userid and password key do not belong together.",
+            .unauthorized, "wrong_credentials", detail: "The userid or the password key is wrong.",
             responseFields: ["WWW-Authenticate": "Bearer"])
     }
 }

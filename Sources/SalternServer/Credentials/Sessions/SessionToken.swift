@@ -64,7 +64,7 @@ struct PresentedToken: Sendable {
 struct Unauthenticated: ProblemConvertible {
     var problem: Problem {
         Problem(
-            .unauthorized, "unauthenticated", detail: "A live session's token is needed: Authorization: Bearer slt_….",
+            .unauthorized, "unauthenticated", detail: "Send the token of a live session: Authorization: Bearer slt_….",
             responseFields: ["WWW-Authenticate": "Bearer"])
     }
 }

@@ -24,7 +24,7 @@ struct CollectionName: Sendable, Hashable {
         guard let collection = CollectionName(try json.string()) else {
             throw Problem(
                 .unprocessableContent, "invalid_collection",
-                detail: "A collection's name has 1 to 32 of the characters a-z, 0-9 and -.")
+                detail: "A collection name must have 1 to 32 of the characters a-z, 0-9 and -.")
         }
         self = collection
     }

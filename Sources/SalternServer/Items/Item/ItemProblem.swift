@@ -4,7 +4,7 @@ internal import HTTPCore
 enum ItemProblem: ProblemConvertible {
     /// The precondition does not hold; what is there now, if anything ever was.
     case preconditionFailed(current: ItemInReply?)
-    /// The item is deleted, and what it held is not kept any more.
+    /// The item is deleted, and its content has been removed.
     case gone
     /// The change would exceed a limit of the account's plan.
     case quotaExceeded(limit: String, allowed: Int64, used: Int64)
@@ -13,7 +13,8 @@ enum ItemProblem: ProblemConvertible {
         switch self {
         case .preconditionFailed(let current):
             var problem = Problem(
-                .preconditionFailed, "precondition_failed", detail: "The item is not what the precondition says.")
+                .preconditionFailed, "precondition_failed",
+                detail: "The item does not match the precondition: see `current`.")
             guard let current else {
                 problem.members = [(name: "current", value: .null)]
                 return problem
@@ -34,10 +35,10 @@ enum ItemProblem: ProblemConvertible {
             }
             return problem
         case .gone:
-            return Problem(.gone, "gone", detail: "The item is deleted, and what it held is not kept any more.")
+            return Problem(.gone, "gone", detail: "The item is deleted, and its content has been removed.")
         case .quotaExceeded(let limit, let allowed, let used):
             return Problem(
-                .forbidden, "quota_exceeded", detail: "The account's plan allows no more.",
+                .forbidden, "quota_exceeded", detail: "The plan's limit is reached: see `limit`, `allowed` and `used`.",
                 members: [
                     (name: "limit", value: .string(limit)), (name: "allowed", value: .integer(allowed)),
                     (name: "used", value: .integer(used)),

@@ -14,7 +14,7 @@ struct ListItems: AccountEndpoint {
         if let page, page.collection != collection || page.fields != fields {
             throw Problem(
                 .badRequest, "invalid_parameter",
-                detail: "A page belongs to the collection and fields with which its listing began.", field: "page")
+                detail: "Send `page` with the same `collection` and `fields` as the first page.", field: "page")
         }
         var range = ItemRange(first: page?.first ?? ItemPage.lowest, collection: collection, limit: Int64(limit))
         if collection != nil { range.sliceEnd = try await authorization.read(FindSliceEnd(first: range.first)).first }

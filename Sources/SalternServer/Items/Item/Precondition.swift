@@ -79,7 +79,7 @@ enum PreconditionRefusal: ProblemConvertible, Equatable {
         case .unusable:
             Problem(
                 .badRequest, "malformed_precondition",
-                detail: "A change has one of If-None-Match: *, If-Match: \"REVISION\" and If-Match: *.")
+                detail: "Send exactly one of If-None-Match: *, If-Match: \"REVISION\" and If-Match: *.")
         }
     }
 }

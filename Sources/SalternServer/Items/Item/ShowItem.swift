@@ -65,6 +65,6 @@ struct NotAcceptable: ProblemConvertible {
     var problem: Problem {
         Problem(
             .notAcceptable, "not_acceptable",
-            detail: "An item can be had as application/json or application/octet-stream.")
+            detail: "Accept must allow application/json or application/octet-stream.")
     }
 }

@@ -33,7 +33,8 @@ struct StreamChanges: AccountEndpoint {
         guard let text = fields["last-event-id"], !text.isEmpty else { return nil }
         guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let revision = Int64(text) else {
             throw Problem(
-                .badRequest, "malformed_last_event_id", detail: "Last-Event-ID is the id of an event of this stream.")
+                .badRequest, "malformed_last_event_id",
+                detail: "Last-Event-ID must be the id of an event of this stream.")
         }
         return revision
     }

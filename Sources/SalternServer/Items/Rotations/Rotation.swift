@@ -33,18 +33,20 @@ enum RotationProblem: ProblemConvertible {
     var problem: Problem {
         switch self {
         case .committed:
-            Problem(.conflict, "rotation_committed", detail: "This rotation was committed. Open another one.")
+            Problem(.conflict, "rotation_committed", detail: "The rotation was committed. Start another one.")
         case .incomplete(let missing, let changed):
             Problem(
                 .conflict, "rotation_incomplete",
-                detail: "Stage these items as they are now, and commit again. Nothing was changed.",
+                detail:
+                    "Some items have changed: see `items`. Stage their present content, and commit again. Nothing was changed.",
                 members: [
                     (name: "missing", value: .array(missing.map { .string($0.description) })),
                     (name: "changed", value: .array(changed.map { .string($0.description) })),
                 ])
         case .duplicateIdentifier(let index):
             Problem(
-                .unprocessableContent, "duplicate_id", detail: "A batch may name an item once.",
+                .unprocessableContent, "duplicate_id",
+                detail: "`operations` names an item more than once. Send each item once.",
                 field: "items[\(index)].id")
         }
     }

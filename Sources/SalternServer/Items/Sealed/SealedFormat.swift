@@ -88,11 +88,12 @@ enum SealedRefusal: ProblemConvertible, Equatable {
     var problem: Problem {
         switch self {
         case .unknownFormat:
-            Problem(.unprocessableContent, "unknown_format", detail: "There is no such sealed format here.")
+            Problem(.unprocessableContent, "unknown_format", detail: "The format is unknown: see GET /v1/service.")
         case .notBase64:
             Problem(
                 .unprocessableContent, "not_base64",
-                detail: "Sealed bytes are canonical base64. Line ends after every 64 or 76 characters are accepted.")
+                detail: "Sealed bytes must be canonical base64. Line ends after every 64 or 76 characters are accepted."
+            )
         case .malformed(let format):
             Problem(
                 .unprocessableContent, "malformed_sealed_bytes",
@@ -100,9 +101,10 @@ enum SealedRefusal: ProblemConvertible, Equatable {
         case .notEncrypted:
             Problem(
                 .unprocessableContent, "not_encrypted",
-                detail: "These bytes are evidently not encrypted. The server stores nothing that it could read.")
+                detail: "The bytes are not encrypted. The server stores only encrypted content.")
         case .tooLong(let limit):
-            Problem(.unprocessableContent, "too_long", detail: "There are too many sealed bytes.", limit: limit)
+            Problem(
+                .unprocessableContent, "too_long", detail: "There are more sealed bytes than `limit`.", limit: limit)
         }
     }
 }

@@ -86,21 +86,22 @@ enum BatchProblem: ProblemConvertible {
     var problem: Problem {
         switch self {
         case .unknownOperation:
-            Problem(.unprocessableContent, "unknown_operation", detail: "An operation is put or delete.")
+            Problem(.unprocessableContent, "unknown_operation", detail: "`op` must be `put` or `delete`.")
         case .invalidIdentifier:
-            Problem(.unprocessableContent, "invalid_id", detail: "An item's id is a UUID.")
+            Problem(.unprocessableContent, "invalid_id", detail: "An item's id must be a UUID.")
         case .duplicateIdentifier(let index):
             Problem(
-                .unprocessableContent, "duplicate_id", detail: "A batch may name an item once.",
+                .unprocessableContent, "duplicate_id",
+                detail: "`operations` names an item more than once. Send each item once.",
                 field: "operations[\(index)].id")
         case .tooMuchDeleted:
             Problem(
                 .unprocessableContent, "batch_too_large",
-                detail: "The items that the batch deletes are too long for one batch. Nothing was changed.",
+                detail: "The deleted items are too long for one batch. Send fewer deletions. Nothing was changed.",
                 field: "operations", limit: Int(ApplyBatch.deletedByteLimit))
         case .conflict(let failures):
             Problem(
-                .conflict, "batch_conflict", detail: "Some operations cannot be carried out. Nothing was changed.",
+                .conflict, "batch_conflict", detail: "Some operations failed: see `conflicts`. Nothing was changed.",
                 members: [(name: "conflicts", value: .array(failures.map(Self.value(of:))))])
         }
     }

@@ -54,7 +54,8 @@ struct ListChanges: AccountEndpoint {
         case "all": true
         default:
             throw Problem(
-                .badRequest, "invalid_parameter", detail: "The parameter is all, or left out.", field: "tombstones")
+                .badRequest, "invalid_parameter", detail: "`tombstones` must be `all`, or omitted.", field: "tombstones"
+            )
         }
     }
 }

@@ -65,11 +65,13 @@ enum SyncProblem: ProblemConvertible {
         case .malformedCursor:
             Problem(
                 .badRequest, "malformed_cursor",
-                detail: "Send a cursor exactly as a reply had it, with the same collection, or none.", field: "since")
+                detail: "Send `cursor` exactly as in a reply and with the same `collection`, or omit it.",
+                field: "since")
         case .cursorExpired:
             Problem(
                 .gone, "cursor_expired",
-                detail: "List everything again without a cursor, and delete nothing because of it.")
+                detail:
+                    "The cursor has expired. List everything again without a cursor, and delete nothing because of it.")
         }
     }
 }

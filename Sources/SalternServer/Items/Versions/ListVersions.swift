@@ -9,7 +9,7 @@ struct ListVersions: AccountEndpoint {
         let page: VersionPage = try request.query.optional("page") ?? .first(of: id)
         guard page.item == id else {
             throw Problem(
-                .badRequest, "invalid_parameter", detail: "A page belongs to the item whose listing it continues.",
+                .badRequest, "invalid_parameter", detail: "Send `page` with the item of the first page.",
                 field: "page")
         }
         var versions = try await authorization.read(

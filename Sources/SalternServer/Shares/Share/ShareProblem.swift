@@ -24,25 +24,26 @@ enum ShareProblem: ProblemConvertible {
         case .notATime:
             Problem(
                 .unprocessableContent, "not_a_time",
-                detail: "Times are RFC 3339 in UTC, for example 2026-02-01T12:30:00Z.")
+                detail: "The time must be RFC 3339 in UTC, for example 2026-02-01T12:30:00Z.")
         case .endHasPassed:
-            Problem(.unprocessableContent, "time_has_passed", detail: "This time must be in the future.")
+            Problem(.unprocessableContent, "time_has_passed", detail: "The time must be in the future.")
         case .anonymousTooLong:
             Problem(
-                .unprocessableContent, "too_long", detail: "Without an account a share has fewer sealed bytes.",
+                .unprocessableContent, "too_long",
+                detail: "`sealed` of a share without an account has more bytes than `limit`.",
                 field: "sealed", limit: SharePolicy.anonymousByteLimit)
         case .anonymousNeedsEnd:
             Problem(
                 .unprocessableContent, "expiry_needed",
-                detail: "Without an account a share ends within 7 days.", field: "expiresAt")
+                detail: "`expiresAt` of a share without an account must be within 7 days.", field: "expiresAt")
         case .anonymousClosed:
             Problem(
                 .forbidden, "anonymous_shares_closed",
-                detail: "At present nobody can share without an account here. Try again later, or log in.")
+                detail: "The limit of shares without an account is reached. Try again later, or log in.")
         case .prefetch:
             Problem(
                 .forbidden, "prefetch_refused",
-                detail: "A share is not fetched ahead, because that could use up a view.")
+                detail: "A share cannot be prefetched, because that could use up a view.")
         }
     }
 }

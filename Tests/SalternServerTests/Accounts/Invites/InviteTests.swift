@@ -97,7 +97,7 @@ import Testing
                 #expect(reply.status == 403, "\(text)")
                 #expect(reply.code == "invalid_invite", "\(text)")
                 #expect(reply.string("field") == "invite")
-                #expect(reply.string("detail") == "The invite is not valid, or not any more.")
+                #expect(reply.string("detail") == "`invite` is not valid or no longer valid.")
             }
             #expect(try await app.execute(CountRows()) == [[2, 2, 2]])
         }
