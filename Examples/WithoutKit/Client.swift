@@ -24,7 +24,8 @@ struct StretchedPassword {
             CCPseudoRandomAlgorithm(kCCPRFHmacAlgSHA256), UInt32(iterations), &output, output.count)
         guard status == kCCSuccess else { throw ClientError.derivationFailed }
         passwordKey = Data(output[..<32])
-        unlockKey = HKDF<SHA256>.expand(pseudoRandomKey: Data(output[32...]), info: Data("keyring".utf8), outputByteCount: 32)
+        unlockKey = HKDF<SHA256>.expand(
+            pseudoRandomKey: Data(output[32...]), info: Data("keyring".utf8), outputByteCount: 32)
     }
 }
 
