@@ -10,7 +10,8 @@ package struct OptionNames: Sendable {
         self.valued = valued
     }
 
-    /// Finds the options of `command` by letting it read a command line without words.
+    /// Finds the options of `command` by letting it read a command line without words. A table of options would repeat what its
+    /// initialiser reads.
     package init<C: Command>(of command: C.Type) { self = Arguments.names(of: command) }
 
     /// The options that ask for a command's help, which every command has.

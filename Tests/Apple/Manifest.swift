@@ -6,7 +6,7 @@ let modules: [String: [Target.Dependency]] = [
     "SalternClient": ["SQLite3", "Security", "AppleFoundation"],
     "Samples": ["SalternClient", "CryptoKit", "CommonCrypto", "AppleFoundation"],
 ]
-// What docs/clients.md shows for these platforms; the script takes it out of there.
+// The examples of docs/kit.md, docs/app.md and Examples/WithoutKit; the script collects them.
 package.targets.append(.target(name: "Samples", path: "Samples"))
 // The example app, with its screens.
 package.targets += [

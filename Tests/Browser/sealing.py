@@ -1,4 +1,4 @@
-"""Seals shares as docs/clients.md says, with the library `cryptography`, and checks the vectors with two libraries."""
+"""Seals shares by docs/protocol.md, with the library `cryptography`, and checks the vectors with two libraries."""
 
 import base64
 import hashlib

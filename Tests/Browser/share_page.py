@@ -25,7 +25,7 @@ URL = urllib.parse.urlsplit(os.environ["SALTERN_TEST_URL"])
 CERTIFICATE = os.environ["SALTERN_TEST_CERTIFICATE"]
 TOKEN = os.environ["SALTERN_TEST_TOKEN"]
 SCREENSHOTS = os.environ["SALTERN_TEST_SCREENSHOTS"]
-DOCUMENT = pathlib.Path(__file__).parents[2] / "docs/clients.md"
+DOCUMENT = pathlib.Path(__file__).parents[2] / "docs/protocol.md"
 
 LOGIN = {"title": "Wi-Fi at the mill", "user": "guests@example.org", "password": "S3kr3t! für Gäste", "floor": 2,
          "notes": "The router is behind the bread oven.\nRestart it with the key on the hook."}
@@ -198,10 +198,10 @@ def interoperability(visits):
                 check(page.texts("pre") == [vector["plaintext"]], f"the plaintext of {vector['name']}")
 
 
-@scenario("the example of docs/clients.md opens")
+@scenario("the example of docs/protocol.md opens")
 def example(visits):
     text = DOCUMENT.read_text()
-    source = text[text.index("### With Python"):].split("```python\n")[1].split("```")[0]
+    source = text[text.index("### Share example in Python"):].split("```python\n")[1].split("```")[0]
     names, output = {}, io.StringIO()
     with redirect_stdout(output):
         exec(source, names)

@@ -120,7 +120,7 @@ done
 RENEWED_LINEAGE=$work/live/one exec "\$hook"
 CERTBOT
 chmod 0755 "$work/bin/certbot"
-handbook_block 'Certificates 2' >"$work/typing"
+handbook_block 'Certificate of a public authority 2' >"$work/typing"
 as_admin sh -e "$work/typing" >"$work/said" 2>&1 || fail "the handbook's words for certbot: $(<"$work/said")"
 wait_until 60 is_served "$work/live/one/cert.pem" || fail "the certificate to be served: $(<"$work/said")"
 as_admin RENEWED_LINEAGE="$work/live/two" "$work/hook" >"$work/said" 2>&1 || fail "the hook to succeed: $(<"$work/said")"
@@ -133,7 +133,7 @@ scenario "the handbook's own words, with a new folder whose owner the files get"
 mkdir --mode 0755 -- "$work/lib"
 if is_root; then chown 4711:4712 -- "$work/lib"; fi
 sed --in-place "s|^SALTERN_TLS_DIRECTORY=.*|SALTERN_TLS_DIRECTORY=$work/lib/tls|" "$work/etc/saltern.conf"
-handbook_block 'Certificates 1' >"$work/typing"
+handbook_block 'Certificate of a public authority 1' >"$work/typing"
 (cd -- "$work/live/one" && as_admin sh -e "$work/typing") >"$work/said" 2>&1 ||
     fail "the handbook's words: $(<"$work/said")"
 [[ $(stat --format %a "$work/lib/tls" "$work/lib/tls/key.pem" | tr '\n' ' ') == '700 600 ' ]] || fail "the right modes"

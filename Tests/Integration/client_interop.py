@@ -1,4 +1,4 @@
-"""A client in Python beside the kit, on one account: what either has sealed the other one opens. By docs/clients.md alone.
+"""A client in Python beside the kit, on one account: what either has sealed the other one opens. By docs/protocol.md alone.
 
     make      registers an account, writes items, files, a printed code and a share
     read      logs in, and opens everything: the items as `saltern-client export` has them

@@ -40,18 +40,18 @@ trap end EXIT
 
 # Blocks that are typed, or tried, by another script.
 declare -A elsewhere=(
-    ['The Debian package 1']=scripts/package.d/life.sh
-    ['Certificates 1']=Tests/Integration/certificates.sh
-    ['Certificates 2']=Tests/Integration/certificates.sh
-    ['From source ini 2']=scripts/package.d/booted.sh
-    ['Upgrades 3']=scripts/package.d/booted.sh
+    ['Debian package 1']=scripts/package.d/life.sh
+    ['Certificate of a public authority 1']=Tests/Integration/certificates.sh
+    ['Certificate of a public authority 2']=Tests/Integration/certificates.sh
+    ['Ports below 1024 ini 1']=scripts/package.d/booted.sh
+    ['Handover without a balancer 2']=scripts/package.d/booted.sh
     ['The daily backup ini 1']=scripts/package.d/booted.sh
     ['The daily backup 1']=scripts/package.d/booted.sh
-    ['A new major version of PostgreSQL 1']=scripts/package.d/booted.sh
-    ['Behind a proxy nginx 1']=Tests/Integration/proxies.sh
-    ['Behind a proxy haproxy 1']=Tests/Integration/proxies.sh
-    ['Behind a proxy haproxy 2']=Tests/Integration/proxies.sh
-    ['Behind a proxy 1']=Tests/Integration/proxies.sh
+    ['Upgrade PostgreSQL 1']=scripts/package.d/booted.sh
+    ['nginx nginx 1']=Tests/Integration/proxies.sh
+    ['PROXY protocol haproxy 1']=Tests/Integration/proxies.sh
+    ['HAProxy haproxy 1']=Tests/Integration/proxies.sh
+    ['Renew the certificate behind a proxy 1']=Tests/Integration/proxies.sh
     ['Shares nginx 1']=Tests/Integration/proxies.sh
     ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh
     ['To any moment 1']=scripts/pitr

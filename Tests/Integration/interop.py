@@ -55,7 +55,7 @@ class RNCryptorV3:
 
 
 class AES256GCM:
-    """Nonce, ciphertext, tag; the item's id is authenticated along with them, as docs/clients.md advises."""
+    """Nonce, ciphertext, tag; the item's id is authenticated along with them, as docs/protocol.md advises."""
 
     refusal = InvalidTag
 

@@ -6,6 +6,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 source "$repository/scripts/lib/packages.sh"
 # shellcheck source=scripts/lib/postgres.sh
 source "$repository/scripts/lib/postgres.sh"
+# shellcheck source=scripts/lib/handbook.sh
+source "$repository/scripts/lib/handbook.sh"
 
 PATH=$PATH:/usr/sbin
 folder=$(mktemp --directory --tmpdir saltern-pooler-XXXXXX)
@@ -125,7 +127,7 @@ for name in statement_timeout lock_timeout idle_in_transaction_session_timeout s
 done
 
 scenario "with the role's defaults of the handbook it is"
-sed -n '/pooler.sh runs the next block/,/^```$/{/^ALTER/p}' "$repository/docs/admins.md" >"$work/defaults"
+handbook_block 'PgBouncer sql 1' >"$work/defaults"
 psql_as_superuser <"$work/defaults"
 stop_pooler
 start_pooler transaction

@@ -109,7 +109,7 @@ renew_behind() {
     before=$(certificate_shown)
     mapfile -t workers < <(pgrep --parent "$proxy_pid")
     if accept_no_more "${workers[@]}"; then fail "the proxy's workers to accept connections"; fi
-    handbook_block 'Behind a proxy 1' | sed "s|/var/lib/saltern|$own_home|; s|/etc/nginx|$2|; s|reload nginx|reload $1|" >"$work/typed"
+    handbook_block 'Renew the certificate behind a proxy 1' | sed "s|/var/lib/saltern|$own_home|; s|/etc/nginx|$2|; s|reload nginx|reload $1|" >"$work/typed"
     while read -r line; do
         case $line in
             'saltern-admin certificate renew') saltern certificate renew >"$work/renewed" ;;
@@ -142,7 +142,7 @@ is_well() {
 # start_nginx: with the handbook's server; the location for shares has what the other has.
 start_nginx() {
     mkdir --parents -- "$work/nginx"
-    handbook_block 'Behind a proxy nginx 1' >"$work/server"
+    handbook_block 'nginx nginx 1' >"$work/server"
     sed -n '/^    location/,/^    }/p' "$work/server" | sed '1d;$d' >"$work/other"
     grep --quiet proxy_pass "$work/other" || fail "a location that passes on"
     handbook_block 'Shares nginx 1' | sed -e "/# … and what the other location has/{r $work/other" -e 'd}' >"$work/shares"
@@ -224,7 +224,7 @@ cp -- "$own_home/tls/certificate.pem" "$work/ha/saltern.pem"
 passed=$(free_port)
 {
     printf '%s\n' global '    log stdout format raw local0' defaults '    log global' '    option httplog'
-    handbook_block 'Behind a proxy haproxy 2' | sed "s|bind :443|bind 127.0.0.1:$port|; s|/etc/haproxy|$work/ha|
+    handbook_block 'HAProxy haproxy 1' | sed "s|bind :443|bind 127.0.0.1:$port|; s|/etc/haproxy|$work/ha|
         s|api.example.org|localhost|g; s|127.0.0.1:8443|127.0.0.1:$own_port|"
     printf '%s\n' 'listen passes' '    mode tcp' '    option tcplog' '    timeout connect 5s' '    timeout client 10m' \
         '    timeout server 10m' "    bind 127.0.0.1:$passed" "    server saltern 127.0.0.1:$own_port"
@@ -258,7 +258,7 @@ stop_own_server
 scenario "HAProxy passes TLS through and names the client, by the PROXY protocol"
 start_own_server SALTERN_PROXY_PROTOCOL=127.0.0.2 SALTERN_RATE_LIMITS=lookup=3/0.01
 port=$(free_port)
-handbook_block 'Behind a proxy haproxy 1' |
+handbook_block 'PROXY protocol haproxy 1' |
     sed "s|bind :443|bind 127.0.0.1:$port|; s|127.0.0.1:8443|127.0.0.1:$own_port|; s| check | check inter 100ms |" >"$work/haproxy"
 haproxy -c -q -f "$work/haproxy" >"$work/proxy" 2>&1 || fail "HAProxy to take it: $(<"$work/proxy")"
 start_proxy haproxy -db -f "$work/haproxy"

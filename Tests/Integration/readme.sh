@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs the walk through the API that README.md shows, block by block as it stands there.
+# Runs the tutorial on the API with curl, docs/tutorials/api-with-curl.md, block by block.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 # The walk talks to what scripts/run serves by default, as a person of its own.
 person=$(unique ada)
-sed -n '/^<!-- Tests\/Integration\/readme.sh runs/,/^<!-- The end of the walk/p' "$repository/README.md" |
+tutorial=docs/tutorials/api-with-curl.md
+sed -n '/^<!-- Tests\/Integration\/readme.sh runs/,/^<!-- The end of the walk/p' "$repository/$tutorial" |
     awk '/^```/ { inside = $0 == "```bash"; next } inside' |
     sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
         >"$work/walk"
@@ -13,8 +14,8 @@ sed -n '/^<!-- Tests\/Integration\/readme.sh runs/,/^<!-- The end of the walk/p'
 # expect_output TEXT: what the walk has to have printed.
 expect_output() { grep --quiet --fixed-strings -- "$1" "$work/output" || fail "the walk to print: $1"; }
 
-scenario "every block of the README runs"
-(($(wc -l <"$work/walk") > 60)) || fail "to find the blocks in README.md"
+scenario "every block of the tutorial runs"
+(($(wc -l <"$work/walk") > 60)) || fail "to find the blocks in $tutorial"
 bash -euo pipefail "$work/walk" >"$work/output" 2>&1 || fail "the walk to end well: $(tail -n 20 "$work/output")"
 
 scenario "a wrong pin ends the conversation before it has begun"

@@ -8,23 +8,23 @@ register ada
 create_item
 answered() { request GET "/v1/items/$id" && [[ $status == 200 ]]; }
 
-# Two devices of a new account say what docs/clients.md says; a reply a line.
+# Two devices of a new account send the requests of docs/api-guide.md; a reply a line.
 # shellcheck disable=SC2016,SC2034  # the block reads the variables; backquotes are those of the document
 two_devices() (
     register two
     phone=$token
     log_in
     laptop=$token body=$(random_base64 100) other=$(random_base64 100)
-    sed -n '/^### Two devices, with curl/,/^## /p' "$repository/docs/clients.md" | sed -n '/^```bash/,/^```$/p' |
+    sed -n '/^### Two devices, with curl/,/^## /p' "$repository/docs/api-guide.md" | sed -n '/^```bash/,/^```$/p' |
         sed "/^\`\`\`/d; s|^server=.*|server=$SALTERN_TEST_URL|; s|tls/certificate.pem|$certificate|g" >"$work/block"
-    (($(wc --lines <"$work/block") > 20)) || fail "the block of docs/clients.md"
+    (($(wc --lines <"$work/block") > 20)) || fail "the block of docs/api-guide.md"
     # shellcheck source=/dev/null
     source "$work/block"
 )
-# what_is_said: the replies that docs/clients.md says, a pattern a line.
+# what_is_said: the replies that docs/api-guide.md shows, a pattern a line.
 what_is_said() { sed -n 's/^# {/{/p' "$work/block" | sed 's/[].*[]/\\&/g; s/…/.*/g'; }
 
-scenario "two devices, as docs/clients.md types them"
+scenario "two devices, as docs/api-guide.md types them"
 two_devices >"$work/replies"
 paste --delimiters '\n' <(what_is_said) "$work/replies" | while read -r pattern && read -r reply; do
     grep --quiet --line-regexp -- "$pattern" <<<"$reply" || fail "$pattern, not $reply"
@@ -44,7 +44,7 @@ request GET /v1/changes
 expect_json .revisionBase "$base"
 grep --quiet database_restored <<<"$(saltern audit list)" || fail "the audit log to have it"
 
-scenario "two devices of an account from afterwards are as docs/clients.md types them, with other figures"
+scenario "two devices of an account from afterwards are as docs/api-guide.md types them, with other figures"
 two_devices >"$work/replies"
 ! grep '"code"' "$work/replies" | grep --invert-match '"code":"batch_conflict"' || fail "no other refusal: $(<"$work/replies")"
 [[ $(tail -n 1 "$work/replies") == '{"changes":[{"id":'*"\"revisionBase\":$base}" ]] || fail "the change: $(<"$work/replies")"

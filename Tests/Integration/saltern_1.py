@@ -1,4 +1,4 @@
-"""The format `saltern-1` in Python, by docs/clients.md alone: nothing in it is the kit's."""
+"""The format `saltern-1` in Python, by docs/protocol.md alone: nothing in it is the kit's."""
 
 import base64
 import hashlib

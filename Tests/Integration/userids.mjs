@@ -1,4 +1,4 @@
-// The canonical form of userids, as docs/clients.md says it. Prints that of each example, a line of JSON each.
+// The canonical form of userids, as docs/protocol.md defines it. Prints that of each example, a line of JSON each.
 import { readFileSync } from "node:fs";
 
 const edges = /^\p{White_Space}+|\p{White_Space}+$/gu;

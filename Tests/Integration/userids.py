@@ -1,4 +1,4 @@
-"""The canonical form of userids, as docs/clients.md says it. Prints that of each example, a line of JSON each."""
+"""The canonical form of userids, as docs/protocol.md defines it. Prints that of each example, a line of JSON each."""
 
 import base64
 import json

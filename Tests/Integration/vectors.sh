@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The vectors of docs/clients.md, computed with openssl: what a client's own tests should compare with.
+# The vectors of docs/protocol.md, computed with openssl: what a client's own tests should compare with.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -13,8 +13,8 @@ expect_vector() {
     key=$(stretch 'S3kr3t!' "$vector_salt" "$1")
     [[ $(openssl base64 -d -A <<<"$key" | hex) == "$2" ]] || fail "the key with $1 iterations to be $2"
     [[ $(openssl base64 -d -A <<<"$key" | openssl dgst -sha256 -binary | hex) == "$3" ]] || fail "the verifier to be $3"
-    grep --quiet --fixed-strings "$2" "$repository/docs/clients.md" || fail "docs/clients.md to name the key $2"
-    grep --quiet --fixed-strings "$3" "$repository/docs/clients.md" || fail "docs/clients.md to name the verifier $3"
+    grep --quiet --fixed-strings "$2" "$repository/docs/protocol.md" || fail "docs/protocol.md to name the key $2"
+    grep --quiet --fixed-strings "$3" "$repository/docs/protocol.md" || fail "docs/protocol.md to name the verifier $3"
 }
 
 scenario "every step of a client, in Python, as the kit has made it: both keys, item, keyring, recovery code, share"

@@ -9,13 +9,13 @@ import TransportSecurity
 
 @testable import saltern
 
-/// The table of settings in docs/admins.md against the program.
+/// The tables of settings in docs/admin/configure.md against the program.
 @Suite struct SettingsReferenceTests {
     private struct Row {
         let name: String
-        /// What the setting means, with its bounds as the program says them.
-        let meaning: String
         let defaultText: String
+        /// Bounds or words, as the program's messages have them.
+        let values: String
 
         /// The value that the default is written as; nil where it is told in words.
         var defaultValue: String? {
@@ -26,7 +26,7 @@ import TransportSecurity
 
     private static func handbook() throws -> String {
         try String(
-            contentsOf: URL(filePath: #filePath).appending(path: "../../../docs/admins.md").standardized,
+            contentsOf: URL(filePath: #filePath).appending(path: "../../../docs/admin/configure.md").standardized,
             encoding: .utf8)
     }
 
@@ -34,8 +34,8 @@ import TransportSecurity
         try handbook().split(separator: "\n").filter { $0.hasPrefix("| `SALTERN_") }.map { line in
             let cells = line.split(separator: " | ").map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "| ")) }
             return Row(
-                name: cells[0].trimmingCharacters(in: ["`"]), meaning: cells[1].replacing(",", with: ""),
-                defaultText: cells[2])
+                name: cells[0].trimmingCharacters(in: ["`"]), defaultText: cells[1],
+                values: cells[2].replacing(",", with: ""))
         }
     }
 
@@ -151,7 +151,7 @@ import TransportSecurity
             let row = try #require(rows[variable])
             for words in rule {
                 #expect(message.contains(words), "\(words) in: \(message)")
-                #expect((row.meaning + row.defaultText).contains(words), "\(words) in the row of \(variable)")
+                #expect((row.values + row.defaultText).contains(words), "\(words) in the row of \(variable)")
             }
         }
     }

@@ -112,7 +112,7 @@ func life() async throws {
     // List and edit: the sequence brings each change.
     let observing = Task {
         await follow(phone) { rows, unreadable in
-            if rows.map(\.note.text) == ["Buy salt and oil."] { withUnsafeCurrentTask { $0?.cancel() } }
+            if rows.map(\.value.text) == ["Buy salt and oil."] { withUnsafeCurrentTask { $0?.cancel() } }
         }
     }
     guard var draft = try await edit(id, in: phone) else { throw Failed(description: "a draft") }
@@ -165,8 +165,9 @@ func life() async throws {
         try await device.sync()
     }
     for conflict in try await conflicts(in: laptop) {
-        let theirs = try await notes(laptop)[conflict.theirs]?.text ?? ""
-        print("conflict: \(theirs) \(try await notes(laptop)[conflict.mine]?.text ?? "")")
+        guard let item = conflict.item, let copy = conflict.other else { throw Failed(description: "both items") }
+        let theirs = try await notes(laptop)[item]?.text ?? ""
+        print("conflict: \(theirs) \(try await notes(laptop)[copy]?.text ?? "")")
     }
     try await laptop.sync()
     try await phone.sync()

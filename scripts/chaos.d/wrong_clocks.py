@@ -1,6 +1,6 @@
 """Clocks of devices and servers that jump, or run at another speed.
 
-Content is removed for good by the age of the device's store, which is counted here as docs/clients.md says. Before it is due
+Content is removed for good by the age of the device's store, which is counted here as docs/kit.md says. Before it is due
 everything has to be there, whatever the clocks have shown; soon after it is due it has to be gone.
 """
 

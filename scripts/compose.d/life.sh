@@ -102,7 +102,7 @@ serves() {
 
 install_it() {
     scenario "it is built and started by the handbook's commands"
-    type_block 'With Docker Compose 1' >"$place/installed"
+    type_block 'Docker Compose 1' >"$place/installed"
     await_health server
     # Registration is closed until it is opened.
     echo SALTERN_REGISTRATION=open >>.env
@@ -150,7 +150,7 @@ set_it() {
     request DELETE "/v1/items/$id" '' --header 'If-Match: *'
     expect_status 200
     in_database "UPDATE saltern.items SET updated_at = now() - interval '200 days' WHERE item_id = '$id'"
-    type_block 'With Docker Compose 2'
+    type_block 'Docker Compose 2'
     await_health server
     agree SALTERN_TOMBSTONE_RETENTION=400d
     admin purge >/dev/null
@@ -163,7 +163,7 @@ set_it() {
     create_item
     # All of the handbook's but those of the containers themselves.
     # shellcheck disable=SC2016  # the backticks are the handbook's
-    sed -n '/^### Settings/,/^### /s/^| `\(SALTERN_[A-Z_]*\)`.*/\1/p' "$repository/docs/admins.md" |
+    sed -n 's/^| `\(SALTERN_[A-Z_]*\)`.*/\1/p' "$(handbook_page configure)" |
         grep --invert-match 'DATABASE_URL$\|^SALTERN_\(MASTER_KEY_FILE\|TLS_DIRECTORY\|LISTEN\|HANDOVER_SOCKET\|ACTOR\)$' |
         sort >"$place/documented"
     sed -n '/^x-settings:/,/^$/s/^  \(SALTERN_[A-Z_]*\):.*/\1/p' docker-compose.yml |

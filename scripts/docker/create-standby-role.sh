@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The role that a standby copies with. Called once by the PostgreSQL image, when its data folder is new; for data that is
-# there, by hand (docs/admins.md), when the container may just have been started.
+# there, by hand (docs/admin/high-availability.md), when the container may just have been started.
 set -euo pipefail
 
 # There is no standby yet that a commit could wait for.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# For each language: generate_LANGUAGE, compile_LANGUAGE and live_LANGUAGE. docs/clients.md has the same options.
+# For each language: generate_LANGUAGE, compile_LANGUAGE and live_LANGUAGE. docs/api-guide.md has the same options.
 
 generate_python() { generate python python --additional-properties packageName=saltern_api; }
 compile_python() { :; }

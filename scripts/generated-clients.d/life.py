@@ -75,7 +75,7 @@ class Person:
         self.password_key = ""
 
     def key(self, password):
-        """As docs/clients.md says, with the parameters that the server names."""
+        """As docs/protocol.md defines it, with the parameters that the server names."""
         kdf = self.anybody.accounts.get_kdf_parameters(api.KDFRequest(userid=self.userid))
         check(kdf.algorithm == "PBKDF2-HMAC-SHA256" and kdf.key_length == 32, f"other parameters than {kdf}")
         return text(hashlib.pbkdf2_hmac("sha256", password.encode(), kdf.salt.encode(), kdf.iterations))

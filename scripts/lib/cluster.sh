@@ -49,7 +49,7 @@ cluster_start() {
 
 # The handbook's words for a cluster, of these nodes, with the roles of "From source" where it says so.
 cluster_set_up() {
-    handbook_block 'From source sql 1' | grep '^CREATE ROLE' >"$cluster_directory.roles"
+    handbook_block 'Roles and database sql 1' | grep '^CREATE ROLE' >"$cluster_directory.roles"
     handbook_block 'On a cluster sql 1' | sed "s/'10\.0\.0\.\([123]\)', 5432/'127.0.0.1', $((cluster_port - 1)) + \1/
         /^-- Here the three roles/r $cluster_directory.roles"
     # For this session alone: on a busy machine a node may need longer to let another one in.

@@ -1,10 +1,24 @@
 # shellcheck shell=bash disable=SC2016,SC2154
-# The blocks of docs/admins.md by name: the section, the kind unless it is commands ("text" when it has none), a number.
+# The blocks of the admin pages by name: the section, the kind unless it is commands ("text" when it has none), a number.
+
+# In the order in which their commands are typed.
+handbook_pages=(
+    install configure certificates-and-keys proxies operate monitor backup-restore upgrade high-availability cluster troubleshoot
+)
+
+# handbook_page NAME…: the paths of these pages, or of all.
+handbook_page() {
+    local name
+    for name in "${@:-"${handbook_pages[@]}"}"; do printf '%s\n' "$repository/docs/admin/$name.md"; done
+}
 
 # handbook_blocks FOLDER: the block whose name is the Nth line of FOLDER/blocks is FOLDER/block-N; so is its kind, in
 # FOLDER/kinds.
 handbook_blocks() {
+    local pages twice
+    mapfile -t pages < <(handbook_page)
     awk -v folder="$1" '
+        FNR == 1 { inside = 0; section = ""; split("", count) }
         /^#/ && !inside { section = $0; sub(/^#+ /, "", section); split("", count) }
         /^```/ {
             if (inside) { inside = 0; close(file); next }
@@ -19,7 +33,9 @@ handbook_blocks() {
             print section " " kind count[kind] > (folder "/blocks")
             next
         }
-        inside { print > file }' "$repository/docs/admins.md"
+        inside { print > file }' "${pages[@]}"
+    twice=$(sort -- "$1/blocks" | uniq --repeated)
+    [[ -z $twice ]] || die "blocks of two pages have the same name: $twice"
 }
 
 # handbook_block NAME: its lines.
@@ -29,7 +45,7 @@ handbook_block() (
     number=$(grep --line-number --line-regexp --fixed-strings -- "$1" "$folder/blocks") || number=
     [[ -z $number ]] || cat -- "$folder/block-${number%%:*}"
     rm -rf -- "$folder"
-    [[ -n $number ]] || die "there is no block $1 in docs/admins.md"
+    [[ -n $number ]] || die "there is no block $1 in docs/admin"
 )
 
 # handbook_archive REPOSITORY DATA LOCK: the handbook's file for pgBackRest, with these folders and a passphrase.
@@ -41,7 +57,7 @@ handbook_archive() {
 
 # handbook_spans: what the text has in backticks, a line each.
 handbook_spans() {
-    sed '/^```/,/^```$/d' "$repository/docs/admins.md" | tr '\n' ' ' | grep --only-matching '`[^`]*`' | tr -d '`' |
+    handbook_page | xargs sed '/^```/,/^```$/d' | tr '\n' ' ' | grep --only-matching '`[^`]*`' | tr -d '`' |
         sed 's/  */ /g; s/\\|/|/g' | sort --unique
 }
 

@@ -50,7 +50,7 @@ wait_for "Debian to have booted: $(systemctl --failed --no-pager)" is_booted
 
 say "two commands lead to a server, and a third to the first account"
 rm -f /etc/systemd/system/multi-user.target.wants/saltern.service
-type_block 'The Debian package 1' >/tmp/setup || fail "setup: $(</tmp/setup)"
+type_block 'Debian package 1' >/tmp/setup || fail "setup: $(</tmp/setup)"
 invite=$(sed --quiet 's/^\(sli_[0-9A-Za-z_-]*\) .*/\1/p' /tmp/setup)
 [[ -n $invite ]] || fail "an invite: $(</tmp/setup)"
 [[ $(post /v1/accounts "{\"userid\":\"ada\",\"passwordKey\":\"$key\",\"invite\":\"$invite\",\"kdf\":{\"iterations\":600000}}") == 201 ]] ||
@@ -102,19 +102,19 @@ grep --quiet 'saltern-admin migrate up' /tmp/apt.log || fail "it to name the nex
 require saltern MainPID "$main"
 require saltern NeedDaemonReload no
 end_requests
-sed 's/^saltern /saltern-admin /' <(handbook_block 'Upgrades 1') >/tmp/block
+sed 's/^saltern /saltern-admin /' <(handbook_block 'Upgrade Saltern 1') >/tmp/block
 # shellcheck source=/dev/null
 source /tmp/block >/tmp/upgrade || fail "the commands of an upgrade: $(</tmp/upgrade)"
 ! is saltern MainPID "$main" || fail "another process"
 log_in
 
 say "two instances take turns, and no request fails"
-handbook_block 'Upgrades 2' | sed 's/ .*//' >>/etc/saltern/saltern.conf
+handbook_block 'Handover without a balancer 1' >>/etc/saltern/saltern.conf
 systemctl restart saltern
 begin_requests
 wait_for "requests" has_asked 3
 # For the first time and for the second; the third turn is the first instance's again.
-type_block 'Upgrades 3' 2>/dev/null || fail "the instances to start: $(journalctl --no-pager --lines 20 --unit 'saltern@*')"
+type_block 'Handover without a balancer 2' 2>/dev/null || fail "the instances to start: $(journalctl --no-pager --lines 20 --unit 'saltern@*')"
 systemctl enable --now saltern@a 2>/dev/null
 systemctl disable saltern@b 2>/dev/null
 for name in saltern saltern@b; do
@@ -130,7 +130,7 @@ log_in
 
 say "port 443, with the handbook's drop-in"
 mkdir /etc/systemd/system/saltern.service.d
-handbook_block 'From source ini 2' >/etc/systemd/system/saltern.service.d/override.conf
+handbook_block 'Ports below 1024 ini 1' >/etc/systemd/system/saltern.service.d/override.conf
 set_up SALTERN_LISTEN '[::]:443'
 systemctl daemon-reload
 systemctl restart saltern || fail "it to start: $(journalctl --no-pager --lines 10 --unit saltern)"
@@ -217,7 +217,7 @@ systemctl enable --now saltern saltern-backup.timer 2>/dev/null
 pg_createcluster 15 next >/dev/null
 rm /var/backups/saltern/*
 # shellcheck disable=SC2016  # the variable is for the block
-handbook_block 'A new major version of PostgreSQL 1' | sed 's/17 main/15 next/; s|17/main|15/next|; /saltern-admin restore/i\
+handbook_block 'Upgrade PostgreSQL 1' | sed 's/17 main/15 next/; s|17/main|15/next|; /saltern-admin restore/i\
 set -- /var/backups/saltern/*.backup
 s|/var/backups/saltern/saltern-20261123T070000Z.backup|$1|' >/tmp/block
 # shellcheck source=/dev/null

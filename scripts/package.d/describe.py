@@ -62,7 +62,7 @@ def manual(program, version, date):
     yield ".SH EXIT STATUS"
     yield "0: done; 1: something to mend, one line each on standard error; 64: usage error; 130 and 143: ended by SIGINT or SIGTERM."
     yield ".SH SEE ALSO"
-    yield ".BR saltern\\-admin (8),\n.I /usr/share/doc/saltern/admins.md"
+    yield ".BR saltern\\-admin (8),\n.I /usr/share/doc/saltern/docs/admin/"
 
 
 def bash(program):

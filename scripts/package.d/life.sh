@@ -116,7 +116,7 @@ as_postgres psql --quiet --command "CREATE ROLE maker LOGIN CREATEROLE CREATEDB 
 saltern-admin setup --only-database --pg-service maker
 [[ $(as_postgres psql --tuples-only --no-align --command "SELECT datdba::regrole FROM pg_database WHERE datname = 'saltern'") == \
     saltern_owner ]] || fail "a user who is no superuser to make the database"
-type_block 'The Debian package 1' >/tmp/setup
+type_block 'Debian package 1' >/tmp/setup
 [[ $(</tmp/setup) =~ [[:space:]]sha256// ]] || fail "the pins: $(</tmp/setup)"
 for name in database-url owner-database-url; do
     [[ $(stat --format '%U %a' "/etc/saltern/$name") == 'root 600' ]] || fail "$name for root alone"
@@ -130,7 +130,7 @@ grep --quiet '^SALTERN_SALT_PREFIX=example.notes:$' /etc/saltern/saltern.conf ||
 
 say "the same command again keeps everything, and another prefix is refused"
 cat /etc/saltern/*-url /etc/saltern/saltern.conf /var/lib/saltern/tls/certificate.pem >/tmp/before
-type_block 'The Debian package 1' >/tmp/setup
+type_block 'Debian package 1' >/tmp/setup
 cat /etc/saltern/*-url /etc/saltern/saltern.conf /var/lib/saltern/tls/certificate.pem | cmp - /tmp/before || fail "what was there to stay"
 ! saltern-admin setup --host localhost --salt-prefix another: >/tmp/setup 2>&1 || fail "another prefix to be refused"
 grep --quiet 'SALTERN_SALT_PREFIX=example.notes:' /tmp/setup || fail "the refusal to name the prefix: $(</tmp/setup)"

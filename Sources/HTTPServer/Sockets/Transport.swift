@@ -73,7 +73,8 @@ struct Transport: ~Copyable {
         } catch { return .closed }
     }
 
-    /// How many bytes the kernel holds that the peer has not acknowledged.
+    /// How many bytes the kernel holds that the peer has not acknowledged. A client's progress is measured by these: with
+    /// kernel buffers of megabytes, a reply to a slow client would seem stuck for minutes.
     var untakenCount: Int {
         var count: CInt = 0
         return ioctl(descriptor.rawValue, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0

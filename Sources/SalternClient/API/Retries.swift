@@ -1,7 +1,7 @@
 /// Sends again what may be sent again, after waits that double and differ from one client to another. A server that asks to be
 /// left alone for longer than the longest wait is not asked again: the error has the time that it asked for.
 ///
-/// Only for what the API promises to be repeatable ("Sending again" in docs/clients.md): its reply may have been lost.
+/// Only for what the API promises to be repeatable ("Retries" in docs/api-guide.md): its reply may have been lost.
 public struct Retries: Sendable {
     /// The most times that a request is sent, the first time included.
     public var attempts: Int

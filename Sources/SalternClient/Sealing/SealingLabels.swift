@@ -1,5 +1,5 @@
 /// Every label under which a key is derived or data authenticated. None is ever used for two purposes, and none changes:
-/// what is sealed has to be opened for as long as it exists. docs/clients.md has vectors.
+/// what is sealed has to be opened for as long as it exists. docs/protocol.md has vectors.
 enum SealingLabels {
     /// Begins the additional data of everything in the format ``SealedBox``.
     static let box = "saltern-1"

@@ -39,7 +39,7 @@ public struct ShareLink: Sendable {
 }
 
 extension Vault {
-    /// Shares a payload behind a link. Docs/clients.md, section 12, says what the page shows of it.
+    /// Shares a payload behind a link. The table in docs/protocol.md, "Shares", lists how the page shows it.
     ///
     /// Example: "Share" in docs/app.md.
     /// - Parameter base: `https://host`, as others reach the server. The link leads there, whatever path the server names.

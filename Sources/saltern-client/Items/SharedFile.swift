@@ -2,7 +2,7 @@ import Cryptography
 import Foundation
 import SalternClient
 
-/// A file behind a link: a JSON object of exactly these members (docs/clients.md, section 12).
+/// A file behind a link: a JSON object of exactly these members (docs/protocol.md, "Shares").
 struct SharedFile: Codable {
     let filename: String
     let mediaType: String

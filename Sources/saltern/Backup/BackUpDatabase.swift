@@ -94,7 +94,8 @@ struct BackUpDatabase: Command {
         return URL(fileURLWithPath: destination).appendingPathComponent("saltern-\(moment).backup").path
     }
 
-    /// What is written has no name until it is whole.
+    /// What is written has no name until it is whole. A backup that this program would not restore is kept, and the status
+    /// is 1: it may be the only one of that night, and a newer program restores it.
     private func write(
         to file: String, from connection: PostgresConfiguration.ProgramConnection, _ tables: Int, _ console: Console
     ) throws {

@@ -1,6 +1,8 @@
 import CommandLineKit
 import Foundation
 
+/// Has a server read its files again. SIGHUP has no reply, and systemd before 253 has no `Type=notify-reload`, so the command
+/// reads the files itself and reports a fault.
 struct ReloadServer: Command {
     static let words = ["reload"]
     static let summary = "have a server read certificate, key and master key again, and fail when they cannot be used"

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Samples
 
-/// The sample of docs/clients.md, chapter 15.
+/// The client in Examples/WithoutKit, with the test vector of docs/protocol.md.
 struct SampleTests {
-    @Test func `a password becomes what chapter 2 says`() throws {
+    @Test func `a password becomes the keys of the test vector`() throws {
         let stretched = try StretchedPassword(
             password: "S3kr3t!", salt: "com.example.MyGreatSite:robnapier@gmail.com", iterations: 600_000)
         #expect(

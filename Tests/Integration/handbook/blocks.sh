@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# How the blocks of docs/admins.md are typed and tried here, and what the text around them says that there is.
+# How the blocks of docs/admin are typed and tried here, and what the text around them says that there is.
 
 backup='' types_settings='' shared=''
 
@@ -8,7 +8,7 @@ here() {
     sed --regexp-extended "
         s|postgresql://(saltern_[a-z]*):(\\\$[a-z]*)@localhost/saltern|postgresql://\1:\2@${postgres_sockets//\//%2F}/saltern|
         s|/var/backups|$folder/backups|g; s|saltern-20261123T070000Z.backup|${backup:-}|
-        s|/usr/share/saltern|$repository/scripts/package.d|; s|/etc/saltern|$folder/etc|; s|/run/saltern|$folder|
+        s|/usr/share/saltern|$folder/share|; s|/etc/saltern|$folder/etc|; s|/etc/systemd/system|$folder/units|; s|/run/saltern|$folder|
         s|/var/lib/saltern|$folder/lib|g; s|'\[::\]:8443'|127.0.0.1:$(free_port)|; s|api.example.org|localhost|
         s|https://HOST/|${SALTERN_TEST_URL:-}/|; s|\.saltern/run.env|${own_home:-}/run.env|
         s|saltern account delete ada@example.org|& --yes|; s|2Yk0R6fPq1cVxTn8LwZs4e|${shared:-&}|"
@@ -68,9 +68,8 @@ verify_unit() {
 # try NAME: the block on standard input, which is no commands.
 try() {
     case $1 in
-        'From source sql 1') psql_as_superuser ;;
-        'From source ini 1') try_unit ;;
-        'Behind PgBouncer sql 1')
+        'Roles and database sql 1') psql_as_superuser ;;
+        'PgBouncer sql 1')
             psql_as_superuser
             serve_once env SALTERN_DATABASE_POOLING=transaction "$executable" serve
             [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_db_role_setting") == 1 ]] || fail "the role to have settings"
@@ -96,7 +95,7 @@ try() {
 # The unit is one that systemd takes, and its settings are some that the server takes.
 try_unit() {
     local settings
-    has_executable >"$folder/saltern.service"
+    has_executable <"$folder/units/saltern.service" >"$folder/saltern.service"
     verify_unit "$folder/saltern.service"
     mapfile -t settings < <(
         sed -n "s|^EnvironmentFile=||p" "$folder/saltern.service" | here | xargs grep '^[A-Z]'
@@ -120,26 +119,27 @@ before() {
     types_settings=
     case $1 in
         'Try it 1') start_own_server ;;
-        'With Docker Compose 1') copy_compose ;;
-        'The Debian package 2')
+        'Docker Compose 1') copy_compose ;;
+        'Set up by hand 1')
             cp -- "$repository/scripts/package.d/saltern.conf" "$folder/etc/"
+            install -D --target-directory "$folder/share" -- "$repository/scripts/package.d/roles.sql"
             install --directory --mode 0700 "$folder/lib"
             ;;
         'From source 2')
-            install --directory --mode 0700 "$folder/lib"
+            install --directory --mode 0700 "$folder/lib" "$folder/units"
             cp --recursive -- "$repository/scripts/package.d" scripts/
             ;;
-        'Behind PgBouncer sql 1')
+        'PgBouncer sql 1')
             source_environment
             SALTERN_LISTEN=127.0.0.1:$(free_port)
             export SALTERN_LISTEN
             ;;
-        'The master key 1') export SALTERN_MASTER_KEY_FILE=$folder/another.key types_settings=yes ;;
-        'When it is lost 1') query "INSERT INTO saltern.second_factors (account_id, sealed_secret, created_at)
+        'Master key 1') export SALTERN_MASTER_KEY_FILE=$folder/another.key types_settings=yes ;;
+        'Lost master key 1') query "INSERT INTO saltern.second_factors (account_id, sealed_secret, created_at)
             SELECT account_id, 'x', now() FROM saltern.logins WHERE userid = 'ada@example.org'" ;;
         'Shares 1') share ;;
         # The installation that is there.
-        'A standby with Docker Compose '* | 'A new major version of PostgreSQL 2' | 'Upgrades 4') export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes: ;;
+        'A standby with Docker Compose '* | 'Upgrade PostgreSQL with Docker Compose 1' | 'Upgrade with Docker Compose 1') export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes: ;;
         'Backups 2') backup=$(basename -- "$folder"/backups/saltern/*.backup) ;;
     esac
 }
@@ -152,19 +152,20 @@ after() {
             remove_own_server
             own_home=
             ;;
-        'The Debian package 2')
+        'Set up by hand 1')
             umask 0022
             forget_database
-            rm -rf -- "${folder:?}/lib" "${folder:?}"/etc/*
+            rm -rf -- "${folder:?}/lib" "$folder/share" "${folder:?}"/etc/*
             ;;
         'From source 1') [[ -x $folder/bin/saltern ]] || fail "the program to be installed" ;;
         'From source 2')
             [[ -x $folder/bin/saltern-admin ]] || fail "the command to be installed"
-            type_in < <(handbook_block 'The Debian package 2' | sed --quiet '/^umask 077$/,/^saltern-admin doctor$/p')
+            type_in < <(handbook_block 'Set up by hand 1' | sed --quiet '/^umask 077$/,/^saltern-admin doctor$/p')
             umask 0022
             [[ -s $folder/lib/master.key ]] || fail "the package's lines to be typed"
             serve
             person
+            try_unit
             ;;
         'Looking after accounts 1')
             [[ $(query "SELECT count(*) FROM saltern.logins WHERE userid = 'ada@example.org'") == 0 ]] || fail "no Ada"
@@ -184,12 +185,12 @@ after() {
             backup=
             [[ $(query 'SELECT userid FROM saltern.logins') == ada@example.org ]] || fail "Ada to be there again"
             ;;
-        'A new major version of PostgreSQL 2')
+        'Upgrade PostgreSQL with Docker Compose 1')
             [[ $(SALTERN_SALT_PREFIX=example: command docker-compose config) == *'POSTGRES_MAJOR: '?17*postgres:17-bookworm* ]] ||
                 fail "both to be of PostgreSQL 17: $(SALTERN_SALT_PREFIX=example: command docker-compose config)"
             sed --in-place '/^POSTGRES_MAJOR=/d' .env
             ;;
-        'Upgrades 2')
+        'Handover without a balancer 1')
             stop_own_server
             serve "SALTERN_HANDOVER_SOCKET=$SALTERN_HANDOVER_SOCKET"
             [[ -S $SALTERN_HANDOVER_SOCKET ]] || fail "a socket for the next server"

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SalternClient
 
-/// The vectors of docs/clients.md, made with Python's `cryptography`: whoever seals by the document is understood here, and
+/// The vectors of docs/protocol.md, made with Python's `cryptography`: whoever seals by the document is understood here, and
 /// the other way round.
 struct VectorTests {
     private func bytes(_ hex: String) throws -> [UInt8] { try #require(Hex.decode(hex)) }

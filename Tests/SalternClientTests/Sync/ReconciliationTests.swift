@@ -3,7 +3,7 @@ import Testing
 
 @testable import SalternClient
 
-/// Every case of the table in docs/clients.md, section 7.
+/// Every case of the table in docs/api-guide.md, "Sync".
 struct ReconciliationTests {
     private let id = ItemID.random()
 

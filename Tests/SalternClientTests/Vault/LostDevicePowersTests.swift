@@ -5,7 +5,7 @@ import Testing
 
 @testable import SalternClient
 
-/// What a lost device that was unlocked can still do, step by step: docs/clients.md, "What a lost device keeps".
+/// What a lost device that was unlocked can still do, step by step: "Lost devices" in docs/kit.md.
 @Suite struct LostDevicePowersTests {
     private static let userid = "ada@example.org"
     private static let password = Password("correct horse battery staple")

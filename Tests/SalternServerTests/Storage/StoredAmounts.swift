@@ -91,7 +91,7 @@ struct CountFailureCounters: Statement {
     static let sql: SQL<Self> = "SELECT count(*) FROM saltern.failed_attempts"
 }
 
-/// What an account may store by its plan: docs/admins.md, "How much an account can store".
+/// What an account may store by its plan: docs/admin/configure.md, "Storage bound of an account".
 struct StorageBound {
     let items: Int64
     let itemBytes: Int64

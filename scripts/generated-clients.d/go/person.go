@@ -128,7 +128,7 @@ func pbkdf2(password, salt string, iterations int32) []byte {
 	return result
 }
 
-// key is derived as docs/clients.md says, after its test vector.
+// key is derived as docs/protocol.md defines it, after its test vector.
 func (p *person) key(password string) string {
 	vector := hex.EncodeToString(pbkdf2("S3kr3t!", "com.example.MyGreatSite:robnapier@gmail.com", 10_000))
 	same(vector, "f68a328661383beb161e7fc403de2d1507ee84d670d5064d508991a240853ded", "the test vector")

@@ -87,7 +87,7 @@ final class Person {
         return SecretKeyFactory.getInstance("PBKDF2WithHmacSHA256").generateSecret(spec).getEncoded();
     }
 
-    /** As docs/clients.md says, with its test vector. */
+    /** As docs/protocol.md defines it, with its test vector. */
     String key(String password) throws Exception {
         same(HexFormat.of().formatHex(pbkdf2("S3kr3t!", "com.example.MyGreatSite:robnapier@gmail.com", 10_000)),
                 "f68a328661383beb161e7fc403de2d1507ee84d670d5064d508991a240853ded", "the test vector");

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: The exit statuses that docs/clients.md lists, but 64 (wrong words) and 130 (a signal), which no server can bring about.
+#: The exit statuses that docs/command.md lists, but 64 (usage) and 130 (a signal), which no server can bring about.
 DOCUMENTED = frozenset([0, 1, 2, 65, 66, 69, 73, 74, 75, 76, 77, 78])
 #: Without an error object on standard error.
 SILENT = frozenset([0, 2])

@@ -3,6 +3,8 @@ internal import Postgres
 
 /// `POST /v1/account/totp/confirm`: a code shows that the person's app has the secret. From now on log-ins need one. The
 /// recovery codes are shown, once, and the code is used up.
+///
+/// Existing sessions go on. A repeated confirmation is refused, because codes are stored as hashes and cannot be shown again.
 struct FinishSecondFactor: AccountEndpoint {
     private let masterKey: MasterKey
 

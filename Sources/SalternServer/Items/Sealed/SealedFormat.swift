@@ -42,8 +42,8 @@ enum SealedFormat: String, Sendable, CaseIterable {
         return Layout(header: 0, beforeCiphertext: nonce, afterCiphertext: tag)
     }
 
-    /// docs/clients.md, "saltern-1": the ciphertext has a length that hides that of the plaintext: a multiple of 64 up to
-    /// 1 KiB, then one that PADMÉ makes (Nikitin et al., 2019, section 4).
+    /// docs/protocol.md, "The format saltern-1": the length of the ciphertext hides that of the plaintext. It is a multiple of 64 up
+    /// to 1 KiB, and a PADMÉ length above (Nikitin et al., 2019, section 4).
     private static func saltern1Layout(of sealed: [UInt8]) -> Layout? {
         let layout = Layout(header: 1, beforeCiphertext: 1 + 4 + 12, afterCiphertext: 16)
         let count = sealed.count - layout.beforeCiphertext - layout.afterCiphertext

@@ -56,7 +56,7 @@ struct MoveRevisionBase: Statement {
     /// The database's.
     let time: Timestamp
 
-    /// Seconds times 2^20.
+    /// Seconds times 2^20: each restore of one backup gets another number, and JSON carries it exactly until the year 2242.
     private var number: Int64 { Int64(Double(time.unixMicroseconds) * 1.048576) }
 
     static let sql: SQL<Self> = """

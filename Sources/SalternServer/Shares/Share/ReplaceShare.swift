@@ -4,6 +4,9 @@ internal import Postgres
 /// `PUT /v1/shares/{id}`: puts another payload behind a link, for whoever has the share's manage token or a session of
 /// the account that owns it.
 ///
+/// Views count from 0 again, because `maxViews` limits the views of one content. A request that changes nothing keeps the
+/// count, so that a retry gives no views away.
+///
 /// A wrong token, like somebody else's session, finds nothing: the same 404 as when there is no such share.
 struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
     private let search: ShareSearch

@@ -13,7 +13,7 @@ enum ShareProblem: ProblemConvertible {
     case anonymousNeedsEnd
     /// There are too many shares of people without an account, or there shall be none any more.
     case anonymousClosed
-    /// A browser or a proxy asks in case somebody might want to look.
+    /// A browser or a proxy prefetches. 403 and not 503: monitoring must not count it as a fault of the server.
     case prefetch
 
     var problem: Problem {

@@ -61,7 +61,7 @@ struct Person {
         return SalternAPIAPIConfiguration(basePath: environment["SALTERN_TEST_URL"] ?? "", customHeaders: headers)
     }
 
-    /// Derives a key with the command of docs/clients.md.
+    /// Derives a key with the command of docs/protocol.md.
     private static func pbkdf2(_ password: String, _ salt: String, _ iterations: Int) throws -> Data {
         let openssl = Process()
         openssl.executableURL = URL(filePath: "/usr/bin/openssl")
@@ -77,7 +77,7 @@ struct Person {
         return key
     }
 
-    /// Derives as docs/clients.md says, after its test vector.
+    /// Derives as docs/protocol.md defines it, after its test vector.
     func key(_ password: String) async throws -> String {
         let vector = try Self.pbkdf2("S3kr3t!", "com.example.MyGreatSite:robnapier@gmail.com", 10_000)
         try same(
