@@ -2,9 +2,13 @@
 package protocol Command: Sendable {
     /// The words that call it, for example `["migrate", "up"]`.
     static var words: [String] { get }
-    /// One line for the overview.
+    /// An imperative verb and its object, at most 60 characters.
     static var summary: String { get }
-    /// Everything after the summary in the command's own help: options and what it does.
+    /// The operands and options after the command's words, one element for each form of the call.
+    static var usage: [String] { get }
+    /// A line for a shell that calls the command.
+    static var example: String { get }
+    /// The options, then what the command does, in lines of at most 80 columns.
     static var help: String { get }
 
     /// Reads the options, then the operands. The caller refuses what is left over.
@@ -15,6 +19,10 @@ package protocol Command: Sendable {
 
     /// Does it. Throws ``CommandFailure`` for what the caller has to mend.
     func run(_ console: Console) async throws
+}
+
+extension Command {
+    package static var usage: [String] { ["[OPTIONS]"] }
 }
 
 /// The words of the command line were wrong; exit status 64 (`EX_USAGE`).

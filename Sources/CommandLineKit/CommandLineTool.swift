@@ -6,6 +6,8 @@ package struct CommandLineTool: Sendable {
     private struct Entry: Sendable {
         let words: [String]
         let summary: String
+        let usage: [String]
+        let example: String
         let help: String
         let options: OptionNames
         let run: @Sendable (_ words: [String], _ console: Console) async throws -> Void
@@ -15,6 +17,8 @@ package struct CommandLineTool: Sendable {
         init<C: Command>(_ type: C.Type) {
             words = C.words
             summary = C.summary
+            usage = C.usage
+            example = C.example
             help = C.help
             let options = OptionNames(of: type)
             self.options = options
@@ -67,8 +71,11 @@ package struct CommandLineTool: Sendable {
     ///   command has succeeded and a part of its output could not be written.
     package func run(_ words: [String], console: Console = .process()) async -> Int32 {
         var console = console
-        if reportsJSON, let entry = entry(words) {
-            console.speaksJSON = entry.options.areAsked(["--json"], in: Array(words.dropFirst(entry.words.count)))
+        if reportsJSON {
+            let entry = entry(words)
+            console.speaksJSON =
+                entry?.options.areAsked(["--json"], in: Array(words.dropFirst(entry?.words.count ?? 0)))
+                ?? words.contains("--json")
         }
         let outcome = await outcome(words, console)
         guard console.hasLostOutput, !outcome.isTold else { return outcome.status }
@@ -113,7 +120,7 @@ package struct CommandLineTool: Sendable {
         if let entry = entry(words) {
             let rest = Array(words.dropFirst(entry.words.count))
             if entry.options.areAsked(OptionNames.help, in: rest) {
-                console.write("\(name) \(entry.name): \(entry.summary)\n\n\(entry.help)\n")
+                console.write(help(of: entry))
                 return .done
             }
             return await run(entry, rest, console)
@@ -122,7 +129,8 @@ package struct CommandLineTool: Sendable {
         let asksForHelp = OptionNames().areAsked(OptionNames.help, in: words)
         let group = entries.filter { $0.words.first == spoken.first && spoken.count == 1 }
         guard !group.isEmpty else {
-            console.printError("\(name): unknown command '\(spoken.joined(separator: " "))'; see \(name) --help")
+            let message = "unknown command '\(spoken.joined(separator: " "))'; see \(name) --help"
+            report(CommandFailure(message, status: Self.usageStatus, code: "usage"), of: nil, console)
             return .wrongWords
         }
         if asksForHelp {
@@ -172,6 +180,24 @@ package struct CommandLineTool: Sendable {
         }
     }
 
+    private func help(of entry: Entry) -> String {
+        let calls = entry.usage.enumerated().map { index, operands in
+            let call = "\(index == 0 ? "usage:" : "      ") \(name) \(entry.name)"
+            return operands.isEmpty ? call : "\(call) \(operands)"
+        }
+        return """
+            \(name) \(entry.name): \(entry.summary)
+
+            \(calls.joined(separator: "\n"))
+
+            \(entry.help)
+
+            Example:
+              \(entry.example)
+
+            """
+    }
+
     private var overview: String {
         """
         \(name): \(purpose)
@@ -180,7 +206,7 @@ package struct CommandLineTool: Sendable {
 
         \(Self.table(of: entries))
         \(notes)
-        `\(name) COMMAND --help` says more about a command.
+        `\(name) COMMAND --help` describes a command.
 
         """
     }
@@ -189,7 +215,24 @@ package struct CommandLineTool: Sendable {
         let width = entries.map(\.name.count).max() ?? 0
         return entries.map { entry in
             let padding = String(repeating: " ", count: width - entry.name.count)
-            return "  \(entry.name)\(padding)  \(entry.summary)\n"
+            let lines = wrapped(entry.summary, to: columns - width - 4)
+            return
+                "  \(entry.name)\(padding)  \(lines.joined(separator: "\n" + String(repeating: " ", count: width + 4)))\n"
         }.joined()
+    }
+
+    /// The width of a terminal that help is written for.
+    private static let columns = 80
+
+    private static func wrapped(_ text: String, to width: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let line = lines.last, line.count + 1 + word.count <= width {
+                lines[lines.count - 1] = "\(line) \(word)"
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
     }
 }

@@ -48,9 +48,11 @@ package struct Console: Sendable {
     /// Asks before something that cannot be undone.
     /// - Throws: ``CommandFailure`` unless somebody types `yes`.
     package func confirm(_ question: String) throws(CommandFailure) {
-        draw(VisibleText.visible(question) + " Type yes: ")
-        guard let answer = answer() else { throw CommandFailure("nobody is there to confirm it; see --yes") }
-        guard answer == "yes" else { throw CommandFailure("not confirmed; nothing was done") }
+        if isTerminal || !speaksJSON { draw(VisibleText.visible(question) + " Type yes: ") }
+        guard let answer = answer() else {
+            throw CommandFailure("cannot ask for confirmation without a terminal; use --yes")
+        }
+        guard answer == "yes" else { throw CommandFailure("not confirmed; nothing was changed") }
     }
 
     /// Prints a line. Characters that a terminal obeys are spelt (``VisibleText``).

@@ -3,10 +3,11 @@ import CommandLineKit
 extension CommandLineTool {
     /// `saltern-client` with every subcommand that it has.
     static let client = CommandLineTool(
-        "saltern-client", purpose: "your encrypted items on a Saltern server, from a terminal.",
+        "saltern-client", purpose: "encrypted notes and files, synced through a Saltern server.",
         notes: """
-            Items are on this device from the first log-in on: what reads and writes them needs no network, and `sync` sends
-            and fetches. With --json every command prints one object, and errors are one on standard error.
+            Items are stored on this device: reading and writing them needs no network.
+            `sync` sends and fetches changes. With --json every command prints one object,
+            and an error is one object on standard error.
 
             \(ExitStatus.help)
 

@@ -24,10 +24,14 @@ enum ExitStatus {
     static let interrupted: Int32 = 130
 
     static let help = """
-        Exit statuses: 0 done; 1 refused or failed; 2 done, and a person should look; 64 wrong words; 65 unreadable;
-        66 not found; 69 the server is away; 73 it would write over something; 74 the store cannot be used, or the output
-        cannot be written; 75 another process uses the store; 76 the server is not to be trusted; 77 wrong password or code,
-        or the session has ended; 78 nobody is logged in here, or the folder is not to be synced; 130 ended by a signal, and
-        nothing was lost.
+        Exit statuses:
+          0    success                            74   store or output unusable
+          1    rejected or failed                 75   store used by another process
+          2    success, with notices              76   server not trusted
+          64   usage error                        77   wrong password or code, or no session
+          65   unreadable input                   78   not logged in, or folder not to sync
+          66   not found                          130  ended by a signal, without loss
+          69   server unavailable
+          73   would overwrite something
         """
 }

@@ -65,7 +65,8 @@ enum Explanation {
         case .locked: denied("the vault is locked: saltern-client unlock opens it, also without network", "locked")
         case .sessionEnded:
             denied("the session has ended: log in again; nothing that is stored here is lost", "session_ended")
-        case .refused(let problem): failure(for: problem, status: 1)
+        case .refused(let problem):
+            failure(for: problem, status: problem.code == .notFound ? ExitStatus.notFound : 1)
         case .unavailable(let error): failure(for: error)
         case .untrustworthy(.tooManyIterations(let maximum)):
             untrustworthy(

@@ -314,7 +314,7 @@ request PUT "/v1/items/$item" "{\"format\":\"opaque\",\"body\":\"$(random_base64
 request DELETE "/v1/items/$item" '' --header 'If-Match: *'
 expect_status 200
 run_command 1 account delete "$userid"
-says 'nobody is there to confirm it'
+says 'cannot ask for confirmation without a terminal'
 request GET /v1/account
 expect_status 200
 run_command 0 account delete "$userid" --yes

@@ -54,6 +54,32 @@ import Testing
         #expect(try await run("shares", "end", "--help").output.hasPrefix("saltern-client shares end: "))
     }
 
+    @Test func `help fits a terminal, and names the call and an example`() async throws {
+        let overview = try await run("--help").output
+        let commands = overview.split(separator: "\n")
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z-]+)?) {2}/#)?.1 }
+        #expect(commands.count > 30)
+        var texts = [overview]
+        for command in commands {
+            let words = command.split(separator: " ").map(String.init)
+            let help = try await run(words: words + ["--help"]).output
+            let name = try #require(help.split(separator: ":").first)
+            #expect(help.contains("\n\nusage: \(name)"), "\(command)")
+            #expect(help.contains(/\n\nExample:\n  .*saltern.*\n$/), "\(command)")
+            let summary = try #require(help.split(separator: "\n").first).dropFirst(name.count + 2)
+            #expect(summary.count <= 60 && !summary.hasSuffix("."), "\(summary)")
+            texts.append(help)
+        }
+        for line in texts.flatMap({ $0.split(separator: "\n") }) { #expect(line.count <= 80, "\(line)") }
+    }
+
+    @Test func `an unknown command with --json ends with an error object`() async throws {
+        let outcome = try await run("shred", "--json")
+        #expect(outcome.status == 64)
+        #expect(outcome.error.hasPrefix(#"{"error":{"code":"usage","messages":["unknown command 'shred'; see "#))
+        #expect(try await run("shred").error == "saltern-client: unknown command 'shred'; see saltern-client --help\n")
+    }
+
     @Test func `every option in a command's help is one of its options`() async throws {
         let overview = try await run("--help")
         let commands = overview.output.split(separator: "\n").filter { $0.hasPrefix("  ") }

@@ -48,7 +48,7 @@ extension CommandLineTests {
 
             let unconfirmed = try await run("account", "delete", "ada", environment: owner)
             #expect(unconfirmed.status == 1)
-            #expect(unconfirmed.error.contains("nobody is there to confirm it"))
+            #expect(unconfirmed.error.contains("cannot ask for confirmation without a terminal"))
             let deleted = try await run("account", "delete", "ada", "--yes", environment: owner)
             #expect(deleted.output == "account \(ada.id) is deleted\n")
             let unknown = try await run("account", "show", "Ada", environment: owner)

@@ -55,6 +55,25 @@ import Testing
         }
     }
 
+    @Test func `help fits a terminal, and names the call and an example`() async throws {
+        let overview = try await run("--help").output
+        let commands = overview.split(separator: "\n")
+            .compactMap { $0.firstMatch(of: #/^ {2}([a-z-]+( [a-z-]+)?) {2}/#)?.1 }
+        #expect(commands.count > 30)
+        var texts = [overview]
+        for command in commands {
+            let words = command.split(separator: " ").map(String.init)
+            let help = try await run(words + ["--help"]).output
+            let name = try #require(help.split(separator: ":").first)
+            #expect(help.contains("\n\nusage: \(name)"), "\(command)")
+            #expect(help.contains(/\n\nExample:\n  .*saltern.*\n$/), "\(command)")
+            let summary = try #require(help.split(separator: "\n").first).dropFirst(name.count + 2)
+            #expect(summary.count <= 60 && !summary.hasSuffix("."), "\(summary)")
+            texts.append(help)
+        }
+        for line in texts.flatMap({ $0.split(separator: "\n") }) { #expect(line.count <= 80, "\(line)") }
+    }
+
     @Test func `what is misspelt passes for no default, whatever the command`() async throws {
         for words in [["purge"], ["plan", "list"], ["migrate", "status"], ["backup", "x"], ["stats"], ["health"]] {
             let outcome = try await run(words, environment: ["SALTERN_TOMBSTONE_RETENTON": "400d"])

@@ -15,15 +15,16 @@ def say(executable, *words):
 
 class Program:
     def __init__(self, executable):
-        overview = say(executable).splitlines()
-        self.purpose = overview[0].removeprefix("saltern: ").rstrip(".")
-        self.notes = overview[-2:]
+        overview = say(executable)
+        self.name, self.purpose = overview.split("\n", 1)[0].rstrip(".").split(": ", 1)
         self.commands = {}
-        for line in overview:
+        for line in overview.splitlines():
             if found := re.fullmatch(r"  ([a-z-]+(?: [a-z-]+)?)  +(\S.*)", line):
                 words = tuple(found[1].split())
-                text = say(executable, *words).split("\n", 2)[2].rstrip("\n")
-                self.commands[words] = (found[2], text)
+                heading, text = say(executable, *words).split("\n\n", 1)
+                self.commands[words] = (heading.split(": ", 1)[1], text.rstrip("\n"))
+        # After the last command, and without the sentence about --help.
+        self.notes = overview.rstrip("\n").rsplit("\n\n", 1 + overview.count("Exit statuses"))[1].splitlines()
 
     def options(self, words):
         text = self.commands[words][1]

@@ -5,7 +5,7 @@ import SalternClient
 /// Which account a command is about: `--account NAME`, or the only one that there is.
 struct AccountOption {
     static let help =
-        "  --account NAME        which account, where there are several (saltern-client status lists them)"
+        "  --account NAME        the account to use (see `saltern-client status`)"
 
     private let name: AccountName?
     private var rateLimit: Int?

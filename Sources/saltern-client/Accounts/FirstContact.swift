@@ -6,18 +6,21 @@ import SalternClient
 struct FirstContact {
     static let help = """
           --server URL          https://host, or https://host:port
-          --userid USERID       who you are
-          --pin sha256//…       a pin of the server's key, as its operator gives it out; again for the backup key
-          --certificate FILE    a certificate in PEM that is the only anchor: for a server whose certificate is self-signed
-          --accept-salt-prefix  the server may have the salt prefix of another server that is known here: it is the same one
-                                under another address
-          --account NAME        what the account is called here (its userid)
-          --device NAME         what your other devices see of this one (the name of this machine)
+          --userid USERID       the userid on the server
+          --pin sha256//…       a pin of the server's key, from its operator; can be
+                                repeated for the backup key
+          --certificate FILE    a certificate in PEM as the only trust anchor, for a
+                                self-signed server certificate
+          --accept-salt-prefix  accepts the salt prefix of another known server, which
+                                is the same server at another address
+          --account NAME        local name of the account (its userid)
+          --device NAME         name of this device for other devices (the machine's
+                                name)
         """
 
     static let trust = """
-        All but passwords and codes is remembered: later it need not be said again. Without --pin the system's authorities, or
-        --certificate alone, decide which server it is.
+        All options but passwords and codes are remembered. Without --pin, the system's
+        authorities, or --certificate alone, authenticate the server.
         """
 
     private let server: String?

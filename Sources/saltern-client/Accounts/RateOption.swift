@@ -4,7 +4,7 @@ import SalternClient
 /// The highest rate at which a command sends, and fetches, with all its requests together: `--limit-rate RATE`.
 enum RateOption {
     static let help =
-        "  --limit-rate RATE     send and fetch at most so many bytes a second (16K or more; with K, M or G: times 1,024)"
+        "  --limit-rate RATE     maximum bytes per second, from 16K on (K, M, G: 1,024)"
 
     /// Returns the limit in bytes a second; nil without the option.
     static func limit(_ arguments: inout Arguments) throws(UsageError) -> Int? {

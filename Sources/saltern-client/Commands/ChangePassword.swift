@@ -3,15 +3,17 @@ import SalternClient
 
 struct ChangePassword: Command {
     static let words = ["password"]
-    static let summary = "set another password; all other sessions end"
+    static let summary = "change the password"
+    static let example = "saltern-client password"
     static let help = """
         \(AccountOption.help)
-          --password-file FILE  the present password is the first line of this file; - is standard input
+          --password-file FILE  file with the present password as first line (-: stdin)
           --new-password-file FILE
-                                the new one
+                                file with the new password as first line (-: stdin)
           --json                one object, for scripts
 
-        Items and the recovery code stay as they are. Other devices log in again, and lose nothing that they have not sent.
+        All other sessions end. Items and the recovery code do not change. Other
+        devices log in again, and lose no unsent changes.
         """
 
     private let account: AccountOption

@@ -3,16 +3,16 @@ import SalternClient
 
 struct ChangeUserid: Command {
     static let words = ["userid"]
-    static let summary = "take another userid; all other sessions end"
+    static let summary = "change the userid"
+    static let usage = ["USERID [OPTIONS]"]
+    static let example = "saltern-client userid ada@example.net"
     static let help = """
-        usage: saltern-client userid USERID
-
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        Password, items and unsent edits stay as they are. Other devices log in again with the new userid. The account keeps
-        the name that it has here.
+        All other sessions end. Password, items and unsent changes stay. Other devices
+        log in again with the new userid. The account keeps its local name.
         """
 
     private let proof: ProvenCommand

@@ -3,13 +3,14 @@ import SalternClient
 
 struct DeleteItems: Command {
     static let words = ["delete"]
-    static let summary = "delete items; restore brings them back for 30 days"
+    static let summary = "delete items"
+    static let usage = ["ITEM… [OPTIONS]"]
+    static let example = "saltern-client delete \"shopping list\""
     static let help = """
-        usage: saltern-client delete ITEM…
-
         \(AccountOption.help)
           --json                one object, for scripts
 
+        `saltern-client restore` restores deleted items for 30 days.
         \(ItemReference.help)
         """
 

@@ -4,7 +4,8 @@ import SalternClient
 
 struct ListDevices: Command {
     static let words = ["devices"]
-    static let summary = "list where you are logged in"
+    static let summary = "list the sessions of the account"
+    static let example = "saltern-client devices"
     static let help = """
         \(AccountOption.help)
           --json                one object, for scripts
@@ -53,16 +54,16 @@ struct ListDevices: Command {
 
 struct EndDevice: Command {
     static let words = ["devices", "end"]
-    static let summary = "end the session of a device, or of all others"
+    static let summary = "end the session of a device, or all other sessions"
+    static let usage = ["ID [OPTIONS]", "--others [OPTIONS]"]
+    static let example = "saltern-client devices end --others"
     static let help = """
-        usage: saltern-client devices end ID
-               saltern-client devices end --others
-
         \(AccountOption.help)
           --others              all sessions but this one
           --json                one object, for scripts
 
-        What such a device holds stays on it, its keys included. For a lost one: saltern-client devices lost NAME.
+        The device keeps its data and keys. For a lost device, use `saltern-client
+        devices lost NAME`.
         """
 
     private let account: AccountOption

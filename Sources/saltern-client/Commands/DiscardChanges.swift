@@ -3,16 +3,17 @@ import SalternClient
 
 struct DiscardChanges: Command {
     static let words = ["discard"]
-    static let summary = "give up what was changed of items here and not sent"
+    static let summary = "discard unsent changes of items"
+    static let usage = ["ITEM… [OPTIONS]"]
+    static let example = "saltern-client discard \"shopping list\""
     static let help = """
-        usage: saltern-client discard ITEM…
-
         \(AccountOption.help)
           --json                one object, for scripts
 
-        For what the server does not take, such as what is too long or beyond the plan: saltern-client status names it. The item
-        is what the server was last seen to have, and there is none where it has none. What was written here is among what
-        saltern-client list --deleted shows, for 30 days.
+        For changes that the server rejects, such as content beyond the plan.
+        `saltern-client status` names these items. The item gets the server's latest
+        known version, or is removed if the server has none. The discarded content
+        stays in `saltern-client list --deleted` for 30 days.
         \(ItemReference.help)
         """
 

@@ -6,23 +6,25 @@ import SalternClient
 struct EditItem: Command {
     static let words = ["edit"]
     static let summary = "edit an item with $VISUAL or $EDITOR"
+    static let usage = ["ITEM [OPTIONS]"]
+    static let example = "saltern-client edit \"shopping list\""
     static let help = """
-        usage: saltern-client edit ITEM [--allow-empty]
-
         \(AccountOption.help)
-          --allow-empty         take an empty file from the editor, which is refused otherwise
+          --allow-empty         accept an empty file from the editor
           --json                one object, for scripts
 
-        The content is a file in memory (XDG_RUNTIME_DIR or /dev/shm) for as long as the editor is open, in a folder that only
-        you can enter, and is overwritten afterwards. Where there is no such place this refuses. What your editor keeps
-        elsewhere, such as registers in ~/.viminfo, is its own affair.
+        The editor opens a file in memory (XDG_RUNTIME_DIR or /dev/shm), in a directory
+        that only you can enter. It is overwritten afterwards. Without such a place the
+        command fails. Copies that the editor keeps, such as registers in ~/.viminfo,
+        are not removed.
 
-        An editor with a window of its own has to wait until that is closed: EDITOR='code --wait'. When it ends at once and has
-        changed nothing, this waits for Enter at a terminal.
+        A windowed editor must wait until its window is closed: EDITOR='code --wait'.
+        If it ends at once without a change, the command waits for Enter at a terminal.
 
-        When the item is changed elsewhere meanwhile, both versions are kept. When this command is killed, what was saved by
-        then stays in that folder, and the next commands say where. What the item held before is kept on this device for 30
-        days: see saltern-client versions.
+        If the item changes elsewhere meanwhile, both versions are kept. If the command
+        is killed, saved text stays in that directory, and the next commands name it.
+        The earlier content is kept on this device for 30 days: see `saltern-client
+        versions`.
         \(ItemReference.help)
         """
 

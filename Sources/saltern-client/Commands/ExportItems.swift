@@ -4,21 +4,22 @@ import SalternClient
 
 struct ExportItems: Command {
     static let words = ["export"]
-    static let summary = "write everything to a new file: readable, or sealed as the server has it"
+    static let summary = "export all items to a file"
+    static let usage = ["FILE [--collection NAME] [OPTIONS]", "FILE --sealed [OPTIONS]"]
+    static let example = "saltern-client export notes.jsonl --collection notes"
     static let help = """
-        usage: saltern-client export FILE [--collection NAME]
-               saltern-client export FILE --sealed
-
         \(AccountOption.help)
         \(RateOption.help)
           --collection NAME     only the items of one collection
-          --sealed              everything that the server holds about the account, with the items sealed
+          --sealed              all data that the server stores of the account,
+                                encrypted
         \(PasswordOption.help), for --sealed
           --json                one object, for scripts
 
-        Without --sealed the file has every item as anybody can read it, a JSON object a line; saltern-client import takes it.
-        Items that cannot be read are not in it: they are named, and the status is 2; --sealed has them.
-        Sync first: only long files are fetched. The file must not be there yet, and only you can read it.
+        Without --sealed the file contains every item in plaintext, one JSON object per
+        line, for `saltern-client import`. Unreadable items are named and left out, with
+        exit status 2; --sealed contains them. Sync first: only long files are fetched.
+        FILE must not exist, and only you can read it.
         """
 
     private struct Record: Encodable {

@@ -6,18 +6,19 @@ import SalternClient
 struct GetItem: Command {
     static let words = ["get"]
     static let summary = "print an item, or write it to a file"
+    static let usage = ["ITEM [OPTIONS]"]
+    static let example = "saltern-client get \"shopping list\" --output list.txt"
     static let help = """
-        usage: saltern-client get ITEM [--output FILE] [--version N]
-
         \(AccountOption.help)
         \(RateOption.help)
           --output FILE         a new file that only you can read
-          --version N           a version that was replaced, as saltern-client versions ITEM lists it
-          --json                one object with id, collection, title, and text or data (base64)
+          --version N           an earlier version, from `saltern-client versions ITEM`
+          --json                one object with id, collection, title, and text or data
+                                (base64)
 
-        What is long is fetched and written piece by piece; after an error the output has the beginning of it. With --output
-        what has arrived stays in a file .saltern-ID.part beside FILE, and the same command goes on from there. FILE itself
-        appears when it is whole.
+        Long content is fetched and written in parts. After an error the output contains
+        the first parts. With --output these stay in .saltern-ID.part beside FILE, and
+        the same command resumes. FILE appears when it is complete.
         \(ItemReference.help)
         """
 

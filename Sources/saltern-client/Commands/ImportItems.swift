@@ -4,21 +4,25 @@ import SalternClient
 
 struct ImportItems: Command {
     static let words = ["import"]
-    static let summary = "take the items of a file that export has written"
+    static let summary = "import the items of an exported file"
+    static let usage = ["FILE [OPTIONS]"]
+    static let example = "saltern-client import notes.jsonl"
     static let help = """
-        usage: saltern-client import FILE
-
         \(AccountOption.help)
         \(RateOption.help)
           --json                one object, for scripts
 
-        Items keep their ids. What is here with another content stays, and the file's version is kept beside it. Importing
-        twice is importing once; a file without its end, or with a line that is no document, is refused with the line's number, and
-        nothing is changed. The file is UTF-8; empty lines are skipped. saltern-client sync sends what was imported;
-        what is longer than 512 KiB is sent at once.
+        Items keep their ids. A local item with other content stays, and the file's
+        version is kept beside it. A second import of the same file changes nothing. A
+        file without its last line, or with an invalid line, is rejected with the line
+        number, and nothing changes. The file is UTF-8. Empty lines are skipped.
+        `saltern-client sync` sends the imported items. Content above 512 KiB is sent
+        at once.
 
-        A line is {"type":"document","id":…,"collection":…,"title":…,"text":…}, or "data" in base64 instead of "text", and
-        "properties" where a file has some. The first is {"type":"documents","version":1}, the last {"type":"end","documents":N}.
+        A line is {"type":"document","id":…,"collection":…,"title":…,"text":…}, with
+        "data" in base64 instead of "text" for bytes, and "properties" for a file's
+        properties. The first line is {"type":"documents","version":1}, the last
+        {"type":"end","documents":N}.
         """
 
     private struct Record: Encodable {

@@ -3,15 +3,16 @@ import SalternClient
 
 struct LeaveServer: Command {
     static let words = ["leave"]
-    static let summary = "delete the account with everything in it, on the server and here"
+    static let summary = "delete the account, on the server and here"
+    static let example = "saltern-client leave"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --yes                 does not ask, for scripts
-          --discard-unsent      also when changes were not sent: they are lost
+          --discard-unsent      also with unsent changes, which are lost
           --json                one object, for scripts
 
-        There is no way back; see saltern-client export first.
+        This cannot be undone. Run `saltern-client export` first.
         """
 
     private let proof: ProvenCommand

@@ -4,10 +4,11 @@ import SalternClient
 
 struct ListEvents: Command {
     static let words = ["events"]
-    static let summary = "list what has happened to the account, the latest first"
+    static let summary = "list the security log of the account, latest first"
+    static let example = "saltern-client events --limit 10"
     static let help = """
         \(AccountOption.help)
-          --limit N             how many, 1 to 10000 (50)
+          --limit N             number of events, 1 to 10000 (50)
           --json                one object, for scripts
         """
 

@@ -3,14 +3,16 @@ import SalternClient
 
 struct ListItems: Command {
     static let words = ["list"]
-    static let summary = "list the items that are here"
+    static let summary = "list the items on this device"
+    static let example = "saltern-client list --collection notes"
     static let help = """
         \(AccountOption.help)
-          --collection NAME     only those of one collection
-          --deleted             what was deleted and can be restored
+          --collection NAME     only the items of one collection
+          --deleted             deleted items that can be restored
           --json                one object, for scripts
 
-        A star: the server has not confirmed it. Works without network; saltern-client sync fetches what is new.
+        A star marks items that the server has not confirmed. Works without network:
+        `saltern-client sync` fetches new items.
         """
 
     private let account: AccountOption

@@ -4,12 +4,14 @@ import SalternClient
 
 struct ListShares: Command {
     static let words = ["shares"]
-    static let summary = "list the links that still open something"
+    static let summary = "list the active share links"
+    static let example = "saltern-client shares"
     static let help = """
         \(AccountOption.help)
           --json                one object, for scripts
 
-        The links themselves are shown once, by saltern-client share: the server does not know them.
+        The links themselves are shown only once, by `saltern-client share`. The server
+        does not store them.
         """
 
     private struct Record: Encodable {
@@ -57,10 +59,10 @@ struct ListShares: Command {
 
 struct EndShare: Command {
     static let words = ["shares", "end"]
-    static let summary = "end a link: it opens nothing any more"
+    static let summary = "end a share link"
+    static let usage = ["ID [OPTIONS]"]
+    static let example = "saltern-client shares end 5kqvY2Rr"
     static let help = """
-        usage: saltern-client shares end ID
-
         \(AccountOption.help)
           --json                one object, for scripts
         """

@@ -4,18 +4,19 @@ import SalternClient
 
 struct ListVersions: Command {
     static let words = ["versions"]
-    static let summary = "list what an item held before it was replaced"
+    static let summary = "list earlier versions of an item"
+    static let usage = ["ITEM [OPTIONS]"]
+    static let example = "saltern-client versions \"shopping list\""
     static let help = """
-        usage: saltern-client versions ITEM
-
         \(AccountOption.help)
           --local               without the versions that the server keeps
           --json                one object, for scripts
 
-        What was replaced on this device in the last 30 days, by an edit here, by a version from elsewhere or by a merge, and
-        what the server keeps of earlier contents, which is fetched. Up to 32 versions of an item, thinned out where they
-        followed each other quickly. saltern-client get ITEM --version N prints one, and saltern-client restore ITEM
-        --version N makes it the present one again. Without network the list has what is on this device, and a notice says so.
+        Lists content that an edit, a sync or a merge replaced on this device in the
+        last 30 days, and earlier content on the server. At most 32 versions are kept;
+        quick successions are thinned out. `saltern-client get ITEM --version N` prints
+        one, and `saltern-client restore ITEM --version N` restores it. Without network
+        the list contains local versions only, and a notice reports this.
         \(ItemReference.help)
         """
 

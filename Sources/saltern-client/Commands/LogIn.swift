@@ -3,21 +3,27 @@ import SalternClient
 
 struct LogIn: Command {
     static let words = ["login"]
-    static let summary = "use an account from here, or go on when its session has ended"
+    static let summary = "log in to an account"
+    static let example = "saltern-client login --server https://api.example.org --userid ada"
     static let help = """
         \(FirstContact.help)
         \(PasswordOption.help)
-          --code-file FILE      the code of the second factor, or a recovery code of it, is the first line of this file
-          --restore-keyring     put the keyring that is known here over an older one that the server has: when its operator
-                                says that the database was restored. Then rotate: what an older key has sealed is believed
-                                until then. Not where the password is another since and keys were rotated: with the old
-                                one somebody could open what is new; export what is here, log out, log in, and import it.
-                                Or put a keyring that the server has kept over one that does not open: a session has
-                                replaced it
+          --code-file FILE      file with a code of the second factor, or one of its
+                                recovery codes, as first line (-: stdin)
+          --restore-keyring     restores the keyring, see below
           --json                one object, for scripts
 
         \(FirstContact.trust)
-        Fetches everything once. What was changed here before, and not sent, is still there and is sent.
+
+        Fetches everything once. Earlier unsent changes are still there and are sent.
+
+        --restore-keyring uploads the keyring of this device in place of an older one on
+        the server. Use it only when the operator confirms that the database was
+        restored. Then run `saltern-client rotate`. Until then, data sealed with an
+        older key is accepted. It is rejected if the password has changed since and
+        keys were rotated: export, log out, log in and import instead. The option also
+        restores a keyring that the server has kept, where the present one does not
+        open because a stolen session has replaced it.
         """
 
     /// What is printed of an account that is here now.

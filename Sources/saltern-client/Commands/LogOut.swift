@@ -3,16 +3,17 @@ import SalternClient
 
 struct LogOut: Command {
     static let words = ["logout"]
-    static let summary = "end the session and remove everything of the account from this device"
+    static let summary = "end the session and remove the account from this device"
+    static let example = "saltern-client logout"
     static let help = """
         \(AccountOption.help)
-          --discard-unsent      also when changes were not sent: they are lost
-          --forget-deletions    also when deletions wait for sync --allow-deletions: what a folder has of those files is
-                                uploaded again when it is synced the next time
+          --discard-unsent      also with unsent changes, which are lost
+          --forget-deletions    also with deletions that wait for --allow-deletions; the
+                                next sync of the folder uploads those files again
           --json                one object, for scripts
 
-        Everything is removed here first. The server has three seconds to end the session; without it, or without network, the
-        session ends by itself when nobody has used it for a while.
+        Local data is removed first. The server then has three seconds to end the
+        session. Without network the session ends after its idle time.
         """
 
     private struct Record: Encodable {

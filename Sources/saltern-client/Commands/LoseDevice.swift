@@ -5,20 +5,23 @@ import Synchronization
 
 struct LoseDevice: Command {
     static let words = ["devices", "lost"]
-    static let summary = "shut out a lost device: new password, new key, new printed code"
+    static let summary = "shut out a lost device"
+    static let usage = ["NAME [OPTIONS]"]
+    static let example = "saltern-client devices lost phone"
     static let help = """
-        usage: saltern-client devices lost NAME
-
         \(AccountOption.help)
-          --password-file FILE  the present password is the first line of this file; - is standard input
+          --password-file FILE  file with the present password as first line (-: stdin)
           --new-password-file FILE
-                                the new one
+                                file with the new password as first line (-: stdin)
           --json                one object, for scripts
 
-        NAME is the device's name or its session's ID, as saltern-client devices shows it. The command sets a new password, ends
-        all other sessions, seals everything anew with a new key, and prints a new recovery code where there was one. The lost
-        device keeps what it had; nothing new reaches it. After an error, run the command again; the message says which password
-        is in force. Other devices log in again with the new password, and lose nothing that they have not sent.
+        NAME is the device's name or its session's ID, from `saltern-client devices`.
+        Changes the password, ends all other sessions, re-encrypts everything with a
+        new key, and prints a new recovery code if there was one. The lost device keeps
+        its data and receives nothing new.
+
+        After an error, run the command again: the message names the valid password.
+        Other devices log in again with the new password, and lose no unsent changes.
         """
 
     private struct Record: Encodable {

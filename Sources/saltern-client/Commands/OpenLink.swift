@@ -5,20 +5,23 @@ import SalternClient
 
 struct OpenLink: Command {
     static let words = ["open"]
-    static let summary = "open a link that somebody has shared, at the price of a view"
+    static let summary = "open a share link"
+    static let usage = ["[LINK] [OPTIONS]"]
+    static let example = "saltern-client open --link-file link.txt"
     static let help = """
-        usage: saltern-client open [LINK] [--output FILE]
-
-          --link-file FILE      the link is the first line of this file; - is standard input
+          --link-file FILE      file with the link as first line (-: stdin)
           --output FILE         a new file that only you can read
-          --pin sha256//…       a pin of the server's key, when you have no account there; may be repeated
-          --certificate FILE    a certificate in PEM that is the only anchor, when you have no account there
-          --json                one object with text, or data (base64) with filename and mediaType; and viewsLeft where views
-                                are limited
+          --pin sha256//…       a pin of the server's key, if you have no account there;
+                                can be repeated
+          --certificate FILE    a certificate in PEM as the only trust anchor, if you
+                                have no account there
+          --json                one object with text, or data (base64) with filename and
+                                mediaType; and viewsLeft where views are limited
 
-        Without LINK the terminal is asked. A link that opens a limited number of times costs a view, which is said before. A key
-        that does not open what was fetched loses nothing: the right link opens it afterwards without another view. A link has the key to what it opens: as an argument, others on this machine can
-        see it while this runs.
+        Without LINK the command asks for it. A link with a limited number of views asks
+        before it uses one. After a wrong key, the right link opens the fetched content
+        without another view. A link contains the decryption key: as an argument, other
+        users of this machine can see it.
         """
 
     private struct Record: Encodable {

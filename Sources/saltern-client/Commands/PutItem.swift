@@ -5,21 +5,23 @@ import SalternClient
 
 struct PutItem: Command {
     static let words = ["put"]
-    static let summary = "write an item: a new one, or another content of one that is there"
+    static let summary = "write a new item, or replace the content of an item"
+    static let usage = ["[FILE] [OPTIONS]"]
+    static let example = "echo \"milk\" | saltern-client put --title \"shopping list\""
     static let help = """
-        usage: saltern-client put [FILE] [--item ITEM] [--collection NAME] [--title TEXT] [--allow-empty]
-
         \(AccountOption.help)
         \(RateOption.help)
-          --item ITEM           the item to write over; a new one without it
-          --collection NAME     a-z, 0-9 and -; the server sees it (notes)
-          --title TEXT          what a list shows; sealed like the content (the file's name)
-          --allow-empty         write over an item although FILE or standard input is empty, which is refused otherwise
+          --item ITEM           the item to replace; without it, a new item
+          --collection NAME     a-z, 0-9 and -; visible to the server (notes)
+          --title TEXT          encrypted title for lists (the file's name)
+          --allow-empty         replace an item with empty content
           --json                one object with the id, for scripts
 
-        The content is that of FILE, or standard input. It is sealed and on the disk when this returns, and sent by the next
-        saltern-client sync. While this runs, others on this machine can see TEXT in the list of processes: saltern-client
-        import reads titles too. What an item held before is kept on this device for 30 days: see saltern-client versions.
+        The content is FILE or standard input. It is encrypted and stored on disk when
+        the command returns. The next `saltern-client sync` sends it. Other users of
+        this machine can see TEXT in the list of processes: `saltern-client import`
+        reads titles from a file. Earlier content is kept on this device for 30 days:
+        see `saltern-client versions`.
 
         \(ItemReference.help)
         """

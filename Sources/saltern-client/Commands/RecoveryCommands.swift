@@ -3,14 +3,15 @@ import SalternClient
 
 struct CreateRecoveryCode: Command {
     static let words = ["recovery", "create"]
-    static let summary = "make a code to print, which sets a new password when this one is forgotten"
+    static let summary = "create a recovery code to print"
+    static let example = "saltern-client recovery create"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        It is shown this one time: write it down or print it, and keep it where nobody else looks. A code from before opens
-        nothing any more.
+        The code sets a new password when this one is forgotten. It is shown once:
+        store it offline, in a safe place. An earlier code becomes invalid.
         """
 
     private let proof: ProvenCommand
@@ -25,18 +26,22 @@ struct CreateRecoveryCode: Command {
 
 struct UseRecoveryCode: Command {
     static let words = ["recovery", "use"]
-    static let summary = "set a new password with the printed code, and log in"
+    static let summary = "set a new password with the recovery code, and log in"
+    static let example = "saltern-client recovery use --server https://api.example.org --userid ada"
     static let help = """
         \(FirstContact.help)
           --new-password-file FILE
-                                the new password is the first line of this file; - is standard input
-          --recovery-file FILE  the printed code is the first line of this file; - is standard input
-          --restore-keyring     take a keyring that the server has kept where the code does not open the present one: a
+                                file with the new password as first line (-: stdin)
+          --recovery-file FILE  file with the recovery code as first line (-: stdin)
+          --restore-keyring     restores a keyring that the server has kept, where the
+                                code does not open the present one because a stolen
                                 session has replaced it
           --json                one object, for scripts
 
         \(FirstContact.trust)
-        All sessions end. An account with a second factor still wants its code: log in afterwards.
+
+        All sessions end. An account with a second factor still needs its code: log in
+        afterwards.
         """
 
     private let contact: FirstContact
@@ -86,13 +91,14 @@ struct UseRecoveryCode: Command {
 
 struct RemoveRecoveryCode: Command {
     static let words = ["recovery", "remove"]
-    static let summary = "let the printed code open nothing any more"
+    static let summary = "revoke the recovery code"
+    static let example = "saltern-client recovery remove"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        Nobody sets a new password without the present one then. Items stay as they are.
+        From then on a new password needs the present one. Items do not change.
         """
 
     private let proof: ProvenCommand

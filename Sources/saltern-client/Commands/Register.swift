@@ -3,15 +3,19 @@ import SalternClient
 
 struct Register: Command {
     static let words = ["register"]
-    static let summary = "make a new account on a server, and use it from here"
+    static let summary = "create an account on a server"
+    static let example = "saltern-client register --server https://api.example.org --userid ada"
     static let help = """
         \(FirstContact.help)
         \(PasswordOption.help)
-          --invite-file FILE    the invite is the first line of this file: where the server asks for one
+          --invite-file FILE    file with the invite as first line, where the server
+                                requires one
           --json                one object, for scripts
 
         \(FirstContact.trust)
-        The password never leaves this device, and nobody can reset it: see saltern-client recovery create.
+
+        The password never leaves this device and cannot be reset: see `saltern-client
+        recovery create`.
         """
 
     private let contact: FirstContact

@@ -3,17 +3,17 @@ import SalternClient
 
 struct RestoreItems: Command {
     static let words = ["restore"]
-    static let summary = "bring back items that were deleted, or a version that was replaced, here or elsewhere"
+    static let summary = "restore deleted items or an earlier version"
+    static let usage = ["ITEM… [OPTIONS]", "ITEM --version N [OPTIONS]"]
+    static let example = "saltern-client restore \"shopping list\" --version 2"
     static let help = """
-        usage: saltern-client restore ITEM…
-               saltern-client restore ITEM --version N
-
         \(AccountOption.help)
-          --version N           a version that was replaced, as saltern-client versions ITEM lists it
+          --version N           an earlier version, from `saltern-client versions ITEM`
           --json                one object, for scripts
 
-        saltern-client list --deleted shows what was deleted: what this device had, for 30 days. A restored version takes the
-        place of the present one, which is kept like every version that is replaced.
+        `saltern-client list --deleted` lists items that were deleted on this device, or
+        that this device had, for 30 days. A restored version replaces the present one,
+        which becomes an earlier version.
         \(ItemReference.help)
         """
 

@@ -3,16 +3,20 @@ import SalternClient
 
 struct RotateKeys: Command {
     static let words = ["rotate"]
-    static let summary = "seal everything anew with a new key: when somebody may have seen the old one"
+    static let summary = "re-encrypt everything with a new key"
+    static let example = "saltern-client rotate"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        Password and recovery code stay as they are; all other sessions end. Nothing is changed before everything is changed at
-        once; Ctrl-C before that leaves it as it was. What deleted items held cannot be restored from the server afterwards.
-        A printed code trusts the old keys: this command and each later one say so until recovery create or recovery remove.
-        After the loss of a device the password has to change, too: see saltern-client devices lost.
+        For a key that may have leaked. Password and recovery code stay, and all other
+        sessions end. Everything changes at once: Ctrl-C before that leaves everything
+        unchanged. Deleted content can no longer be restored from the server.
+
+        The recovery code still trusts the old keys: each command reports this until
+        `recovery create` or `recovery remove`. After the loss of a device the password
+        must change, too: see `saltern-client devices lost`.
         """
 
     private struct Record: Encodable {

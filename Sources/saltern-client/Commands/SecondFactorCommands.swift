@@ -3,13 +3,15 @@ import SalternClient
 
 struct BeginSecondFactor: Command {
     static let words = ["second-factor", "begin"]
-    static let summary = "draw a secret for an authenticator app; it counts once it is confirmed"
+    static let summary = "create a secret for an authenticator app"
+    static let example = "saltern-client second-factor begin"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        Give the secret, or the whole address, to the app; then saltern-client second-factor confirm.
+        Enter the secret, or the whole address, in the app. Then run `saltern-client
+        second-factor confirm`: the second factor is active after that.
         """
 
     private let proof: ProvenCommand
@@ -26,13 +28,15 @@ struct BeginSecondFactor: Command {
 
 struct ConfirmSecondFactor: Command {
     static let words = ["second-factor", "confirm"]
-    static let summary = "confirm the secret with a code, and print ten recovery codes"
+    static let summary = "activate the second factor and print recovery codes"
+    static let example = "saltern-client second-factor confirm"
     static let help = """
         \(AccountOption.help)
-          --code-file FILE      the code that the app shows is the first line of this file; - is standard input
+          --code-file FILE      file with the app's code as first line (-: stdin)
           --json                one object, for scripts
 
-        From now on log-ins ask for a code. Each recovery code stands in for one, once: print them.
+        From then on a log-in needs a code. Each of the ten recovery codes replaces one
+        code, once: print them.
         """
 
     private let account: AccountOption
@@ -54,11 +58,14 @@ struct ConfirmSecondFactor: Command {
 
 struct RenewSecondFactorCodes: Command {
     static let words = ["second-factor", "codes"]
-    static let summary = "print ten new recovery codes in the place of those that are left"
+    static let summary = "replace the recovery codes of the second factor"
+    static let example = "saltern-client second-factor codes"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
+
+        Prints ten new codes. The earlier ones become invalid.
         """
 
     private let proof: ProvenCommand
@@ -73,7 +80,8 @@ struct RenewSecondFactorCodes: Command {
 
 struct EndSecondFactor: Command {
     static let words = ["second-factor", "end"]
-    static let summary = "let the password alone be enough again"
+    static let summary = "disable the second factor"
+    static let example = "saltern-client second-factor end"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)

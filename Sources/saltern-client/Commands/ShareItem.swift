@@ -5,17 +5,18 @@ import SalternClient
 
 struct ShareItem: Command {
     static let words = ["share"]
-    static let summary = "make a link that opens an item in any browser"
+    static let summary = "create a link that opens an item in any browser"
+    static let usage = ["ITEM [OPTIONS]"]
+    static let example = "saltern-client share \"shopping list\" --expires 7d --views 1"
     static let help = """
-        usage: saltern-client share ITEM [--expires TIME] [--views N]
-
         \(AccountOption.help)
           --expires TIME        how long the link works: 12h, 30d (until you end it)
-          --views N             how often it opens (as often as anybody likes)
+          --views N             maximum number of views (unlimited)
           --json                one object, for scripts
 
-        Whoever has the whole link reads the item as it is now: later changes are not in it. Text and JSON are shown, anything
-        else is a file to save, named by the item's title.
+        Anyone who has the whole link can read the item as it is now. Later changes are
+        not included. Text and JSON are displayed. Other content is a file to save,
+        named by the item's title.
 
         \(ItemReference.help)
         """

@@ -4,13 +4,15 @@ import SalternClient
 
 struct ShowStatus: Command {
     static let words = ["status"]
-    static let summary = "show who is logged in, what was not sent, what a person should look at, plan and usage"
+    static let summary = "show session, unsent changes, notices, plan and usage"
+    static let example = "saltern-client status"
     static let help = """
         \(AccountOption.help)
-          --seen                forget what is listed to look at, unless it is so until somebody mends it
+          --seen                marks notices as read; unsolved problems stay
           --json                one object, for scripts
 
-        Without --account, and with several accounts, lists them. Ends with status 2 when there is something to look at.
+        Without --account, and with several accounts, lists them. Exit status 2: there
+        are notices.
         """
 
     private struct Record: Encodable {

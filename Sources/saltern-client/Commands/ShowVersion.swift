@@ -4,10 +4,11 @@ import Foundation
 struct ShowVersion: Command {
     static let words = ["version"]
     static let summary = "print the version of this program"
+    static let example = "saltern-client version"
     static let help = """
-        saltern-client --version is the same.
-
           --json                one object, for scripts
+
+        `saltern-client --version` is the same.
         """
 
     private let asJSON: Bool

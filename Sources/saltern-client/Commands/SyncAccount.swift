@@ -4,35 +4,50 @@ import SalternClient
 
 struct SyncAccount: Command {
     static let words = ["sync"]
-    static let summary = "send what was changed here, fetch what was changed elsewhere"
+    static let summary = "send local changes and fetch remote changes"
+    static let usage = ["[DIR…] [OPTIONS]"]
+    static let example = "saltern-client sync ~/Notes --watch"
     static let help = """
-          DIR…                  a folder of files, kept the same as a collection on all devices; several: one after another,
-                                and with --watch all of them; none: the items alone
+          DIR…                  folders to keep equal to a collection on all devices;
+                                without DIR, only items are synced
         \(AccountOption.help)
         \(RateOption.help)
-          --collection NAME     the collection of the folder's files (files); without DIR: that of --allow-deletions
-          --watch               go on until Ctrl-C: whatever changes in the folder or elsewhere; other commands of the
-                                account can be used meanwhile
-          --dry-run             with DIR: only print the names of what would be sent, fetched, renamed, deleted or kept
-                                twice, and of what is ignored; nothing is changed, neither here nor on the server
-          --allow-deletions     also when many items were deleted elsewhere, or many files here, at once: with DIR those of
-                                its collection, in both directions; with --watch those of its first round
+          --collection NAME     the collection of the folder's files (files); without
+                                DIR, the collection of --allow-deletions
+          --watch               continues until Ctrl-C with each change of the folders
+                                or of other devices
+          --dry-run             with DIR: only prints the names of files that would be
+                                sent, fetched, renamed, deleted, kept twice or ignored;
+                                changes nothing
+          --allow-deletions     carries out many deletions at once; with DIR those of
+                                its collection, in both directions; with --watch those
+                                of its first round
           --allow-deletions-here, --allow-deletions-there
-                                with DIR in one direction: of files that were deleted elsewhere, or that are missing here
+                                with DIR in one direction: files that other devices
+                                deleted, or that are missing here
           --allow-hidden-executables
-                                with DIR: also executable files of other devices beneath names with a leading dot, such as
-                                .git/hooks, which other programs run by themselves
-          --second-folder       with DIR: also when another folder of this device is in sync with the collection; both
-                                get all files
-          --json                one object, for scripts
+                                with DIR: also executable files of other devices below
+                                hidden names, such as .git/hooks
+          --second-folder       with DIR: also if another folder of this device syncs
+                                with the collection; both get all files
+          --json                one object, for scripts; with DIR one per folder, and
+                                with --watch one per round; its member folder is DIR
 
-        A file .salternignore in DIR or a folder in it names what stays out of the sync there, in the syntax of .gitignore:
-        it is neither sent nor fetched, and deleted nowhere. The file itself is synced.
+        Several folders are synced one after another, and with --watch all at once. If
+        one fails, the others are synced. The error names the folder, and the exit
+        status is that of the most serious error. Other commands of the account work
+        beside --watch.
 
-        What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of
-        many items within an hour wait for --allow-deletions, with their names; all that is no deletion goes on. Then it ends
-        with status 2; saltern-client status says it again. A file that is emptied counts as deleted. Where .saltern itself is missing, as where a disk is not there, nothing is deleted, and
-        --allow-deletions fills the folder anew. Ctrl-C stops it where nothing is lost; the next time it goes on from there.
+        Files .salternignore in DIR or its folders name what is not synced, in the
+        syntax of .gitignore. Ignored files are neither sent, fetched nor deleted. The
+        file .salternignore itself is synced.
+
+        A file that changed on two devices is kept twice. Files that a sync removes from
+        a folder stay in .saltern/trash for 30 days. Many deletions within an hour wait
+        for --allow-deletions: their names are listed, everything else is synced, and
+        the exit status is 2. An emptied file counts as deleted. If .saltern is missing,
+        for example because a disk is not mounted, nothing is deleted; --allow-deletions
+        then fills the folder again. After Ctrl-C the next sync resumes without loss.
         """
 
     private struct Record: Encodable {

@@ -26,17 +26,18 @@ struct TrashedFolder {
 
 struct ListTrash: Command {
     static let words = ["trash"]
-    static let summary = "list the files that a sync has taken out of a folder"
+    static let summary = "list files that a sync has removed from a folder"
+    static let usage = ["DIR [OPTIONS]"]
+    static let example = "saltern-client trash ~/Notes"
     static let help = """
-        usage: saltern-client trash DIR
-
         \(AccountOption.help)
-          --collection NAME     the collection of the folder (the one that it is in sync with)
+          --collection NAME     the collection of the folder (the one it syncs with)
           --json                one object, for scripts
 
-        Files that were deleted on other devices, and versions that later ones from elsewhere have replaced, are in
-        .saltern/trash of the folder for 30 days. saltern-client trash restore DIR FILE brings one back. What was deleted in
-        the folder itself is in the trash of the account: see saltern-client list --deleted, and restore.
+        .saltern/trash keeps files that other devices deleted, and versions that they
+        replaced, for 30 days. `saltern-client trash restore DIR FILE` restores one.
+        Files that were deleted in the folder itself are in the trash of the account:
+        see `saltern-client list --deleted`, and `restore`.
         """
 
     private struct Record: Encodable {
@@ -73,17 +74,18 @@ struct ListTrash: Command {
 
 struct RestoreTrash: Command {
     static let words = ["trash", "restore"]
-    static let summary = "bring files back that a sync has taken out of a folder"
+    static let summary = "restore files that a sync has removed from a folder"
+    static let usage = ["DIR FILE… [OPTIONS]"]
+    static let example = "saltern-client trash restore ~/Notes plan.txt"
     static let help = """
-        usage: saltern-client trash restore DIR FILE…
-
         \(AccountOption.help)
-          --collection NAME     the collection of the folder (the one that it is in sync with)
+          --collection NAME     the collection of the folder (the one it syncs with)
           --json                one object, for scripts
 
-        FILE is a path in the folder, or a name as saltern-client trash DIR lists it, where several files had that path. All
-        are found before the first is moved. Where something has the path by now, the file gets a name beside it, and so does
-        a folder in whose place there is a file. The next sync sends what was restored.
+        FILE is a path in the folder, or a name from `saltern-client trash DIR` where
+        several files had that path. All are found before the first one moves. If the
+        path is in use, the restored file gets a name beside it. A file in place of the
+        parent folder has the same effect. The next sync sends the restored files.
         """
 
     private struct Record: Encodable {

@@ -3,15 +3,17 @@ import SalternClient
 
 struct UnlockStore: Command {
     static let words = ["unlock"]
-    static let summary = "open the store of this device with the password, without network"
+    static let summary = "open this device's store with the password, offline"
+    static let example = "saltern-client unlock"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        For a store whose device key is gone or damaged. The password is the one that was last in force on this device. After
-        that the items and what was not sent are here again, and saltern-client login opens a new session. When the password
-        and the key were changed elsewhere meanwhile, unlock with the password of before, then log in with the new one.
+        For a store whose device key is lost or damaged. Use the latest password of this
+        device. Items and unsent changes are available again, and `saltern-client login`
+        opens a new session. If another device has changed password and key, unlock
+        with the earlier password, then log in with the new one.
         """
 
     private struct Record: Encodable {

@@ -42,7 +42,7 @@ struct SecretOption {
 
 /// `--password-file`, or the terminal.
 struct PasswordOption {
-    static let help = "  --password-file FILE  the password is the first line of this file; - is standard input"
+    static let help = "  --password-file FILE  file with the password as first line (-: stdin)"
 
     private let secret: SecretOption
 

@@ -5,19 +5,24 @@ import SalternServer
 
 struct BackUpDatabase: Command {
     static let words = ["backup"]
-    static let summary = "write the whole database into a file, and read it back"
+    static let summary = "back up the database to a file and verify it"
+    static let usage = ["FILE|DIR [OPTIONS]"]
+    static let example = "saltern backup /var/backups/saltern"
     static let help = """
-        usage: saltern backup FILE|DIR [OPTIONS]
-
         \(AdminActor.help)
 
-        FILE must not be there yet; in a folder DIR the file is called saltern-DATE-TIME.backup. It is one moment of the
-        database, taken with pg_dump while the servers go on, readable by its owner alone, and has its name only when it
-        was read back whole and `saltern restore` would accept it; one that this program would not restore is kept, with
-        status 1. Its last line is the SHA-256 of all before it, which `saltern restore` checks, and which
-        pg_restore does not mind. A database on a cluster is refused: no file has one moment of it. It is as sensitive as
-        the database. The keys are not in it: keep certificate, keys and master key apart. pg_dump has to be as new as the
-        server. The backup leaves a row in the audit log, which tells `saltern doctor` how old the last one is.
+        Writes one consistent snapshot with pg_dump while the servers run. FILE must
+        not exist. In a directory DIR, the file is named saltern-DATE-TIME.backup.
+        Only its owner can read it.
+
+        The file gets its name after it was read back and `saltern restore` would
+        accept it. A backup that this program could not restore is kept, with exit
+        status 1. The last line is the SHA-256 of everything before it.
+
+        The backup is as sensitive as the database. It does not contain certificate,
+        keys or master key: store these separately. pg_dump must be at least as new as
+        the PostgreSQL server. A cluster is rejected: no file holds one snapshot of it.
+        Each backup adds a row to the audit log, which `saltern doctor` checks.
 
         \(DatabaseCommand.ownerHelp)
         """

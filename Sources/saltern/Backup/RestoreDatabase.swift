@@ -5,27 +5,31 @@ import SalternServer
 
 struct RestoreDatabase: Command {
     static let words = ["restore"]
-    static let summary = "make roles and database of a backup, also in a new cluster, and tell that time went back"
+    static let summary = "restore a backup and record the rollback"
+    static let usage = ["FILE [OPTIONS]"]
+    static let example = "saltern restore saltern-2026-11-29.backup --end-sessions"
     static let help = """
-        usage: saltern restore FILE [OPTIONS]
-
-          --end-sessions   ends all sessions of all accounts, also those that had ended since the backup
+          --end-sessions   ends all sessions, also those that ended since the backup
         \(AdminActor.help)
 
-        Makes what is missing: the group saltern_server, the roles and passwords that SALTERN_OWNER_DATABASE_URL and
-        SALTERN_DATABASE_URL name, and the database. Restores FILE, which `saltern backup` wrote, in one transaction, with
-        the move of the base that keeps revisions from being given out twice; a database that has a schema saltern is left
-        as it is, so rename or drop it first. Then migrates, and does what `saltern restored` does. Stop the servers before:
-        for sessions of the server's role this waits up to 20 s, and then restores nothing and says which they are. Until
-        all is done no server uses the database: when this was ended too early, `saltern migrate up` and `saltern restored
-        --end-sessions` do the rest; without --end-sessions all sessions of the backup live on. A FILE of a newer version is
-        refused, and so is a second restore at the same time, and a FILE of which a bit is another than when it was written:
-        its last line is the SHA-256 of all before it. For one without that line (version 0.9.0 wrote none) there is a
-        warning.
+        Stop the servers first. The command waits up to 20 s for sessions of the
+        server's role, and then fails without a change and lists them.
 
-        Connects with SALTERN_SUPERUSER_DATABASE_URL for the roles, to any database of the cluster that is there, such as
-        postgres. It may be left out when roles and an empty database are there. Then connects with
-        SALTERN_OWNER_DATABASE_URL. Each may be given as a file: SALTERN_SUPERUSER_DATABASE_URL_FILE and so on.
+        Creates the group saltern_server, the roles of SALTERN_OWNER_DATABASE_URL and
+        SALTERN_DATABASE_URL with their passwords, and the database, where missing.
+        Restores FILE in one transaction, moves the revision base, migrates, and does
+        what `saltern restored` does. Rejects a database that has a schema saltern:
+        rename or drop it first. Also rejects a damaged FILE, a FILE of a newer
+        version, and a second restore at the same time. A file of version 0.9.0 has no
+        checksum, and gives a warning.
+
+        No server uses the database until everything is done. After an interruption,
+        run `saltern migrate up` and `saltern restored --end-sessions`. Without
+        --end-sessions, all sessions of the backup are live again.
+
+        Connects with SALTERN_SUPERUSER_DATABASE_URL to create the roles, to any
+        existing database, such as postgres. It can be omitted where roles and an empty
+        database exist. Then connects with SALTERN_OWNER_DATABASE_URL.
         """
 
     private let file: String

@@ -7,8 +7,8 @@ import SalternServer
 struct AdminActor {
     /// What the help of commands that leave a row in the audit log says.
     static let help = """
-          --actor NAME     the admin, for the audit log (SALTERN_ACTOR, or the user of the operating system)
-          --reason TEXT    why it is done, for the audit log
+          --actor NAME     the admin in the audit log (SALTERN_ACTOR, or the user)
+          --reason TEXT    the reason in the audit log
         """
 
     private static let variable = "SALTERN_ACTOR"

@@ -3,8 +3,14 @@ import CommandLineKit
 extension CommandLineTool {
     /// `saltern` with every subcommand that it has.
     static let saltern = CommandLineTool(
-        "saltern", purpose: "an account and credential server that never sees a password.",
-        notes: "Every setting is an environment variable SALTERN_…; `saltern serve --help` lists them.",
+        "saltern", purpose: "an account and sync server that never receives a password.",
+        notes: """
+            Settings are environment variables: see `saltern serve --help`. Commands that
+            manage the database connect with SALTERN_OWNER_DATABASE_URL, the role that owns
+            the schema, or with SALTERN_DATABASE_URL. Each variable can name a file instead:
+            SALTERN_OWNER_DATABASE_URL_FILE and so on.
+
+            """,
         commands: [
             Serve.self, ReloadServer.self,
             MigrateUp.self, MigrateFinish.self, MigrateDistribute.self, MigrateStatus.self, MigrateVerify.self,

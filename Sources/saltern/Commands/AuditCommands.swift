@@ -4,14 +4,17 @@ import SalternServer
 
 struct VerifyAudit: Command {
     static let words = ["audit", "verify"]
-    static let summary = "check that no row of the audit log was changed, removed, inserted or moved"
+    static let summary = "check the audit log for changed rows"
+    static let example = "saltern audit verify --expect 4711:9f86d081…"
     static let help = """
-          --expect SEQUENCE:HASH  a head that was noted earlier: it has to be in the chain still
+          --expect SEQUENCE:HASH  a head noted earlier, which the chain must contain
           --json                  prints the head as an object, for scripts
 
-        Prints the head of the chain. Note it down where nobody of the database's can write: who can write to all of the
-        log can also make a new one, and only a noted head tells the two apart. Exit status 1 names the first row that is
-        not as it was written. Rows whose time goes back are named on standard error, and are no reason for status 1.
+        Prints the head of the chain. Store it outside of the database: an attacker
+        who can rewrite the whole log can also make a new chain, and only a stored head
+        shows that. Exit status 1 names the first row that was changed, removed,
+        inserted or moved. Rows whose time decreases are named on standard error,
+        without status 1.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -59,8 +62,9 @@ struct VerifyAudit: Command {
 struct ListAudit: Command {
     static let words = ["audit", "list"]
     static let summary = "list what admins did, latest first"
+    static let example = "saltern audit list --limit 100"
     static let help = """
-          --limit N        how many rows, 1 to 10000 (50)
+          --limit N        number of rows, 1 to 10000 (50)
           --before N       only rows before row N: the next page
           --json           one object, for scripts
 

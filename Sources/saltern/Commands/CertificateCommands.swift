@@ -6,7 +6,7 @@ import TransportSecurity
 struct TLSDirectoryOption {
     private let given: String?
 
-    static let help = "  --directory DIR  where certificate and keys are (default: SALTERN_TLS_DIRECTORY, or tls)"
+    static let help = "  --directory DIR  certificate and keys (SALTERN_TLS_DIRECTORY, or tls)"
 
     init(_ arguments: inout Arguments) throws(UsageError) { given = try arguments.option("--directory") }
 
@@ -44,13 +44,17 @@ extension Console {
 
 struct CreateCertificate: Command {
     static let words = ["certificate", "create"]
-    static let summary = "make a key, a self-signed certificate and a backup key, and print their pins"
+    static let summary = "create a key, a certificate and a backup key"
+    static let usage = ["--host NAME [OPTIONS]"]
+    static let example = "saltern certificate create --host api.example.org"
     static let help = """
-          --host NAME      a DNS name or address that clients use; may be repeated, needed once
+          --host NAME      a DNS name or address that clients use; required, can be
+                           repeated
         \(TLSDirectoryOption.help)
 
-        Makes certificate.pem (ECDSA P-256, 397 days), key.pem and backup-key.pem. Overwrites nothing.
-        Clients pin both keys: the backup is what `certificate rotate` makes active.
+        Creates certificate.pem (self-signed, ECDSA P-256, 397 days), key.pem and
+        backup-key.pem, and prints the pins of both keys. Overwrites nothing. Clients
+        pin both keys: `certificate rotate` activates the backup key.
         """
 
     let hosts: [String]
@@ -75,10 +79,13 @@ struct CreateCertificate: Command {
 
 struct ShowPins: Command {
     static let words = ["certificate", "pins"]
-    static let summary = "print the pins of the active and of the backup key, as curl --pinnedpubkey takes them"
+    static let summary = "print the pins of the active and the backup key"
+    static let example = "saltern certificate pins --json"
     static let help = """
         \(TLSDirectoryOption.help)
           --json           one object, for scripts
+
+        The pins have the form of curl's option --pinnedpubkey.
         """
 
     let option: TLSDirectoryOption
@@ -102,11 +109,14 @@ struct ShowPins: Command {
 
 struct RotateCertificate: Command {
     static let words = ["certificate", "rotate"]
-    static let summary = "make the backup key active with a new certificate, and make a new backup key"
+    static let summary = "activate the backup key and create a new backup key"
+    static let example = "saltern certificate rotate"
     static let help = """
         \(TLSDirectoryOption.help)
 
-        Clients that pin both keys stay connected. Send SIGHUP to the server afterwards; publish the new backup pin.
+        Creates a new certificate for the backup key. Clients that pin both keys stay
+        connected. Send SIGHUP to the server afterwards, and publish the new backup
+        pin.
         """
 
     let option: TLSDirectoryOption
@@ -121,12 +131,16 @@ struct RotateCertificate: Command {
 
 struct RenewCertificate: Command {
     static let words = ["certificate", "renew"]
-    static let summary = "make a new certificate for the same key, so that no pin changes"
+    static let summary = "create a new certificate for the same key"
+    static let example = "saltern certificate renew"
     static let help = """
+          --host NAME      a DNS name or address that clients use; can be repeated
+                           (default: those of the certificate)
         \(TLSDirectoryOption.help)
 
-        For a self-signed certificate that is about to expire. Send SIGHUP to the server afterwards. Clients that ship the
-        certificate as their anchor need the new one; those that pin the key need nothing.
+        For a self-signed certificate that expires soon or lacks a name. No pin changes. Send SIGHUP to
+        the server afterwards. Clients that ship the certificate as their trust anchor
+        need the new one. Clients that pin the key need nothing.
         """
 
     let option: TLSDirectoryOption
@@ -141,10 +155,14 @@ struct RenewCertificate: Command {
 
 struct ExportCertificate: Command {
     static let words = ["certificate", "export"]
-    static let summary = "write the certificate in DER to standard output, for apps that ship it"
+    static let summary = "write the certificate in DER to standard output"
+    static let usage = ["--der [OPTIONS]"]
+    static let example = "saltern certificate export --der >server.der"
     static let help = """
           --der            the format; the only one
         \(TLSDirectoryOption.help)
+
+        For apps that ship the certificate.
         """
 
     let option: TLSDirectoryOption
@@ -163,15 +181,21 @@ struct ExportCertificate: Command {
 
 struct InstallCertificate: Command {
     static let words = ["certificate", "install"]
-    static let summary = "put the certificate and the key of an authority in place of those that are served"
+    static let summary = "install a certificate authority's certificate and key"
+    static let usage = ["--chain FILE --key FILE [OPTIONS]"]
+    static let example = "saltern certificate install --chain fullchain.pem --key privkey.pem"
     static let help = """
-          --chain FILE     the chain in PEM, the server's certificate first (certbot: fullchain.pem)
-          --key FILE       its key in PEM, without a passphrase, which only its owner and its group can read (certbot: privkey.pem)
+          --chain FILE     certificate chain in PEM, the server's certificate first
+                           (certbot: fullchain.pem)
+          --key FILE       key in PEM without a passphrase, readable only by its owner
+                           and group (certbot: privkey.pem)
+          --keep-pins      rejects a key that is neither the served nor the backup key
         \(TLSDirectoryOption.help)
 
-        Changes nothing unless a server can serve the pair. Writes certificate.pem (mode 0644) and key.pem (0600), each as a
-        whole; the owner is that of the files before, or of the folder. Copies nothing but the certificates and the key. A
-        backup key that is installed is followed by a new one. Send SIGHUP to the server afterwards (saltern-admin does).
+        Changes nothing unless a server can use the pair. Writes certificate.pem (mode
+        0644) and key.pem (0600) atomically, with the owner of the earlier files or of
+        the directory. Installing the backup key creates a new backup key. Send SIGHUP
+        to the server afterwards (saltern-admin does).
         """
 
     let chain: String
@@ -204,15 +228,20 @@ struct InstallCertificate: Command {
 
 struct CheckCertificate: Command {
     static let words = ["certificate", "check"]
-    static let summary = "look at everything about certificate and keys that has to be right"
+    static let summary = "check certificate and keys"
+    static let example = "saltern certificate check --days 30"
     static let help = """
-          --days N         how many days before its end a certificate is soon to expire, 1 to 3650 (\(CertificateDirectory.warningDays))
+          --host NAME      a name or address that the certificate must cover; can be
+                           repeated
+          --days N         days before the end at which a certificate expires soon,
+                           1 to 3650 (\(CertificateDirectory.warningDays))
         \(TLSDirectoryOption.help)
           --json           one object, for scripts
 
-        Prints a line for each point. Exit status 0: nothing is wrong. 1: the certificate expires within the days. 2: something
-        has to be mended, as when the server would not start with certificate and key, or clients refuse them. Other warnings do
-        not change the status.
+        Prints a line for each check. Exit status 0: no problem. 1: the certificate
+        expires within the given days. 2: there is a problem, for example the server
+        would not start, or clients reject the certificate. Other warnings do not
+        change the status.
         """
 
     /// The certificate expires soon.

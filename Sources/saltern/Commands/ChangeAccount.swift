@@ -36,11 +36,12 @@ struct AccountAct {
 
 struct LockAccount: Command {
     static let words = ["account", "lock"]
-    static let summary = "end an account's sessions and let nobody log in to it"
+    static let summary = "lock an account and end its sessions"
+    static let usage = ["USERID [OPTIONS]"]
+    static let example = "saltern account lock ada@example.org --reason \"stolen laptop\""
     static let help = """
-        usage: saltern account lock USERID
-
-        Log-ins with the right key are answered like those with a wrong one. What the account has stored stays.
+        A log-in with the right key gets the same reply as one with a wrong key. The
+        account's data stays.
 
         \(AccountAct.help)
         """
@@ -60,10 +61,10 @@ struct LockAccount: Command {
 
 struct UnlockAccount: Command {
     static let words = ["account", "unlock"]
-    static let summary = "let people log in to a locked account again"
+    static let summary = "unlock an account"
+    static let usage = ["USERID [OPTIONS]"]
+    static let example = "saltern account unlock ada@example.org"
     static let help = """
-        usage: saltern account unlock USERID
-
         \(AccountAct.help)
         """
 
@@ -79,11 +80,11 @@ struct UnlockAccount: Command {
 
 struct EndSessions: Command {
     static let words = ["account", "end-sessions"]
-    static let summary = "end all sessions of an account, on every node at once"
+    static let summary = "end all sessions of an account, on every node"
+    static let usage = ["USERID [OPTIONS]"]
+    static let example = "saltern account end-sessions ada@example.org"
     static let help = """
-        usage: saltern account end-sessions USERID
-
-        Whoever has the key can log in again at once.
+        Anyone who has the password key can log in again at once.
 
         \(AccountAct.help)
         """
@@ -101,10 +102,10 @@ struct EndSessions: Command {
 
 struct SetAccountPlan: Command {
     static let words = ["account", "set-plan"]
-    static let summary = "give an account another plan"
+    static let summary = "change the plan of an account"
+    static let usage = ["USERID PLAN [OPTIONS]"]
+    static let example = "saltern account set-plan ada@example.org pro"
     static let help = """
-        usage: saltern account set-plan USERID PLAN
-
         \(AccountAct.help)
         """
 

@@ -4,12 +4,14 @@ import TransportSecurity
 
 struct CheckHealth: Command {
     static let words = ["health"]
-    static let summary = "ask the server on this machine whether it is alive; for container health checks"
+    static let summary = "check whether the server on this machine is alive"
+    static let example = "saltern health --ready"
     static let help = """
-          --ready          ask for readiness (database and schema), not only for liveness
+          --ready          checks readiness (database and schema), not only liveness
         \(TLSDirectoryOption.help)
 
-        Connects to SALTERN_LISTEN over TLS and accepts only the key of the certificate in the directory.
+        For health checks of containers. Connects to SALTERN_LISTEN over TLS and accepts
+        only the key of the certificate in the directory.
         """
 
     let asksReadiness: Bool

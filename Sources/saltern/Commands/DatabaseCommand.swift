@@ -7,10 +7,7 @@ import SalternServer
 /// Lends commands a client of the database on a loop of its own.
 enum DatabaseCommand {
     /// What the help of commands that need the owner says.
-    static let ownerHelp = """
-        Connects with SALTERN_OWNER_DATABASE_URL, the role that owns the schema, or with SALTERN_DATABASE_URL.
-        Either may be given as a file: SALTERN_OWNER_DATABASE_URL_FILE.
-        """
+    static let ownerHelp = "Connects with SALTERN_OWNER_DATABASE_URL: see `saltern --help`."
 
     /// Runs `body` with a client, which is closed afterwards.
     /// - Parameters:

@@ -4,22 +4,22 @@ import SalternServer
 
 struct DeleteAccount: Command {
     static let words = ["account", "delete"]
-    static let summary = "delete an account, or the accounts that nobody has ever used, for good"
+    static let summary = "delete an account, or all unused accounts"
+    static let usage = ["USERID [OPTIONS]", "--never-used --older-than TIME [OPTIONS]"]
+    static let example = "saltern account delete --never-used --older-than 30d --dry-run"
     static let help = """
-        usage: saltern account delete USERID
-               saltern account delete --never-used --older-than 30d [--dry-run]
-
           --id ACCOUNT        the account's id, instead of a userid
-          --never-used        accounts that have stored nothing but what registration stores, have no recovery key, second
-                              factor, share, rotation or receipt, are not locked, and have no session that was opened or
-                              used later than a minute after the registration
-          --older-than TIME   … and were registered longer ago than that: 12h, 30d
+          --never-used        accounts without items, recovery key, second factor,
+                              share, rotation or receipt, that are not locked, and
+                              whose sessions were used only in the first minute
+          --older-than TIME   … and that were registered longer ago: 12h, 30d
           --dry-run           only counts them
           --yes               does not ask, for scripts
         \(AdminActor.help)
 
-        Everything that an account has goes, in one transaction; a row in the audit log remains. Unused accounts go fifty
-        at a time. Ctrl-C ends that between two transactions; begin again whenever you like.
+        Deletes all data of an account in one transaction. A row in the audit log
+        remains. Unused accounts are deleted in batches of fifty. Ctrl-C stops between
+        two batches, and the command can be run again.
 
         \(DatabaseCommand.ownerHelp)
         """

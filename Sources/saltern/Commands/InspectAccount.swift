@@ -5,15 +5,15 @@ import SalternServer
 
 struct ShowAccount: Command {
     static let words = ["account", "show"]
-    static let summary = "show one account: plan, usage, sessions, second factor, recovery, lock"
+    static let summary = "show plan, usage, sessions and state of an account"
+    static let usage = ["USERID [OPTIONS]", "--id ACCOUNT [OPTIONS]"]
+    static let example = "saltern account show ada@example.org"
     static let help = """
-        usage: saltern account show USERID
-               saltern account show --id ACCOUNT
-
+          --id ACCOUNT     the account's id, instead of a userid
           --json           one object, for scripts
 
-        Nothing that the account's owner has sealed can be shown. Which sessions are live depends on
-        SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own.
+        Encrypted content cannot be shown. SALTERN_SESSION_IDLE_TIMEOUT (30d) decides
+        which sessions are live: set it as for the server.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -96,12 +96,12 @@ extension AccountDescription {
 
 struct ListAccountEvents: Command {
     static let words = ["account", "events"]
-    static let summary = "list what happened to an account, as its owner sees it, latest first"
+    static let summary = "list the security log of an account, latest first"
+    static let usage = ["USERID [OPTIONS]", "--id ACCOUNT [OPTIONS]"]
+    static let example = "saltern account events ada@example.org --limit 20"
     static let help = """
-        usage: saltern account events USERID
-               saltern account events --id ACCOUNT
-
-          --limit N        how many, 1 to 10000 (100)
+          --id ACCOUNT     the account's id, instead of a userid
+          --limit N        number of events, 1 to 10000 (100)
           --json           one object, for scripts
 
         \(DatabaseCommand.ownerHelp)

@@ -5,17 +5,19 @@ import SalternServer
 
 struct CreateInvites: Command {
     static let words = ["invite", "create"]
-    static let summary = "make invites, and print their codes this one time"
+    static let summary = "create invites and print their codes once"
+    static let example = "saltern invite create --count 5 --expires 30d"
     static let help = """
-          --count N        how many, 1 to 1000 (1)
+          --count N        number of invites, 1 to 1000 (1)
           --expires TIME   how long they can be used: 12h, 30d (7d)
-          --plan NAME      the plan of the accounts that come of them (default)
-          --note TEXT      what you want to remember, at most 200 characters
+          --plan NAME      the plan of accounts that use them (default)
+          --note TEXT      a note for admins, at most 200 characters
         \(AdminActor.help)
           --json           one object, for scripts
 
-        Each opens one account where SALTERN_REGISTRATION is invite or open. Only a hash of a code is stored: one that is
-        lost cannot be shown again, but revoked. Codes that cannot be printed are not stored.
+        Each invite opens one account where SALTERN_REGISTRATION is invite or open. Only
+        a hash of the code is stored: a lost code cannot be shown again, only revoked.
+        Codes that cannot be printed are not stored.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -76,10 +78,11 @@ struct CreateInvites: Command {
 
 struct ListInvites: Command {
     static let words = ["invite", "list"]
-    static let summary = "list the invites that can still be used, latest first"
+    static let summary = "list the invites that can be used, latest first"
+    static let example = "saltern invite list --all"
     static let help = """
-          --all            also those that are used, revoked or expired
-          --limit N        how many, 1 to 10000 (100)
+          --all            also used, revoked and expired invites
+          --limit N        number of invites, 1 to 10000 (100)
           --json           one object, for scripts
 
         \(DatabaseCommand.ownerHelp)
@@ -135,13 +138,14 @@ struct ListInvites: Command {
 
 struct RevokeInvite: Command {
     static let words = ["invite", "revoke"]
-    static let summary = "take an invite back that was not used"
+    static let summary = "revoke an unused invite"
+    static let usage = ["ID [OPTIONS]"]
+    static let example = "saltern invite revoke 0197d6a2-5f0c-7c4e-8d7a-0e6b7f2f9a11"
     static let help = """
-        usage: saltern invite revoke ID
-
         \(AdminActor.help)
 
-        The ID is the one that saltern invite list shows. An account that has come of it stays as it is: lock or delete it.
+        `saltern invite list` shows the ID. Accounts that used the invite stay: lock or
+        delete them.
 
         \(DatabaseCommand.ownerHelp)
         """

@@ -5,15 +5,16 @@ import SalternServer
 
 struct ListAccountSessions: Command {
     static let words = ["account", "sessions"]
-    static let summary = "list the live sessions of an account, the oldest first"
+    static let summary = "list the live sessions of an account, oldest first"
+    static let usage = ["USERID [OPTIONS]", "--id ACCOUNT [OPTIONS]"]
+    static let example = "saltern account sessions ada@example.org"
     static let help = """
-        usage: saltern account sessions USERID
-               saltern account sessions --id ACCOUNT
-
+          --id ACCOUNT     the account's id, instead of a userid
           --json           one object, for scripts
 
-        Which sessions are live depends on SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own. The last use is noted
-        once a minute. saltern account end-sessions ends all of them.
+        SALTERN_SESSION_IDLE_TIMEOUT (30d) decides which sessions are live: set it as
+        for the server. The last use has a resolution of one minute. `saltern account
+        end-sessions` ends all of them.
 
         \(DatabaseCommand.ownerHelp)
         """

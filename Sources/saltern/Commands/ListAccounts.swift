@@ -4,19 +4,21 @@ import SalternServer
 
 struct ListAccounts: Command {
     static let words = ["account", "list"]
-    static let summary = "list accounts in the order of their userids"
+    static let summary = "list accounts, sorted by userid"
+    static let example = "saltern account list --userid-prefix ada"
     static let help = """
-          --userid-prefix TEXT  only userids that begin so
-          --userid-part TEXT    only userids that have it somewhere
+          --userid-prefix TEXT  only userids that begin with TEXT
+          --userid-part TEXT    only userids that contain TEXT
           --plan NAME           only accounts with this plan
           --locked              only locked accounts
-          --limit N             how many, 1 to 100000 (50)
-          --all                 all of them; they are printed as they come, a million needs no more memory than ten
-          --after USERID        only userids behind this one: the next page
-          --json                one object, for scripts; its member `next` is what --after takes
+          --limit N             number of accounts, 1 to 100000 (50)
+          --all                 all accounts, printed as they are read
+          --after USERID        only userids after this one: the next page
+          --json                one object, for scripts; its member `next` is the
+                                value for --after
 
-        A prefix and --locked are found by an index. Looking for a part of a userid, or for a plan that few have, walks through
-        all accounts. Userids are stored in their canonical form, which is in lower case.
+        A prefix and --locked use an index. --userid-part, and --plan with few accounts,
+        read all accounts. Userids are stored in lower case.
 
         \(DatabaseCommand.ownerHelp)
         """

@@ -4,8 +4,13 @@ import SalternServer
 
 struct ListStatements: Command {
     static let words = ["statements"]
-    static let summary = "print every SQL statement the server executes, as JSON lines, for benchmarks and reviews"
-    static let help = "Each line is an object with the members name and sql."
+    static let summary = "print every SQL statement of the server as JSON lines"
+    static let usage = [""]
+    static let example = "saltern statements"
+    static let help = """
+        For benchmarks and reviews. Each line is an object with the members name and
+        sql.
+        """
 
     init(_ arguments: inout Arguments) {}
 

@@ -4,12 +4,14 @@ import SalternServer
 
 struct CreateMasterKey: Command {
     static let words = ["master-key", "create"]
-    static let summary = "make the key that seals secrets in the database, in a file of its own"
+    static let summary = "create the master key in a file"
+    static let example = "saltern master-key create --file /etc/saltern/master-key"
     static let help = """
         \(MasterKeyFileOption.help)
 
-        Overwrites nothing. Keep a copy apart from the copies of the database: together they give the secrets away, and
-        without it they are lost.
+        The master key seals secrets in the database. Overwrites nothing. Store a copy
+        separately from copies of the database: together they reveal the secrets, and
+        without the key the secrets are lost.
         """
 
     let option: MasterKeyFileOption
@@ -24,6 +26,7 @@ struct CreateMasterKey: Command {
 struct ListMasterKeys: Command {
     static let words = ["master-key", "list"]
     static let summary = "print the names of the keys, the active one first"
+    static let example = "saltern master-key list"
     static let help = """
         \(MasterKeyFileOption.help)
           --json           one object, for scripts
@@ -50,11 +53,14 @@ struct ListMasterKeys: Command {
 
 struct RotateMasterKey: Command {
     static let words = ["master-key", "rotate"]
-    static let summary = "put a new key in front; the others go on opening what they have sealed"
+    static let summary = "add a new active master key"
+    static let example = "saltern master-key rotate"
     static let help = """
         \(MasterKeyFileOption.help)
 
-        Give the file to every node and send each SIGHUP; then saltern master-key reseal, and saltern master-key prune.
+        Older keys still open what they have sealed. Copy the file to every node and
+        send each server SIGHUP. Then run `saltern master-key reseal`, and `saltern
+        master-key prune`.
         """
 
     let option: MasterKeyFileOption

@@ -38,20 +38,18 @@ private func requireOneDatabase(_ console: Console) async throws {
     try await DatabaseCommand.asOwner(console, needsSchema: false) { _ in }
 }
 
-private let migrationHelp = """
-    Connects with SALTERN_OWNER_DATABASE_URL, the role that owns the schema, or with SALTERN_DATABASE_URL.
-    Either may be given as a file: SALTERN_OWNER_DATABASE_URL_FILE.
-    """
-
 struct MigrateUp: Command {
     static let words = ["migrate", "up"]
-    static let summary = "bring the database's schema up to date"
+    static let summary = "update the database's schema"
+    static let usage = [""]
+    static let example = "saltern migrate up"
     static let help = """
-        \(migrationHelp)
+        Each migration runs in its own transaction. Several nodes can run this at once.
+        Nodes of the release before continue to work where a migration allows it.
+        Changes that would stop them wait for `saltern migrate finish`. New tables are
+        distributed if `saltern migrate distribute` has distributed the database.
 
-        Each migration runs in a transaction of its own; several nodes may run this at once. Nodes of the release before
-        go on meanwhile, if a migration allows that; what would take away what they need waits for saltern migrate finish.
-        On a database that saltern migrate distribute has spread, new tables are spread too.
+        \(DatabaseCommand.ownerHelp)
         """
 
     init(_ arguments: inout Arguments) {}
@@ -67,12 +65,14 @@ struct MigrateUp: Command {
 
 struct MigrateFinish: Command {
     static let words = ["migrate", "finish"]
-    static let summary = "take away what only the release before needed"
+    static let summary = "remove what only the previous release needs"
+    static let usage = [""]
+    static let example = "saltern migrate finish"
     static let help = """
-        \(migrationHelp)
+        Run it when every node has been upgraded: nodes of the previous release become
+        unready. Otherwise the `migrate up` of the next release does it.
 
-        To be run when every node has been upgraded: those of the release before go unready. The next release's
-        migrate up does it otherwise.
+        \(DatabaseCommand.ownerHelp)
         """
 
     init(_ arguments: inout Arguments) {}
@@ -87,10 +87,11 @@ struct MigrateFinish: Command {
 struct MigrateStatus: Command {
     static let words = ["migrate", "status"]
     static let summary = "list the migrations and when each was applied"
+    static let example = "saltern migrate status --json"
     static let help = """
           --json           one object, for scripts
 
-        \(migrationHelp)
+        \(DatabaseCommand.ownerHelp)
         """
 
     private let asJSON: Bool
@@ -123,12 +124,14 @@ struct MigrateStatus: Command {
 
 struct MigrateVerify: Command {
     static let words = ["migrate", "verify"]
-    static let summary = "check that the schema is what this program's migrations make"
+    static let summary = "check the schema against this program's migrations"
+    static let usage = [""]
+    static let example = "saltern migrate verify"
     static let help = """
-        \(migrationHelp)
+        Exit status 1 when a migration is missing, unknown or was changed after it was
+        applied, or when a column, index, constraint or right of a migration is missing.
 
-        Exit status 1 when a migration is missing, unknown or was changed after it had been applied, and when a column, an
-        index, a check or a right of saltern_server that migrations have made is not there any more.
+        \(DatabaseCommand.ownerHelp)
         """
 
     init(_ arguments: inout Arguments) {}
@@ -144,13 +147,16 @@ struct MigrateVerify: Command {
 
 struct MigrateDistribute: Command {
     static let words = ["migrate", "distribute"]
-    static let summary = "spread the tables over the nodes of a cluster (Citus)"
+    static let summary = "distribute the tables over a cluster (Citus)"
+    static let usage = [""]
+    static let example = "saltern migrate distribute"
     static let help = """
-        \(migrationHelp)
+        Connect to the coordinator. Updates the schema first, then moves the rows with
+        their tables in one transaction. Writes wait meanwhile. At the end the
+        coordinator removes its own copies. Distributed tables are skipped, so the
+        command can be run again after an interruption.
 
-        Empty or filled: the schema is brought up to date first, then rows move with their tables, all or nothing, and
-        nobody writes meanwhile; at the end the coordinator removes what it has kept of them. Connect to the coordinator.
-        Tables that are spread already are left alone, so this can be run again, whenever it was ended.
+        \(DatabaseCommand.ownerHelp)
         """
 
     init(_ arguments: inout Arguments) {}

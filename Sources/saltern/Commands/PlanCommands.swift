@@ -6,6 +6,7 @@ import SalternServer
 struct ListPlans: Command {
     static let words = ["plan", "list"]
     static let summary = "list the plans and their limits"
+    static let example = "saltern plan list"
     static let help = """
           --json           one object, for scripts
 
@@ -33,24 +34,25 @@ struct ListPlans: Command {
 
 struct SetPlanLimits: Command {
     static let words = ["plan", "set"]
-    static let summary = "change a plan's limits, or make a new plan"
+    static let summary = "change the limits of a plan, or create a plan"
+    static let usage = ["NAME [OPTIONS]"]
+    static let example = "saltern plan set pro --create --items 100000"
     static let help = """
-        usage: saltern plan set NAME [OPTIONS]
-
-          --create          makes a new plan
+          --create          creates a new plan
           --items N         items that are not deleted
-          --item-bytes N    sealed bytes of one item, title and body together
-          --bytes N         sealed bytes of all items
-          --sessions N      sessions that are live
+          --item-bytes N    encrypted bytes of one item, title and body together
+          --bytes N         encrypted bytes of all items
+          --sessions N      live sessions
           --shares N        share links that have not ended
-          --deleted-days N  how long a deleted item can be restored; 0 for not at all
-          --yes             does not ask before limits are lowered that accounts have, for scripts
+          --deleted-days N  days in which a deleted item can be restored; 0: none
+          --yes             does not ask before it lowers limits of used plans
           --json            prints the plan as an object, for scripts
         \(AdminActor.help)
 
-        What is not named stays as it is; a new plan starts as a copy of 'default'. A name that no plan has is refused
-        without --create, and one that a plan has with it. Accounts are held to it from their
-        next request on, and lose nothing: who has more than the plan allows can still read, shrink and delete.
+        Other limits stay. A new plan starts as a copy of 'default'. An unknown name
+        needs --create, and a known name rejects it. The limits apply from the next
+        request on. Accounts above a limit lose nothing: they can read, shrink and
+        delete.
 
         \(DatabaseCommand.ownerHelp)
         """
@@ -134,13 +136,16 @@ extension SetPlanLimits {
 
 struct RemovePlanCommand: Command {
     static let words = ["plan", "remove"]
-    static let summary = "remove a plan that no account has and no invite gives"
+    static let summary = "remove an unused plan"
+    static let usage = ["NAME [OPTIONS]"]
+    static let example = "saltern plan remove trial"
     static let help = """
-        usage: saltern plan remove NAME
-
         \(AdminActor.help)
 
-        The plan 'default' stays. \(DatabaseCommand.ownerHelp)
+        No account and no invite may have the plan. The plan 'default' cannot be
+        removed.
+
+        \(DatabaseCommand.ownerHelp)
         """
 
     private let name: String

@@ -4,13 +4,15 @@ import SalternServer
 
 struct PurgeNow: Command {
     static let words = ["purge"]
-    static let summary = "remove ended sessions, old tombstones and events, expired contents, keyrings and rotations"
+    static let summary = "remove expired sessions, tombstones, events and content"
+    static let example = "saltern purge"
     static let help = """
           --json           prints the counts as an object, for scripts
 
-        The server does the same every hour, one node at a time. Connects with SALTERN_DATABASE_URL. Obeys
-        SALTERN_TOMBSTONE_RETENTION (90d), SALTERN_EVENT_RETENTION (400d), SALTERN_SESSION_IDLE_TIMEOUT (30d) and
-        SALTERN_SESSION_LIFETIME (365d): give it the server's own.
+        The server does the same every hour, on one node at a time. Connects with
+        SALTERN_DATABASE_URL. Set these as for the server: SALTERN_TOMBSTONE_RETENTION
+        (90d), SALTERN_EVENT_RETENTION (400d), SALTERN_SESSION_IDLE_TIMEOUT (30d) and
+        SALTERN_SESSION_LIFETIME (365d).
         """
 
     private let asJSON: Bool

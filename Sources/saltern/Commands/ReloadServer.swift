@@ -5,13 +5,14 @@ import Foundation
 /// reads the files itself and reports a fault.
 struct ReloadServer: Command {
     static let words = ["reload"]
-    static let summary = "have a server read certificate, key and master key again, and fail when they cannot be used"
+    static let summary = "reload certificate, key and master key of a server"
+    static let usage = ["PID"]
+    static let example = "saltern reload 4711"
     static let help = """
-        usage: saltern reload PID
-
-        Sends SIGHUP to the process PID, which has to be a server with the settings of this command. Exit status 1 says that a
-        file cannot be used: the server goes on with the one before it, and would not start with the new one. The units of
-        systemd use it, so that `systemctl reload saltern` fails.
+        Sends SIGHUP to the process PID, which must be a server with the settings of
+        this command. Exit status 1: a file is unusable. The server keeps the files
+        before, and would not start with the new ones. The systemd units use it, so
+        that `systemctl reload saltern` fails.
         """
 
     private let process: pid_t

@@ -3,16 +3,18 @@ import SalternServer
 
 struct RemoveAccountSecondFactor: Command {
     static let words = ["account", "remove-second-factor"]
-    static let summary = "remove the second factor of somebody who has lost it, with its recovery codes"
+    static let summary = "remove the second factor of an account"
+    static let usage = ["USERID [OPTIONS]", "--id ACCOUNT [OPTIONS]"]
+    static let example = "saltern account remove-second-factor ada@example.org"
     static let help = """
-        usage: saltern account remove-second-factor USERID
-               saltern account remove-second-factor --id ACCOUNT
-
           --id ACCOUNT     the account's id, instead of a userid
         \(AdminActor.help)
 
-        From then on the password is enough to log in: make sure who asks. The audit log and the person's security log
-        say that it was done. \(DatabaseCommand.ownerHelp)
+        For users who have lost it. Also removes the recovery codes. From then on the
+        password is enough to log in: verify the user's identity first. The audit log
+        and the account's security log record it.
+
+        \(DatabaseCommand.ownerHelp)
         """
 
     private let account: AccountReference

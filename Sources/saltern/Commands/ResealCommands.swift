@@ -3,12 +3,15 @@ import SalternServer
 
 struct ResealSecrets: Command {
     static let words = ["master-key", "reseal"]
-    static let summary = "seal with the active key whatever an older one has sealed"
+    static let summary = "seal all secrets with the active master key"
+    static let example = "saltern master-key reseal"
     static let help = """
         \(MasterKeyFileOption.help)
 
-        Disturbs nobody, and may be stopped and run again. Every node has to have the new key by then: see
-        saltern master-key rotate. Exit status 1 when something cannot be opened; it is left as it is.
+        Runs beside the servers, and can be stopped and run again. Every node must have
+        the new key first: see `saltern master-key rotate`. Exit status 1 when a secret
+        cannot be opened; it is not changed.
+
         \(DatabaseCommand.ownerHelp)
         """
 
@@ -33,12 +36,15 @@ struct ResealSecrets: Command {
 
 struct PruneMasterKeys: Command {
     static let words = ["master-key", "prune"]
-    static let summary = "remove the older keys from the file, if nothing in the database needs them"
+    static let summary = "remove unused older keys from the master key file"
+    static let example = "saltern master-key prune"
     static let help = """
         \(MasterKeyFileOption.help)
 
-        Refuses when one of them is needed: see saltern master-key reseal. A backup of the database from before then needs
-        the file from before. \(DatabaseCommand.ownerHelp)
+        Fails while the database needs one of them: see `saltern master-key reseal`. An
+        earlier backup of the database needs the file of that time.
+
+        \(DatabaseCommand.ownerHelp)
         """
 
     let option: MasterKeyFileOption

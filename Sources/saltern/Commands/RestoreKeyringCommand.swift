@@ -3,19 +3,21 @@ import SalternServer
 
 struct RestoreAccountKeyring: Command {
     static let words = ["account", "restore-keyring"]
-    static let summary = "put back a keyring that a stolen session or a faulty app has replaced"
+    static let summary = "restore an earlier keyring of an account"
+    static let usage = ["USERID [OPTIONS]", "--id ACCOUNT [OPTIONS]"]
+    static let example = "saltern account restore-keyring ada@example.org --revision 3"
     static let help = """
-        usage: saltern account restore-keyring USERID
-               saltern account restore-keyring --id ACCOUNT
-
-          --revision N     which one, when several are kept
+          --revision N     the keyring to restore, where several are kept
           --id ACCOUNT     the account's id, instead of a userid
         \(AdminActor.help)
 
-        The keyring of the account is replaced by one that the server has kept, and with it what the recovery code opens. The
-        server cannot test which keyring the owner's password opens. The present one is kept in its place, so that this can be
-        undone with --revision. Sessions stay: saltern account end-sessions ends them. The audit log and the account's
-        security log record it. \(DatabaseCommand.ownerHelp)
+        For a keyring that a stolen session or a faulty app has replaced. Also restores
+        the matching recovery data. The server cannot check which keyring the password
+        opens. It keeps the present keyring, so --revision can undo this. Sessions stay:
+        `saltern account end-sessions` ends them. The audit log and the account's
+        security log record it.
+
+        \(DatabaseCommand.ownerHelp)
         """
 
     private let account: AccountReference

@@ -9,61 +9,88 @@ import TransportSecurity
 struct Serve: Command {
     static let words = ["serve"]
     static let summary = "serve the API over TLS until SIGTERM"
+    static let usage = [""]
+    static let example = "SALTERN_LISTEN=0.0.0.0:443 saltern serve"
     static let help = """
         Required:
-          SALTERN_DATABASE_URL                 PostgreSQL 15 or newer, as a URL or in keyword form, several hosts
-                                               allowed; the role reads and writes rows and needs nothing else
-          SALTERN_SALT_PREFIX                  the site's part of every salt, such as com.example.notes: with its
-                                               colon; fixed for the life of the database
-          SALTERN_MASTER_KEY_FILE              the key that seals secrets in the database; see saltern master-key create
+          SALTERN_DATABASE_URL                 PostgreSQL 15 or newer, as a URL or in
+                                               keyword form, with one or more hosts;
+                                               the role only reads and writes rows
+          SALTERN_SALT_PREFIX                  the site's part of every salt, such as
+                                               com.example.notes: with its colon;
+                                               permanent for a database
+          SALTERN_MASTER_KEY_FILE              the key that seals secrets in the
+                                               database; see saltern master-key create
         With defaults:
-          SALTERN_DATABASE_POOLING             session, or transaction behind a pooler (PgBouncer 1.21 or newer) in that mode
+          SALTERN_DATABASE_POOLING             session, or transaction behind a pooler
+                                               in that mode (PgBouncer 1.21 or newer)
           SALTERN_LISTEN                       127.0.0.1:8443
-          SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and backup-key.pem
+          SALTERN_TLS_DIRECTORY                tls: certificate.pem, key.pem and
+                                               backup-key.pem
           SALTERN_TLS_MINIMUM_VERSION          1.3, or 1.2
           SALTERN_SERVICE_NAME                 Saltern
-          SALTERN_SHOW_VERSION                 off, or on: GET /v1/service tells the version
+          SALTERN_SHOW_VERSION                 off, or on: GET /v1/service returns the
+                                               version
           SALTERN_REGISTRATION                 closed, invite, or open
           SALTERN_KDF_MINIMUM_ITERATIONS       600000, for new parameters
-          SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum when that is higher
-          SALTERN_FAILOVER                     asynchronous, or synchronous when a failover of PostgreSQL loses no commit
+          SALTERN_KDF_DEFAULT_ITERATIONS       600000, or the minimum if it is higher
+          SALTERN_FAILOVER                     asynchronous, or synchronous if a
+                                               failover of PostgreSQL loses no commit
           SALTERN_SESSION_IDLE_TIMEOUT         30d
-          SALTERN_SESSION_LIFETIME             365d, or the idle timeout when that is longer
-          SALTERN_TOMBSTONE_RETENTION          90d: how long a device may be away without listing everything again
-          SALTERN_EVENT_RETENTION              400d: how long entries of the security log are kept
+          SALTERN_SESSION_LIFETIME             365d, or the idle timeout if it is longer
+          SALTERN_TOMBSTONE_RETENTION          90d: how long a device can be offline
+                                               without a full listing
+          SALTERN_EVENT_RETENTION              400d: age limit of the security log
           SALTERN_OPAQUE_FORMAT                on, or off
-          SALTERN_ANONYMOUS_SHARES             off, or on: shares without an account, small and for 7 days at most
-          SALTERN_ANONYMOUS_SHARES_LIMIT       1000: how many of those there may be at a time
-          SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or figures such as login=20/5,lookup=100/10
-          SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose X-Forwarded-For counts
-          SALTERN_PROXY_PROTOCOL               none, or addresses and blocks of proxies that pass TLS through and name the
-                                               client with the PROXY protocol, version 2 (HAProxy: send-proxy-v2)
-          SALTERN_APPLE_APP_IDS                none, or TEAMID.bundle.id,…: apps in which links to shares open
-          SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing certificate,…
-          SALTERN_APP_STORE_ID                 none, or the app that Safari offers on the page of a share
+          SALTERN_ANONYMOUS_SHARES             off, or on: shares without an account,
+                                               small and for at most 7 days
+          SALTERN_ANONYMOUS_SHARES_LIMIT       1000: maximum number of those
+          SALTERN_RATE_LIMITS                  on; off, for benchmarks only; or values
+                                               such as login=20/5,lookup=100/10
+          SALTERN_TRUSTED_PROXIES              none, or addresses and blocks whose
+                                               X-Forwarded-For counts
+          SALTERN_PROXY_PROTOCOL               none, or addresses and blocks of proxies
+                                               that pass TLS through and send the PROXY
+                                               protocol, version 2 (send-proxy-v2)
+          SALTERN_APPLE_APP_IDS                none, or TEAMID.bundle.id,…: apps that
+                                               open links to shares
+          SALTERN_ANDROID_APPS                 none, or package=SHA-256 of the signing
+                                               certificate,…
+          SALTERN_APP_STORE_ID                 none, or the app that Safari offers on
+                                               the page of a share
           SALTERN_LOOPS                        the number of cores
           SALTERN_READ_CONNECTIONS             4, for each loop
-          SALTERN_COMMIT_CONNECTIONS           2, for each loop: what writes at once shares a commit
-          SALTERN_ALLOW_UNSAFE_DATABASE        off, or on, for tests only: serve a database with fsync, full_page_writes
-                                               or synchronous_commit off, which may lose what it has committed
+          SALTERN_COMMIT_CONNECTIONS           2, for each loop: concurrent writes
+                                               share a commit
+          SALTERN_ALLOW_UNSAFE_DATABASE        off, or on, for tests only: accept a
+                                               database with fsync, full_page_writes or
+                                               synchronous_commit off, which can lose
+                                               commits
           SALTERN_MAX_CONNECTIONS              10000
           SALTERN_MAX_CONNECTIONS_PER_ADDRESS  2048
           SALTERN_MAX_CONCURRENT_REQUESTS      1024, for each loop
-          SALTERN_KEEP_ALIVE                   75s: how long a connection stays open without a request
-          SALTERN_STRICT_TRANSPORT_SECURITY    365d: how long browsers insist on HTTPS for the host's name; or off
+          SALTERN_KEEP_ALIVE                   75s: time limit of an idle connection
+          SALTERN_STRICT_TRANSPORT_SECURITY    365d: how long browsers require HTTPS for
+                                               the host; or off
           SALTERN_DRAIN_TIMEOUT                30s
-          SALTERN_HANDOVER_SOCKET              off, or the path of a Unix socket: the next server of the same user that is
-                                               started with it takes over without a cut, and this one ends
-          SALTERN_METRICS_LISTEN               off, or an address for Prometheus: plain HTTP on a loopback
-                                               address, TLS with the server's certificate on others
-          SALTERN_CORE_DUMPS                   off; on, for developers: the process's memory may be dumped and traced
+          SALTERN_HANDOVER_SOCKET              off, or the path of a Unix socket: the
+                                               next server of the same user with this
+                                               path takes over without interruption
+          SALTERN_METRICS_LISTEN               off, or an address for Prometheus: plain
+                                               HTTP on a loopback address, otherwise TLS
+                                               with the server's certificate
+          SALTERN_CORE_DUMPS                   off; on, for developers: the process can
+                                               be dumped and traced
           SALTERN_LOG_LEVEL                    info: debug, info, warning or error
 
-        Each variable may be given as a file: SALTERN_DATABASE_URL_FILE and so on. The schema has to be current: see
-        saltern migrate up. SIGTERM and SIGINT let requests finish, a second one ends the server at once; SIGHUP reads
-        certificate, key and master key again. Exit status 78 says that only a person can mend it: settings, rights,
-        passwords, the schema; after 1 another start may succeed. systemd hears of all this (Type=notify).
-        Log lines are JSON on standard error.
+        Each variable can name a file instead: SALTERN_DATABASE_URL_FILE and so on. The
+        schema must be current: see `saltern migrate up`. SIGTERM and SIGINT let
+        requests finish, and a second one ends the server at once. SIGHUP reloads
+        certificate, key and master key.
+
+        Exit status 78: settings, rights, passwords or schema need a change. After
+        status 1, another start can succeed. systemd is notified (Type=notify). Log
+        lines are JSON on standard error.
         """
 
     /// How long somebody who does not read the log holds up the end.

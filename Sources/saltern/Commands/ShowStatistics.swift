@@ -4,14 +4,15 @@ import SalternServer
 
 struct ShowStatistics: Command {
     static let words = ["stats"]
-    static let summary = "count accounts, sessions, items, shares, and the database's size"
+    static let summary = "count accounts, sessions, items, shares and bytes"
+    static let example = "saltern stats --json"
     static let help = """
           --json           one object, for scripts
 
-        Reads the tables of accounts, sessions and shares once, in one snapshot and without a lock: one or two seconds
-        for a million accounts, and reading that the server's own requests share the disk with. Items are not read: their
-        number and bytes are sums over the accounts' own counters. Which sessions are live depends on
-        SALTERN_SESSION_IDLE_TIMEOUT (30d): give it the server's own.
+        Reads the tables of accounts, sessions and shares once, in one snapshot without
+        locks: one or two seconds for a million accounts. Numbers and bytes of items are
+        sums of the accounts' counters. SALTERN_SESSION_IDLE_TIMEOUT (30d) decides which
+        sessions are live: set it as for the server.
 
         \(DatabaseCommand.ownerHelp)
         """

@@ -4,7 +4,11 @@ import Foundation
 struct ShowVersion: Command {
     static let words = ["version"]
     static let summary = "print the version of this program"
-    static let help = "As in CHANGELOG.md. `saltern --version` is the same."
+    static let usage = [""]
+    static let example = "saltern version"
+    static let help = """
+        The version is the one in CHANGELOG.md. `saltern --version` is the same.
+        """
 
     /// The release that this is, or the next one.
     static let version = String(decoding: PackageResources.VERSION, as: UTF8.self)

@@ -3,17 +3,21 @@ import SalternServer
 
 struct TellRestored: Command {
     static let words = ["restored"]
-    static let summary = "tell that the database was restored to a time before"
+    static let summary = "record that the database was restored to an earlier state"
+    static let example = "saltern restored --end-sessions"
     static let help = """
-          --end-sessions   ends all sessions of all accounts, also those that had ended since the backup
+          --end-sessions   ends all sessions, also those that ended since the backup
         \(AdminActor.help)
 
-        From then on no revision is given out again that a client has seen, and every device lists everything once. Servers
-        notice a restored dump, a recovery to a point in time and the promotion of a standby by themselves; they cannot
-        notice a copy of the data folder or of the disk, nor, with SALTERN_FAILOVER=synchronous, a recovery to a point in
-        time. Call it before the servers start: what they have given out since the database went back may have been given
-        out before, so it says which are connected. To call it once too often costs every device one full listing. It also
-        finishes a `saltern restore` that was ended too early.
+        Run it before the servers start. It moves the revision base: no revision that a
+        client has seen is used again, and every device lists everything once. It also
+        completes a `saltern restore` that was interrupted. It names the servers that
+        are connected.
+
+        Servers detect a restored dump, a recovery to a point in time and the promotion
+        of a standby. They cannot detect a copy of the data directory or of the disk,
+        nor, with SALTERN_FAILOVER=synchronous, a recovery to a point in time. An
+        unnecessary run costs every device one full listing.
 
         \(DatabaseCommand.ownerHelp)
         """

@@ -7,12 +7,16 @@ import TransportSecurity
 /// `saltern doctor`: looks at everything that `saltern serve` needs, as `saltern serve` would find it, and changes nothing.
 struct ExamineInstallation: Command {
     static let words = ["doctor"]
-    static let summary = "look at settings, addresses, certificate, keys, database and limits, and say what to mend"
+    static let summary = "check the installation and report problems"
+    static let example = "saltern doctor"
     static let help = """
-          --json           one object, for scripts: {"problems": N, "warnings": N, "findings": [{subject, severity, text}]}
+          --json           one object, for scripts: {"problems": N, "warnings": N,
+                           "findings": [{subject, severity, text}]}
 
-        Reads the same settings as saltern serve, connects as the server's role, and as the owner where
-        SALTERN_OWNER_DATABASE_URL is given, and changes nothing. A line for each point; exit status 1 when one is a problem.
+        Checks settings, addresses, certificate, keys, database and limits. Reads the
+        settings of `saltern serve`, connects as the server's role, and also as the
+        owner where SALTERN_OWNER_DATABASE_URL is set. Changes nothing. Prints a line
+        for each check. Exit status 1: there is a problem.
         """
 
     private let asJSON: Bool

@@ -5,7 +5,7 @@ import SalternServer
 struct MasterKeyFileOption {
     private let given: String?
 
-    static let help = "  --file FILE      where the master key is (default: SALTERN_MASTER_KEY_FILE)"
+    static let help = "  --file FILE      the file of the master key (SALTERN_MASTER_KEY_FILE)"
 
     init(_ arguments: inout Arguments) throws(UsageError) { given = try arguments.option("--file") }
 
