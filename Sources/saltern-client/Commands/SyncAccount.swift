@@ -7,7 +7,8 @@ struct SyncAccount: Command {
     static let summary = "send what was changed here, fetch what was changed elsewhere"
     static let help = """
           DIR…                  a folder of files, kept the same as a collection on all devices; several: one after another,
-                                and with --watch all of them; none: the items alone
+                                and with --watch all of them; none: the items alone. When one of several fails, the others
+                                are synced: the error names the folder, and the exit status is that of the most serious error
         \(AccountOption.help)
         \(RateOption.help)
           --collection NAME     the collection of the folder's files (files); without DIR: that of --allow-deletions
@@ -24,15 +25,18 @@ struct SyncAccount: Command {
                                 .git/hooks, which other programs run by themselves
           --second-folder       with DIR: also when another folder of this device is in sync with the collection; both
                                 get all files
-          --json                one object, for scripts
+          --json                one object, for scripts; with DIR one for each folder, and with --watch one for each round of
+                                it: the member folder is DIR as you give it
 
         A file .salternignore in DIR or a folder in it names what stays out of the sync there, in the syntax of .gitignore:
-        it is neither sent nor fetched, and deleted nowhere. The file itself is synced.
+        it is neither sent nor fetched, and deleted nowhere; the same applies to an empty folder that it names. The file itself
+        is synced.
 
         What was changed on two devices is kept twice, what a folder loses is in .saltern/trash for 30 days, and deletions of
         many items within an hour wait for --allow-deletions, with their names; all that is no deletion goes on. Then it ends
-        with status 2; saltern-client status says it again. A file that is emptied counts as deleted. Where .saltern itself is missing, as where a disk is not there, nothing is deleted, and
-        --allow-deletions fills the folder anew. Ctrl-C stops it where nothing is lost; the next time it goes on from there.
+        with status 2; saltern-client status says it again. A file that is emptied counts as deleted. Where .saltern itself is
+        missing, as where a disk is not there, nothing is deleted, and --allow-deletions fills the folder anew. Ctrl-C stops it
+        where nothing is lost; the next time it goes on from there.
         """
 
     private struct Record: Encodable {
@@ -108,7 +112,8 @@ struct SyncAccount: Command {
                 settings.allowsSecondFolder = allowsSecondFolder
                 settings.lendsStore = watches
                 return SyncFolder(
-                    folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON)
+                    folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON,
+                    isOneOfSeveral: folders.count > 1)
             }
             return try await SyncFolder.run(syncs, account, console)
         }

@@ -34,6 +34,15 @@ private func reporting<Result>(_ body: () throws(CertificateError) -> Result) th
     }
 }
 
+extension Host {
+    /// Reads the values of `--host`.
+    fileprivate static func parse(_ texts: [String]) throws(CertificateError) -> [Host] {
+        var hosts: [Host] = []
+        for text in texts { hosts.append(try Host(text)) }
+        return hosts
+    }
+}
+
 extension Console {
     /// Prints pins in curl's form.
     fileprivate func printPins(_ pins: CertificateDirectory.Pins) {
@@ -65,9 +74,7 @@ struct CreateCertificate: Command {
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
         let pins = try reporting { () throws(CertificateError) in
-            var parsed: [Host] = []
-            for host in hosts { parsed.append(try Host(host)) }
-            return try directory.create(hosts: parsed)
+            try directory.create(hosts: Host.parse(hosts))
         }
         console.printPins(pins)
     }
@@ -123,19 +130,25 @@ struct RenewCertificate: Command {
     static let words = ["certificate", "renew"]
     static let summary = "make a new certificate for the same key, so that no pin changes"
     static let help = """
+          --host NAME      a DNS name or address that clients use; may be repeated (default: those of the certificate)
         \(TLSDirectoryOption.help)
 
-        For a self-signed certificate that is about to expire. Send SIGHUP to the server afterwards. Clients that ship the
+        For a self-signed certificate that is about to expire, or that lacks a name. Send SIGHUP to the server afterwards. Clients that ship the
         certificate as their anchor need the new one; those that pin the key need nothing.
         """
 
+    let hosts: [String]
     let option: TLSDirectoryOption
 
-    init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        hosts = try arguments.options("--host")
+        option = try TLSDirectoryOption(&arguments)
+    }
 
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
-        console.printPins(try reporting { () throws(CertificateError) in try directory.renew() })
+        console.printPins(
+            try reporting { () throws(CertificateError) in try directory.renew(hosts: Host.parse(hosts)) })
     }
 }
 
@@ -167,18 +180,24 @@ struct InstallCertificate: Command {
     static let help = """
           --chain FILE     the chain in PEM, the server's certificate first (certbot: fullchain.pem)
           --key FILE       its key in PEM, without a passphrase, which only its owner and its group can read (certbot: privkey.pem)
+          --keep-pins      refuse a key that is neither the one that is served nor the backup key
         \(TLSDirectoryOption.help)
 
         Changes nothing unless a server can serve the pair. Writes certificate.pem (mode 0644) and key.pem (0600), each as a
         whole; the owner is that of the files before, or of the folder. Copies nothing but the certificates and the key. A
         backup key that is installed is followed by a new one. Send SIGHUP to the server afterwards (saltern-admin does).
+
+        Clients that pin keys connect to the key that was served before and to the backup key. Any other key locks them out until
+        they have its pin: it is installed with a warning, and refused with --keep-pins.
         """
 
     let chain: String
     let key: String
+    private let keepsPins: Bool
     let option: TLSDirectoryOption
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        keepsPins = arguments.flag("--keep-pins")
         let (chain, key) = (try arguments.option("--chain"), try arguments.option("--key"))
         option = try TLSDirectoryOption(&arguments)
         guard let chain, let key else { throw UsageError(message: "--chain FILE and --key FILE are needed") }
@@ -189,12 +208,20 @@ struct InstallCertificate: Command {
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
         let version = option.minimumVersion(console)
+        let before = try? directory.pins()
         let pins = try reporting { () throws(CertificateError) in
             try directory.install(
                 chain: ProtectedFile.read(chain, access: .everyone),
-                key: ProtectedFile.read(key, access: .ownerAndGroup), minimumVersion: version)
+                key: ProtectedFile.read(key, access: .ownerAndGroup), minimumVersion: version, keepsPins: keepsPins)
         }
         console.printPins(pins)
+        if let before, !before.contains(pins.active) {
+            let known = [before.active, before.backup].compactMap(\.self).map(\.description).joined(separator: " or ")
+            console.printError(
+                "warning: this key is neither the one that was served nor the backup key: clients that pin \(known) do not "
+                    + "connect until they have the pin \(pins.active); install a certificate for one of those keys to let "
+                    + "them in again")
+        }
         // What keeps clients away, though a server serves it.
         for finding in directory.check(minimumVersion: version) where finding.severity != .fine {
             console.printError("\(finding.severity.rawValue): \(finding.text)")
@@ -206,6 +233,7 @@ struct CheckCertificate: Command {
     static let words = ["certificate", "check"]
     static let summary = "look at everything about certificate and keys that has to be right"
     static let help = """
+          --host NAME      a DNS name or address that the certificate has to be for; may be repeated
           --days N         how many days before its end a certificate is soon to expire, 1 to 3650 (\(CertificateDirectory.warningDays))
         \(TLSDirectoryOption.help)
           --json           one object, for scripts
@@ -221,20 +249,23 @@ struct CheckCertificate: Command {
     static let hasProblems: Int32 = 2
 
     let option: TLSDirectoryOption
+    private let hosts: [String]
     private let days: Int
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         option = try TLSDirectoryOption(&arguments)
+        hosts = try arguments.options("--host")
         days = try arguments.integer("--days", in: 1...3_650) ?? CertificateDirectory.warningDays
     }
 
     func run(_ console: Console) async throws {
         let findings: [CertificateFinding]
         do throws(CommandFailure) {
+            let wanted = try reporting { () throws(CertificateError) in try Host.parse(hosts) }
             findings = try option.directory(console).check(
-                warningDays: days, minimumVersion: option.minimumVersion(console))
+                hosts: wanted, warningDays: days, minimumVersion: option.minimumVersion(console))
             try console.report(findings.map(Finding.init), asJSON: asJSON)
         } catch {
             throw CommandFailure(error.messages, status: Self.hasProblems, code: "certificate_bad")
