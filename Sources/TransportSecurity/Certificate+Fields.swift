@@ -69,6 +69,19 @@ extension Certificate {
         }
     }
 
+    /// Returns whether clients that connect to a host take the certificate for it (RFC 9525, section 6.3): a name with `*` as its
+    /// first label is that of any host with another label there.
+    public func covers(_ host: Host) -> Bool {
+        guard case .name(let name) = host else { return hosts.contains(host) }
+        let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+        return hosts.contains { other in
+            guard case .name(let text) = other else { return false }
+            let others = text.lowercased().split(separator: ".", omittingEmptySubsequences: false)
+            if labels == others { return true }
+            return others.first == "*" && labels.first != "*" && labels.dropFirst() == others.dropFirst()
+        }
+    }
+
     /// True when the certificate belongs to `key`.
     public func matches(_ key: PrivateKey) -> Bool {
         let matches = X509_check_private_key(owner.pointer, key.owner.pointer) == 1

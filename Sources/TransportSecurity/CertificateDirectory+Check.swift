@@ -9,11 +9,12 @@ extension CertificateDirectory {
 
     /// Looks at everything that has to be right, and reports each point once.
     /// - Parameters:
+    ///   - hosts: Hosts that clients connect to: one that the certificate is not for is a problem.
     ///   - warningDays: The days before its end at which a certificate becomes a warning.
     ///   - minimumVersion: The oldest version of TLS that is served.
     ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
     public func check(
-        warningDays: Int = warningDays, minimumVersion: TLSVersion = .version13, now: Int64? = nil
+        hosts: [Host] = [], warningDays: Int = warningDays, minimumVersion: TLSVersion = .version13, now: Int64? = nil
     ) -> [CertificateFinding] {
         let now = now ?? systemTime()
         var findings: [CertificateFinding] = []
@@ -43,7 +44,7 @@ extension CertificateDirectory {
         if let key, position == 0 { checkMatch(certificate, key, backup, report) }
         if key != nil { checkServing(minimumVersion, position == 0 ? chain : nil, report) }
         checkExpiry(ordered[0], warningDays, now, report)
-        checkHosts(ordered[0], report)
+        checkHosts(ordered[0], hosts, report)
         checkVerification(ordered, now, report)
         if let backup, let key { checkBackup(key, backup, report) }
         return findings
@@ -160,12 +161,22 @@ extension CertificateDirectory {
         }
     }
 
-    private func checkHosts(_ certificate: Certificate, _ report: Report) {
+    private func checkHosts(_ certificate: Certificate, _ wanted: [Host], _ report: Report) {
         let hosts = certificate.hosts
+        let missing = wanted.filter { !certificate.covers($0) }
         if hosts.isEmpty {
             report(.hosts, .problem, "the certificate names no host in its subject alternative name")
-        } else {
+        } else if missing.isEmpty {
             report(.hosts, .fine, "the certificate is for \(hosts.map(\.description).joined(separator: ", "))")
+        } else {
+            let remedy =
+                certificate.isSelfIssued
+                ? "certificate renew \((hosts + missing).map { "--host \($0)" }.joined(separator: " ")) makes one for the same key"
+                : "ask the authority for a certificate with that name, and put it in place with certificate install"
+            report(
+                .hosts, .problem,
+                "the certificate is not for \(missing.map(\.description).joined(separator: ", ")), but for "
+                    + "\(hosts.map(\.description).joined(separator: ", ")): \(remedy)")
         }
     }
 

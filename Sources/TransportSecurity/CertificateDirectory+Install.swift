@@ -16,11 +16,14 @@ extension CertificateDirectory {
     ///   - chain: A PEM chain, the server's certificate first.
     ///   - key: The PEM key of that certificate.
     ///   - minimumVersion: The oldest version of TLS that is served.
+    ///   - keepsPins: Whether a key is refused that has neither the pin of the certificate that is served nor that of the backup
+    ///     key, as far as there is one.
     ///   - now: The time to compare with, in seconds since 1970 (UTC); the system's when it is `nil`.
     /// - Returns: The pins of the new certificate and of the backup key.
     @discardableResult
     public func install(
-        chain: some ByteSource, key: some ByteSource, minimumVersion: TLSVersion = .version13, now: Int64? = nil
+        chain: some ByteSource, key: some ByteSource, minimumVersion: TLSVersion = .version13,
+        keepsPins: Bool = false, now: Int64? = nil
     ) throws(CertificateError) -> Pins {
         let identity = try TLSIdentity(chain: Certificate.chain(pem: chain), key: PrivateKey(pem: key))
         _ = try TLSServerContext(identity: identity, minimumVersion: minimumVersion)
@@ -28,16 +31,20 @@ extension CertificateDirectory {
         guard identity.certificate.notBefore <= now else { throw .notValidNow(expired: false) }
         guard identity.certificate.notAfter > now else { throw .notValidNow(expired: true) }
         try ProtectedFolder.make(path, isOwnedLikeParent: true)
-        return try Self.install(identity, in: ProtectedFolder(path))
+        return try Self.install(identity, in: ProtectedFolder(path), keepsPins: keepsPins)
     }
 
     private static func install(
-        _ identity: TLSIdentity, in folder: ProtectedFolder
+        _ identity: TLSIdentity, in folder: ProtectedFolder, keepsPins: Bool
     ) throws(CertificateError) -> Pins {
         try folder.lock()
         try finishInstallation(in: folder)
         for name in Name.all { try folder.requireReplaceable(name) }
         let active = try identity.key.pin()
+        if keepsPins, try folder.exists(Name.certificate) {
+            let pins = Pins(active: try certificate(in: folder).pin, backup: try backupKey(in: folder)?.pin())
+            guard pins.contains(active) else { throw .unpinnedKey(pin: "\(active)") }
+        }
         try folder.write(
             identity.key.pem(), to: Name.nextKey, access: .owner, existing: .replace, ownedLike: Name.key)
         let chain = identity.chain.flatMap(\.pem)

@@ -36,6 +36,9 @@ public struct CertificateDirectory: Sendable {
         public let active: SPKIPin
         /// The pin of the key that comes next; `nil` when there is no backup key.
         public let backup: SPKIPin?
+
+        /// Returns whether clients that have these pins connect to a server with a key.
+        public func contains(_ pin: SPKIPin) -> Bool { pin == active || pin == backup }
     }
 
     /// Makes keys and a self-signed certificate. Overwrites nothing; makes the directory when it is missing.

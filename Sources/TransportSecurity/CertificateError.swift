@@ -28,6 +28,8 @@ public enum CertificateError: Error, Hashable, Sendable {
     case invalidHost(String)
     /// Rotation makes a self-signed certificate; this one was issued by an authority, which has to issue the next.
     case issuedByAuthority
+    /// Clients that pin keys do not know the key that is to be installed.
+    case unpinnedKey(pin: String)
     /// OpenSSL failed.
     case openSSL(OpenSSLError)
 }
@@ -49,6 +51,7 @@ extension CertificateError {
         case .notValidNow: "not_valid_now"
         case .invalidHost: "invalid_host"
         case .issuedByAuthority: "issued_by_authority"
+        case .unpinnedKey: "unpinned_key"
         case .openSSL: "openssl"
         }
     }
@@ -86,6 +89,8 @@ extension CertificateError: CustomStringConvertible {
         case .issuedByAuthority:
             "the certificate was issued by an authority: ask it for a new one, for the same key to renew it, "
                 + "for the backup key to rotate"
+        case .unpinnedKey(let pin):
+            "the key \(pin) is neither the one that is served nor the backup key, which clients pin; nothing was changed"
         case .openSSL(let error):
             "\(error)"
         }

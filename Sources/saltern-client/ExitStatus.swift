@@ -23,6 +23,18 @@ enum ExitStatus {
     /// Ended by a signal; nothing was lost.
     static let interrupted: Int32 = 130
 
+    /// From the most serious one on.
+    private static let bySeriousness: [Int32] = [
+        untrustworthy, denied, store, busy, configuration, unreadable, notFound, exists, 1, unavailable, interrupted,
+        attention,
+    ]
+
+    /// Returns which of two statuses a command of several parts ends with.
+    static func isMoreSerious(_ status: Int32, than other: Int32) -> Bool {
+        let ranks = [status, other].map { bySeriousness.firstIndex(of: $0) ?? -1 }
+        return ranks[0] < ranks[1]
+    }
+
     static let help = """
         Exit statuses:
           0    success                            74   store or output unusable

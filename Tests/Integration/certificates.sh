@@ -81,6 +81,19 @@ if grep --quiet 'PRIVATE KEY' "$tls/certificate.pem"; then fail "no key in the c
 saltern reload "$(own_server_process)" || fail "the reload to succeed"
 wait_until 60 is_served "$work/live/one/cert.pem" || fail "the new certificate to be served"
 
+scenario "a key that clients do not pin is installed with a warning, and refused where pins are kept"
+before=$(sha256sum "$tls"/*)
+pin=$(saltern certificate pins | sed -n 's/^active  //p')
+certificate_status 1 install --chain "$work/live/two/fullchain.pem" --key "$work/live/two/privkey.pem" --keep-pins
+[[ $said == *'neither the one that is served nor the backup key'*'nothing was changed'* ]] || fail "the refusal: $said"
+[[ $(sha256sum "$tls"/*) == "$before" ]] || fail "the files to be as they were"
+certificate_status 0 install --chain "$work/live/two/fullchain.pem" --key "$work/live/two/privkey.pem"
+[[ $said == *'warning: this key is neither'*"$pin"*'do not connect'* ]] || fail "a warning that names the pin: $said"
+certificate_status 0 install --chain "$work/live/two/fullchain.pem" --key "$work/live/two/privkey.pem" --keep-pins
+[[ $said != *'this key'* ]] || fail "no warning of the same key: $said"
+certificate_status 0 install --chain "$work/live/one/fullchain.pem" --key "$work/live/one/privkey.pem"
+[[ $(sha256sum "$tls"/*) == "$before" ]] || fail "the files to be as they were"
+
 scenario "a reload that cannot use a file fails, and metrics tell until one succeeds"
 reload_metric certificate 0 || fail "no failed reload before"
 cp -- "$tls/key.pem" "$work/key.pem"
@@ -186,3 +199,17 @@ certificate_status 0 check --directory "$work/put"
 chmod 0644 "$work/put/key.pem.bak"
 certificate_status 2 check --directory "$work/put"
 [[ $said == *'key.pem.bak has a private key in it'* ]] || fail "the copy to be named: $said"
+
+scenario "check finds a name that the certificate is not for, and a renewal adds it to the same key"
+put month
+certificate_status 0 check --directory "$work/put" --host localhost
+certificate_status 2 check --directory "$work/put" --host localhost --host other.example.org
+renewal=$(grep --only-matching 'certificate renew --host localhost --host other.example.org' <<<"$said") || fail "the words: $said"
+pins=$(saltern certificate pins --directory "$work/put")
+# shellcheck disable=SC2086  # words
+[[ $(saltern $renewal --directory "$work/put") == "$pins" ]] || fail "the pins to stay"
+certificate_status 0 check --directory "$work/put" --host localhost --host other.example.org
+certificate_status 2 check --directory "$work/put" --host 'not a name'
+put two fullchain.pem
+certificate_status 2 check --directory "$work/put" --host other.example.org
+[[ $said == *'ask the authority'* ]] || fail "the way with an authority: $said"

@@ -126,6 +126,20 @@ sync_files phone
 expect_names deletedHere 'empty/inner/'
 [[ ! -e $work/phone/files/empty ]] || fail "the folder to be gone"
 
+scenario "an empty folder is neither sent nor made where the patterns leave out all that could be in it"
+printf 'target/**\ncache/*\n' >>"$work/phone/files/.salternignore"
+mkdir --parents "$work/phone/files/target" "$work/phone/files/cache" "$work/phone/files/build"
+sync_files phone --dry-run
+expect_names uploaded '.salternignore'
+expect_names ignored 'build/ cache/ target/'
+sync_files phone
+expect_names uploaded '.salternignore'
+mkdir "$work/laptop/files/target"
+sync_files laptop
+expect_names uploaded ''
+[[ ! -e $work/laptop/files/cache ]] || fail "no other folder: $(ls "$work/laptop/files")"
+rmdir "$work/phone/files/target" "$work/phone/files/cache" "$work/laptop/files/target"
+
 scenario "a second folder and a second account are refused"
 mkdir "$work/phone/second"
 echo 'second' >"$work/phone/second/file"
@@ -212,6 +226,43 @@ device laptop trash restore "$work/laptop/files" 'letters/same (restored)' --jso
 expect_status 0
 [[ $(json '.restored | join("|")') == 'letters (restored)/same (restored)' ]] || fail "the other folder: $body"
 [[ $(<"$work/laptop/files/letters") == 'a file' ]] || fail "the file to stay"
+
+scenario "one of several folders that fails does not stop the others, and the output names each"
+sync_files laptop
+sync_files phone
+echo 'one' >"$work/phone/files/of several"
+several=("$work/phone/files" "$work/phone/missing" "$work/phone/second")
+device phone sync "${several[@]}" --json
+expect_error 65 unusable_folder
+[[ $(jq --raw-output '.error.messages | join("|")' <<<"$headers") == "$work/phone/missing: the folder cannot be opened"* ]] ||
+    fail "the folder to be named: $headers"
+[[ $(json .folder) == "${several[0]}"$'\n'"${several[2]}" ]] || fail "an object of each folder: $body"
+[[ $(jq --slurp --raw-output '.[1].downloaded | contains(["of several"])' <<<"$body") == true ]] || fail "the last folder: $body"
+echo 'two' >"$work/phone/files/of two"
+device phone sync "${several[@]}"
+expect_status 65
+for line in "${several[0]}:" 'sent: of two' "${several[2]}:" 'fetched: of two'; do
+    grep --quiet --line-regexp --fixed-strings "$line" <<<"$body" || fail "the line '$line': $body"
+done
+env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "${several[@]}" --watch --json >"$work/watch" \
+    2>"$work/watch-errors" </dev/null &
+watching=$!
+wait_until 180 grep --quiet "$work/phone/missing: the folder cannot be opened.*the other folders go on" "$work/watch-errors" ||
+    fail "the error at once: $(<"$work/watch-errors")"
+device phone list --json
+expect_status 0
+echo 'three' >"$work/phone/files/of three"
+has_both() {
+    jq --slurp --exit-status --arg one "${several[0]}" --arg two "${several[2]}" '
+        any(.folder == $one and (.uploaded | contains(["of three"])))
+        and any(.folder == $two and (.downloaded | contains(["of three"])))' "$work/watch" >"$work/both"
+}
+wait_until 180 has_both || fail "both folders to go on: $(cat "$work/watch" "$work/watch-errors")"
+end_process "$watching" INT 60
+result=0
+wait "$watching" || result=$?
+((result == 65)) || fail "it to end with the error's status, not $result: $(<"$work/watch-errors")"
+[[ $(tail -n 1 "$work/watch-errors" | jq --raw-output .error.code) == unusable_folder ]] || fail "the error at the end, too"
 
 scenario "deletions that wait are named once while a folder is watched"
 sync_files laptop

@@ -234,6 +234,35 @@ wait_until 180 grep --quiet --line-regexp 'sent: while others write' "$work/watc
 end_process "$phone_pid" INT 60
 wait "$phone_pid" || true
 
+scenario "while long files of several watched folders are sent or fetched, other commands have the store soon"
+# transfer NAME WORD: watches both folders, on a slow line, until each has moved its long file; commands work meanwhile.
+transfer() {
+    local pid status_of=0 count=0
+    env --ignore-environment HOME="$work/$1" PATH="$PATH" "$client" sync "$work/$1/files" "$work/$1/second" --watch \
+        --limit-rate 150K >"$work/watch-long" 2>&1 </dev/null &
+    pid=$!
+    until grep --quiet --line-regexp "$2: long" "$work/watch-long"; do
+        device "$1" list --json
+        expect_status 0
+        count=$((count + 1))
+        ((count < 500)) || fail "the files to be moved: $(<"$work/watch-long")"
+        sleep 0.5
+    done
+    ((count > 5)) || fail "commands while files are moved, not $count"
+    both_moved() { (($(grep --count --line-regexp "$1: long" "$work/watch-long") == 2)); }
+    wait_until 180 both_moved "$2" || fail "both files: $(<"$work/watch-long")"
+    end_process "$pid" INT 60
+    wait "$pid" || status_of=$?
+    ((status_of == 130)) || fail "Ctrl-C to end it with 130, which is $status_of: $(<"$work/watch-long")"
+}
+mkdir "$work/laptop/second"
+device laptop sync "$work/laptop/second" --collection second --json
+device laptop sync "$work/laptop/files" --json
+for folder in files second; do head --bytes 2500000 /dev/urandom >"$work/phone/$folder/long"; done
+transfer phone sent
+transfer laptop fetched
+for folder in files second; do cmp "$work/phone/$folder/long" "$work/laptop/$folder/long"; done
+
 scenario "a program that keeps a file open is heard"
 exec {log}>"$work/phone/files/open"
 env --ignore-environment HOME="$work/phone" PATH="$PATH" "$client" sync "$work/phone/files" --watch >"$work/watch-open" 2>&1 \

@@ -151,6 +151,32 @@ import Testing
         }
     }
 
+    @Test func `of several folders each failure is told with its folder, and the most serious one decides`() throws {
+        let (attention, interrupted) = (CommandFailure([], status: 2, code: "attention"), Explanation.interrupted)
+        func summary(_ errors: (String, any Error)...) -> CommandFailure? {
+            FolderFailure.summary(of: errors.map { FolderFailure(folder: $0.0, $0.1) })
+        }
+        #expect(summary() == nil)
+        let quiet = try #require(summary(("a", attention)))
+        #expect(quiet.status == 2 && quiet.messages.isEmpty && quiet.code == "attention")
+        let failure = try #require(
+            summary(
+                ("a", interrupted), ("b/c\u{7}", FolderError.unusable), ("d", attention),
+                ("e", FolderError.vault(.sessionEnded)), ("f", interrupted)))
+        #expect(failure.status == 77 && failure.code == "session_ended")
+        #expect(
+            failure.messages == [
+                "ended by a signal; nothing was lost",
+                "b/c\\u{7}: the folder cannot be opened, or nothing can be written in it",
+                "e: the session has ended: log in again; nothing that is stored here is lost",
+            ])
+        #expect(summary(("a", attention), ("b", interrupted))?.status == 130)
+        #expect(
+            summary(("a", FolderError.unusable), ("b", FolderError.vault(.unavailable(.transport(.pinMismatch)))))?
+                .status == 76)
+        #expect(summary(("a", FolderError.unusable), ("b", interrupted))?.status == 65)
+    }
+
     @Test func `every error of the kit has its status, for ever`() throws {
         let statuses: [(any Error, Int32, String)] = [
             (VaultError.wrongCredentials, 77, "wrong_credentials"), (VaultError.codeRequired, 77, "code_required"),

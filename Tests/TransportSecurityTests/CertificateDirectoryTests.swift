@@ -267,6 +267,28 @@ struct CertificateDirectoryTests {
         #expect(findings.first { $0.subject == .expiry }?.text == "the certificate expires in 396 days")
     }
 
+    @Test func `a host that clients use and the certificate is not for is a problem, which a renewal solves`() throws {
+        let pins = try directory.create(hosts: [Host("A.example.org"), Host("*.b.example.org"), Host("127.0.0.1")])
+        func finding(_ hosts: String...) throws -> CertificateFinding? {
+            directory.check(hosts: try hosts.map { try Host($0) }).first { $0.subject == .hosts }
+        }
+        for host in ["a.example.org", "x.b.example.org", "127.0.0.1", "*.b.example.org"] {
+            #expect(try finding(host)?.severity == .fine, "\(host)")
+        }
+        for host in ["b.example.org", "y.x.b.example.org", "x.a.example.org", "127.0.0.2", "::1", "*.example.org"] {
+            #expect(try finding(host)?.severity == .problem, "\(host)")
+        }
+        let text = try #require(try finding("a.example.org", "new.example.org")).text
+        #expect(
+            text == "the certificate is not for new.example.org, but for a.example.org, *.b.example.org, 127.0.0.1: "
+                + "certificate renew --host a.example.org --host *.b.example.org --host 127.0.0.1 --host new.example.org "
+                + "makes one for the same key")
+        #expect(try directory.renew(hosts: [Host("a.example.org"), Host("new.example.org")]) == pins)
+        #expect(try finding("a.example.org", "new.example.org")?.severity == .fine)
+        #expect(try directory.renew() == pins)
+        #expect(try finding("new.example.org")?.severity == .fine)
+    }
+
     @Test func `expiry becomes a warning and then a problem`() throws {
         try directory.create(hosts: [Host("localhost")])
         let end = try directory.identity().certificate.notAfter

@@ -56,6 +56,31 @@ import Testing
         #expect(directory.check().allSatisfy { $0.severity == .fine })
     }
 
+    @Test func `a key that clients do not pin is refused where pins are kept`() throws {
+        let key = try PrivateKey.generate()
+        // Nobody has pinned anything.
+        try directory.install(chain: certificate(key), key: key.pem(), keepsPins: true)
+        let other = try PrivateKey.generate()
+        let files = try names.map { try Data(contentsOf: URL(filePath: "\(directory.path)/\($0)")) }
+        let chain = try certificate(other)
+        let error = failure { () throws(CertificateError) in
+            try directory.install(chain: chain, key: other.pem(), keepsPins: true)
+        }
+        #expect(error == .unpinnedKey(pin: "\(try other.pin())"))
+        #expect(try names.map { try Data(contentsOf: URL(filePath: "\(directory.path)/\($0)")) } == files)
+        try directory.install(chain: certificate(key), key: key.pem(), keepsPins: true)
+        try directory.install(chain: certificate(other), key: other.pem())
+        #expect(try directory.pins().contains(other.pin()) && !directory.pins().contains(key.pin()))
+    }
+
+    @Test func `a backup key takes the place of the active one where pins are kept`() throws {
+        let before = try directory.create(hosts: [Host("localhost")])
+        let backup = try PrivateKey(contentsOf: directory.backupKeyFile)
+        #expect(
+            try directory.install(chain: certificate(backup), key: backup.pem(), keepsPins: true).active
+                == before.backup)
+    }
+
     @Test func `what a server would not serve changes nothing`() throws {
         try directory.create(hosts: [Host("localhost")])
         let (key, other) = (try PrivateKey.generate(), try PrivateKey.generate())

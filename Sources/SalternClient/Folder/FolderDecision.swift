@@ -246,6 +246,8 @@ struct FolderDecision {
         } else if local.digest == remote.content.digest || local.digest == known.content.digest {
             // A copy would be taken for the file under another name: it has the content of before.
             actions.append(.download(id, to: path, over: local))
+        } else if remote.content.digest == known.content.digest {
+            actions.append(.setExecutable(id, path, remote.content.isExecutable))
         } else {
             moveAside(path, local)
         }

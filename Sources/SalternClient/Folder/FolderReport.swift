@@ -3,7 +3,8 @@ public struct FolderSettings: Sendable {
     /// The collection whose items are the files.
     public var collection: String
     /// Whether other processes may use the vault's store between the rounds of ``FolderSync/watch(_:)``, and within a long
-    /// one: then nothing else in this process may use the vault while the folder is watched.
+    /// one. While the folder is watched, nothing else in this process may use the vault then, except for other folders with
+    /// this setting.
     public var lendsStore = false
     /// In which directions many deletions at once are meant, of who watches those that have happened when it begins. Those of
     /// other devices are meant in this collection alone. With both directions a folder whose marker is missing or outdated is

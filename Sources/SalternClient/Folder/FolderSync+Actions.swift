@@ -40,6 +40,12 @@ extension FolderSync {
                 return false
             }
             if case .deleteThere = action { report.deletedThere.append(remote.path) }
+        case .setExecutable(let id, let path, let isExecutable):
+            guard let remote = view.remote[id], tree.setExecutable(path, isExecutable) else { return false }
+            // What was changed here is sent over this.
+            let known = KnownFile(path: path, content: remote.content, stamp: remote.stamp)
+            try await vault.setKnownFile(id, known, in: folder)
+            report.downloaded.append(path)
         case .moveAside(let from, let to, _):
             guard tree.move(from, to: to) else { return false }
             report.conflicts.append(to)

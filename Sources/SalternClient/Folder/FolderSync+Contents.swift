@@ -11,7 +11,7 @@ extension FolderSync {
         // The content may be in any file.
         if round.focus != nil { try await round.takeWhole(vault) }
         let before = round.tree.hashes
-        let scan = round.tree.walk(into: &report)
+        let scan = try await walk(round.tree, into: &report)
         try await vault.setFileHashes(round.tree.hashes, after: before, in: round.folder)
         for attachment in lacking {
             for (path, content) in scan.files where content.digest == attachment.digest {
@@ -38,7 +38,7 @@ extension FolderSync {
         guard let remote = view.remote[id], let content = view.fetched(id, over: over),
             let file = try await vault.file(id, remote.stamp)
         else { return false }
-        let part = try round.tree.fetchPart(id)
+        guard let part = try round.tree.fetchPart(id) else { return false }
         guard try await fetch(file.attachment, to: part, round) else { return false }
         let aside = path.conflicting("\(view.device), \(view.date), \(ItemID.random().description.prefix(8))")
         if view.known[id] == nil {
@@ -84,6 +84,7 @@ extension FolderSync {
             let kept = min(Int64(first) * Int64(attachment.chunkByteCount), attachment.byteCount)
             guard byteCount == kept || system.truncate(part.file, to: kept) else { throw .sourceFailed }
             for index in first..<attachment.pieceCount {
+                try await restBeforePiece()
                 let piece = try await vault.piece(index, of: attachment, keepsCopy: false)
                 let isWritten = piece.withUnsafeBytes { system.write($0, to: part.file) }
                 guard isWritten else { throw .sourceFailed }

@@ -55,12 +55,12 @@ extension FolderSync {
         }
         var timer: Task<Void, any Error>?
         defer { allowed = settings.allowedDeletions }
-        if lends { await vault.beginLending() }
         defer {
             following.cancel()
             local.cancel()
             timer?.cancel()
         }
+        if lends { await vault.beginLending() }
         var nextWhole = ContinuousClock.now
         var hasWarned = false
         for await _ in nudges {
@@ -72,26 +72,26 @@ extension FolderSync {
                 timer = Self.timer(until: min(nextWhole, watcher.nextDue ?? nextWhole), continuation)
                 continue
             }
-            let wasWritten = lends ? try await reclaim() : false
-            let isWhole =
-                nextWhole <= now || due.contains(FolderSchedule.everything) || mustExamineAll || wasWritten
-                || FolderFocus(entries: due).isAboutRules
-            // Before the round: what changes while it goes on is another event.
-            if isWhole, watcher.watchAll() { hasWarned = false }
-            var done = try await run(within: isWhole ? nil : FolderFocus(entries: due, items: items))
-            // Nobody has seen what comes later.
-            allowed = []
-            let isWatched = watcher.isWatchingAll
-            if !isWatched, !hasWarned {
-                done.warn(.unwatched, root)
-                hasWarned = true
+            try await usingStore { wasWritten in
+                let isWhole =
+                    nextWhole <= now || due.contains(FolderSchedule.everything) || mustExamineAll || wasWritten
+                    || FolderFocus(entries: due).isAboutRules
+                // Before the round: what changes while it goes on is another event.
+                if isWhole, watcher.watchAll() { hasWarned = false }
+                var done = try await run(within: isWhole ? nil : FolderFocus(entries: due, items: items))
+                // Nobody has seen what comes later.
+                allowed = []
+                let isWatched = watcher.isWatchingAll
+                if !isWatched, !hasWarned {
+                    done.warn(.unwatched, root)
+                    hasWarned = true
+                }
+                let period = isWatched ? Self.wholePeriod : interval
+                if isWhole { nextWhole = now + period }
+                nextWhole = min(nextWhole, .now + period)
+                if mustExamineAll, !isWhole { nextWhole = .now }
+                try await report(done)
             }
-            let period = isWatched ? Self.wholePeriod : interval
-            if isWhole { nextWhole = now + period }
-            nextWhole = min(nextWhole, .now + period)
-            if mustExamineAll, !isWhole { nextWhole = .now }
-            try await report(done)
-            if lends { await vault.endStoreUse() }
             timer?.cancel()
             timer = Self.timer(until: min(nextWhole, watcher.nextDue ?? nextWhole), continuation)
         }
@@ -109,14 +109,67 @@ extension FolderSync {
             continuation.yield()
         }
     }
+}
 
-    private func reclaim() async throws -> Bool {
-        do throws(VaultError) { return try await vault.reclaimStore() } catch { throw FolderError.vault(error) }
+/// A store that other processes use between the rounds, and within long ones. Without ``FolderSettings/lendsStore`` it is this
+/// process's all the time.
+extension FolderSync {
+    /// Calls `body`, which needs the store, and lets other processes have it afterwards, also after an error.
+    /// - Parameter body: Gets whether another process has written to the store since the last call.
+    private func usingStore(_ body: (_ wasWritten: Bool) async throws -> Void) async throws {
+        guard settings.lendsStore else { return try await body(false) }
+        do {
+            try await body(try await takeStore())
+        } catch {
+            await leaveStore()
+            throw error
+        }
+        await leaveStore()
+    }
+
+    private func takeStore() async throws -> Bool {
+        do throws(VaultError) {
+            let count = try await vault.reclaimStore()
+            hasStore = true
+            return noteOutsideWrites(count)
+        } catch {
+            throw error.isCancellation ? FolderError.cancelled : FolderError.vault(error)
+        }
+    }
+
+    private func leaveStore() async {
+        if !hasStore { return }
+        hasStore = false
+        await vault.endStoreUse()
     }
 
     /// Lets the processes that wait for the store have it.
-    /// - Returns: Whether one of them has written to it.
-    func giveWay() async throws -> Bool { settings.lendsStore ? try await vault.giveWay() : false }
+    /// - Returns: Whether another process has written to it since this was asked last.
+    func giveWay() async throws(VaultError) -> Bool {
+        hasStore ? noteOutsideWrites(try await vault.giveWay()) : false
+    }
+
+    /// The same within a file that is fetched; ``giveWay()`` reports afterwards whether they have written.
+    func restBeforePiece() async throws(VaultError) {
+        if hasStore { _ = try await vault.giveWay() }
+    }
+
+    /// Examines the folder. Other processes use the store while its files are read. When one of them has written to it, that
+    /// may have been another sync of the folder: it is examined once more.
+    func walk(_ tree: FolderTree, into report: inout FolderReport) async throws -> FolderTree.Scan {
+        guard hasStore else { return tree.walk(into: &report) }
+        await leaveStore()
+        let before = report
+        let scan = tree.walk(into: &report)
+        guard try await takeStore() else { return scan }
+        report = before
+        return tree.walk(into: &report)
+    }
+
+    private func noteOutsideWrites(_ count: Int) -> Bool {
+        defer { outsideWrites = count }
+        return count != outsideWrites
+    }
 }
 
 /// What has changed in the vault or on the server, and waits for a round.

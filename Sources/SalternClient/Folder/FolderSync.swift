@@ -16,6 +16,10 @@ public actor FolderSync {
     var unfitting: [FolderPath: UnfittingFile] = [:]
     /// True after the server could not be reached for a file. The rest of the round tries no other long file.
     var isCutOff = false
+    /// Whether this folder uses a store that other processes use meanwhile.
+    var hasStore = false
+    /// How often other processes had written to the store when that was asked last.
+    var outsideWrites = 0
     /// What the last round has left to later ones; nil when the next one has to examine everything.
     private var memory: FolderMemory?
 
@@ -264,7 +268,7 @@ public actor FolderSync {
         }
         let before = round.tree.hashes
         report.warnings.removeAll { $0.kind == .ignoreFile }
-        let scan = round.tree.walk(into: &report)
+        let scan = try await walk(round.tree, into: &report)
         report.ignored = scan.ignored.sorted { $0.lexicographicallyPrecedes($1) }.map {
             String(decoding: $0, as: UTF8.self)
         }
@@ -371,7 +375,8 @@ extension FolderAction {
     var item: ItemID? {
         switch self {
         case .note(let id, _, _), .forget(let id), .download(let id, _, _), .moveHere(let id, _, _, _),
-            .moveThere(let id, _, _), .deleteHere(let id, _, _), .deleteThere(let id), .mergeThere(let id):
+            .moveThere(let id, _, _), .deleteHere(let id, _, _), .deleteThere(let id), .mergeThere(let id),
+            .setExecutable(let id, _, _):
             id
         case .noteFolder(let id, _), .forgetFolder(let id), .makeFolderHere(let id, _), .removeFolderHere(let id, _),
             .removeFolderThere(let id):
@@ -385,7 +390,7 @@ extension FolderAction {
     fileprivate var path: FolderPath? {
         switch self {
         case .note(_, let path, _), .upload(let path, _, _), .download(_, let path, _), .moveThere(_, let path, _),
-            .deleteHere(_, let path, _):
+            .deleteHere(_, let path, _), .setExecutable(_, let path, _):
             path
         case .moveHere(_, let path, _, _), .moveAside(let path, _, _): path
         case .noteFolder(_, let path), .makeFolderHere(_, let path), .removeFolderHere(_, let path),

@@ -24,6 +24,9 @@ protocol FolderSystem: Sendable {
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor?
     /// Opens a file for reading and for writing at its end.
     func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor?
+    /// Locks a file until it is closed.
+    /// - Returns: False while another process has locked it.
+    func lock(_ file: Descriptor) -> Bool
     /// Removes what a file has behind `count` bytes.
     func truncate(_ file: Descriptor, to count: Int64) -> Bool
     /// - Returns: Whether something of this name is there now.
@@ -68,6 +71,9 @@ extension FolderSystem {
 
     func truncate(_ file: Descriptor, to count: Int64) -> Bool { false }
 
+    /// Nobody else opens the files of a system in memory.
+    func lock(_ file: Descriptor) -> Bool { true }
+
     /// For who does the same where nothing is and where nobody can tell.
     func status(_ name: String, in folder: Descriptor) -> stat? {
         if case .something(let status) = entry(name, in: folder) { status } else { nil }
@@ -107,6 +113,11 @@ struct DiskFolders: FolderSystem {
 
     func openForAppending(_ name: String, in folder: Descriptor) -> Descriptor? {
         Descriptor(openat(folder.number, name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK))
+    }
+
+    func lock(_ file: Descriptor) -> Bool {
+        // File systems without locks, such as some of networks, have one program at a time in a folder.
+        flock(file.number, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK
     }
 
     func truncate(_ file: Descriptor, to count: Int64) -> Bool { noting(ftruncate(file.number, off_t(count)) == 0) }

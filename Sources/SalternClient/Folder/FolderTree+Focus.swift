@@ -67,6 +67,6 @@ extension FolderTree {
             system.names(in: folder)?.isEmpty == true
         else { return }
         scan.folders.insert(path)
-        scan.emptyFolders.insert(path)
+        noteEmpty(path, &scan)
     }
 }

@@ -11,23 +11,33 @@ extension FolderTree {
     /// The name of a download in `parts` begins with this. A later round goes on with one that was cut off.
     static let fetchPrefix = "fetch-"
 
-    /// Opens the file that an earlier download of an item has left, or creates it.
-    func fetchPart(_ item: ItemID) throws(FolderError) -> (name: String, file: Descriptor) {
+    /// Opens the file that an earlier download of an item has left, or creates it. It is locked: another process may sync the
+    /// folder between two pieces of it.
+    /// - Returns: Nil while another process fetches the item.
+    func fetchPart(_ item: ItemID) throws(FolderError) -> (name: String, file: Descriptor)? {
         let name = Self.fetchPrefix + item.description
         if let file = system.openForAppending(name, in: parts), let status = system.status(file), status.isFile,
             status.st_nlink <= 1
         {
-            return (name, file)
+            return system.lock(file) && isPart(name, file) ? (name, file) : nil
         }
         system.removeFile(name, in: parts)
         guard let file = system.createFile(name, in: parts) else { throw .unusable }
-        return (name, file)
+        return system.lock(file) && isPart(name, file) ? (name, file) : nil
+    }
+
+    /// Returns whether a name in `parts` is that of a file which is open.
+    private func isPart(_ name: String, _ file: Descriptor) -> Bool {
+        guard let named = system.status(name, in: parts), let own = system.status(file) else { return false }
+        return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
     }
 
     /// Removes what downloads have left that no later round goes on with.
     func removeFetches() {
         for name in (system.names(in: parts) ?? []).map({ String(decoding: $0, as: UTF8.self) })
         where name.hasPrefix(Self.fetchPrefix) && !unfinishedFetches.contains(name) {
+            // Another process may be fetching it.
+            if let file = system.openForAppending(name, in: parts), !system.lock(file) { continue }
             system.removeFile(name, in: parts)
         }
     }
@@ -45,8 +55,7 @@ extension FolderTree {
     ) -> Bool {
         guard let (folder, name) = place(path, isMade: true) else { return false }
         let old = system.status(name, in: folder)
-        let readers: mode_t = old.map { $0.st_mode & 0o666 } ?? 0o600
-        let mode = readers | (new.isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
+        let mode = Self.mode(old.map { $0.st_mode } ?? 0o600, isExecutable: new.isExecutable)
         // A file system without modes or times has the content all the same.
         _ = system.set(part.file, modified: modified.map(timespec.init(nanoseconds:)), mode: mode)
         guard system.sync(part.file) else { return false }
@@ -73,6 +82,25 @@ extension FolderTree {
             moveToTrash(swap, as: trashed, over)
         } else {
             keep(swap, aside)
+        }
+        return true
+    }
+
+    /// Returns a mode with or without the executable bits: for those who may read the file.
+    private static func mode(_ mode: mode_t, isExecutable: Bool) -> mode_t {
+        let readers = mode & 0o666
+        return readers | (isExecutable ? 0o100 | ((readers & 0o044) >> 2) : 0)
+    }
+
+    /// Gives a file the executable bit, or takes it away. A file of another user stays as it is, and so does one on a file system
+    /// that does not keep the bit.
+    /// - Returns: False when there is no such file.
+    func setExecutable(_ path: FolderPath, _ isExecutable: Bool) -> Bool {
+        guard let (folder, name) = place(path), let file = system.openFile(name, in: folder),
+            let status = system.status(file), status.isFile
+        else { return false }
+        if keepsExecutableBit, status.isExecutable != isExecutable {
+            _ = system.set(file, modified: nil, mode: Self.mode(status.st_mode, isExecutable: isExecutable))
         }
         return true
     }

@@ -217,12 +217,12 @@ final class FolderTree {
             report.warn(.unreadable, prefix)
             return scan.block(Array(prefix.utf8.dropLast()))
         }
-        if let path = FolderPath(folderTitle: prefix) {
-            scan.folders.insert(path)
-            if names.isEmpty { scan.emptyFolders.insert(path) }
-        }
         let place = Self.names(of: prefix)
         _ = rules.state(in: place, (folder, names))
+        if let path = FolderPath(folderTitle: prefix) {
+            scan.folders.insert(path)
+            if names.isEmpty { noteEmpty(path, &scan) }
+        }
         for bytes in names.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             if Task.isCancelled { return scan.isComplete = false }
             if prefix.isEmpty, bytes == Array(FolderPath.corner.utf8) { continue }

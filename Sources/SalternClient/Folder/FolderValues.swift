@@ -124,6 +124,8 @@ enum FolderAction: Hashable, Sendable {
     case deleteThere(ItemID)
     /// Another item has the same name and content.
     case mergeThere(ItemID)
+    /// Only the executable bit was changed there: the file gets it, and keeps the content that was changed here.
+    case setExecutable(ItemID, FolderPath, Bool)
     /// What is here makes room under this name, and is a file of its own from now on.
     case moveAside(FolderPath, to: FolderPath, FileContent)
     /// A folder is here, and an item stands for it.

@@ -17,42 +17,102 @@ enum StoreFile {
     }
 }
 
-/// A store that other processes use between the rounds of a folder that is watched.
+/// How the rounds of watched folders share a store that other processes use, too.
+struct StoreLending {
+    /// Rounds that use the store.
+    var users = 0
+    /// Those of them that have stopped where another process can have it.
+    var resting = 0
+    /// Whether one of them lends the store, or waits until it comes back.
+    var isExchanging = false
+    /// How often the store has come back.
+    var returns = 0
+    /// How often another process had written to it by then.
+    var outsideWrites = 0
+    /// The state of the store's file when it was lent.
+    var file: [Int] = []
+}
+
+/// A store that other processes use between the rounds of folders that are watched, and within long ones.
+///
+/// A round stops before each step while a process waits for the store. When all rounds of this process have stopped or ended,
+/// one of them lends the store and takes it back behind the processes that wait, and all go on.
 extension Vault {
+    private static let pause = Duration.milliseconds(20)
+
     /// The first round of a folder that is watched uses the store as it is.
     func beginLending() {
         beforePiece = { vault throws(VaultError) in _ = try await vault.giveWay() }
     }
 
-    /// Takes the store back for a round.
-    /// - Returns: Whether another process has written to it.
+    /// Takes the store for a round, behind the processes that wait for it or use it. Each call that returns needs
+    /// ``endStoreUse()``.
+    /// - Parameter isPatient: False where a process that uses the store for long is an error.
+    /// - Returns: How often another process has written to the store so far.
     /// - Throws: ``VaultError/locked`` when another process has logged out or has locked the vault.
-    func reclaimStore() async throws(VaultError) -> Bool {
-        storeUsers += 1
-        if !store.isLent { return false }
+    func reclaimStore(isPatient: Bool = true) async throws(VaultError) -> Int {
+        lending.users += 1
+        do throws(VaultError) {
+            if mustRest { try await rest(isPatient) }
+            return lending.outsideWrites
+        } catch {
+            lending.users -= 1
+            throw error
+        }
+    }
+
+    /// Lets the processes that wait for the store have it, within a round.
+    /// - Returns: How often another process has written to the store so far.
+    func giveWay() async throws(VaultError) -> Int {
+        if lending.users > 0, mustRest { try await rest(true) }
+        return lending.outsideWrites
+    }
+
+    /// Whether a round stops before its next step.
+    private var mustRest: Bool {
+        store.isLent || lending.isExchanging || StoreTicket.isAwaited(settings.folder)
+    }
+
+    /// Waits until the other processes have had the store, or none waits any more.
+    private func rest(_ isPatient: Bool) async throws(VaultError) {
         let wasOpen = opened != nil
+        let returns = lending.returns
+        lending.resting += 1
+        defer { lending.resting -= 1 }
+        while store.isLent || lending.returns == returns {
+            if !lending.isExchanging {
+                guard mustRest else { break }
+                if store.isLent || lending.resting == lending.users && !hasTurn {
+                    do throws(VaultError) { try await exchange() } catch .store(.inUse) where isPatient { continue }
+                    break
+                }
+            }
+            do { try await Task.sleep(for: Self.pause) } catch { throw .cancelled }
+        }
+        if wasOpen && opened == nil { throw .locked }
+    }
+
+    /// Lends the store, and takes it back behind the processes that wait for it.
+    private func exchange() async throws(VaultError) {
+        lending.isExchanging = true
+        defer { lending.isExchanging = false }
+        if !store.isLent { lend() }
         let wasWritten: Bool
         do {
             wasWritten = try await StoreTicket.waiting(in: settings.folder) {
-                // Another round of this process may have waited, too.
-                guard self.store.isLent else { return true }
-                let isSame = self.lentFile == StoreFile.state(in: self.settings.folder)
+                let isSame = self.lending.file == StoreFile.state(in: self.settings.folder)
                 do { try self.store.takeBack() } catch { throw VaultError(ofStore: error) }
                 return !isSame
             }
-            if wasWritten { try reopen() }
         } catch let error as VaultError {
-            storeUsers -= 1
             throw error
         } catch {
-            storeUsers -= 1
-            throw .unavailable(.transport(.cancelled))
+            throw .cancelled
         }
-        if wasOpen && opened == nil {
-            storeUsers -= 1
-            throw .locked
-        }
-        return wasWritten
+        lending.returns += 1
+        guard wasWritten else { return }
+        lending.outsideWrites += 1
+        try reopen()
     }
 
     /// Goes on with what another process has left in the store.
@@ -69,24 +129,15 @@ extension Vault {
 
     /// Gives the store to other processes, when no round needs it.
     func endStoreUse() async {
-        storeUsers -= 1
-        guard storeUsers == 0 else { return }
+        lending.users -= 1
+        guard lending.users == 0 else { return }
         await beginTurn()
         defer { endTurn() }
-        if storeUsers == 0 && attaching.isEmpty { lend() }
+        if lending.users == 0 && attaching.isEmpty { lend() }
     }
 
     func lend() {
         store.lend()
-        lentFile = StoreFile.state(in: settings.folder)
-    }
-
-    /// Lets the processes that wait for the store have it, within a round.
-    /// - Returns: Whether another process has written to it.
-    func giveWay() async throws(VaultError) -> Bool {
-        guard storeUsers == 1, !hasTurn, StoreTicket.isAwaited(settings.folder) else { return false }
-        storeUsers = 0
-        lend()
-        return try await reclaimStore()
+        lending.file = StoreFile.state(in: settings.folder)
     }
 }

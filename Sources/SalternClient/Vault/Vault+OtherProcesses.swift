@@ -34,7 +34,7 @@ extension Vault {
         await beginTurn()
         defer { endTurn() }
         if store.isLent || store.isClosed { return }
-        guard storeUsers == 0, attaching.isEmpty else { throw .store(.inUse) }
+        guard lending.users == 0, attaching.isEmpty else { throw .store(.inUse) }
         lentStamps = try stored { try store.stamps() }
         lend()
     }
@@ -51,8 +51,9 @@ extension Vault {
     @discardableResult
     public func takeBackStore() async throws(VaultError) -> Bool {
         if !store.isLent { return false }
-        let wasWritten = try await reclaimStore()
-        storeUsers -= 1
+        let before = lending.outsideWrites
+        let wasWritten = try await reclaimStore(isPatient: false) != before
+        lending.users -= 1
         if wasWritten { tellOthers() }
         return wasWritten
     }

@@ -40,10 +40,8 @@ public actor Vault {
     var isLimitInDoubt = false
     /// Attachments that are being sent.
     var attaching: [ItemID: Attaching] = [:]
-    /// How many rounds of folders use the store, where it is lent to other processes between them.
-    var storeUsers = 0
-    /// The state of the store's file when it was lent.
-    var lentFile: [Int] = []
+    /// How rounds of folders use the store, where it is lent to other processes between them.
+    var lending = StoreLending()
     /// The versions of all items when it was lent.
     var lentStamps: [ItemID: StoreStamp] = [:]
     /// Called before each piece of an attachment is sent, when nothing else uses the store.

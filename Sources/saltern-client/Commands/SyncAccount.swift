@@ -123,7 +123,8 @@ struct SyncAccount: Command {
                 settings.allowsSecondFolder = allowsSecondFolder
                 settings.lendsStore = watches
                 return SyncFolder(
-                    folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON)
+                    folder: folder, settings: settings, watches: watches, isDry: isDry, asJSON: asJSON,
+                    isOneOfSeveral: folders.count > 1)
             }
             return try await SyncFolder.run(syncs, account, console)
         }

@@ -37,6 +37,8 @@ struct SyncFolder {
             }
         }
 
+        /// The folder, as the command line names it.
+        let folder: String
         let downloaded: [String]
         let uploaded: [String]
         let renamed: [String]
@@ -61,7 +63,10 @@ struct SyncFolder {
         /// What the ignore files leave out; of a dry run alone.
         let ignored: [String]?
 
-        init(_ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], dryRun: Bool) {
+        init(
+            _ folder: String, _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], dryRun: Bool
+        ) {
+            self.folder = folder
             self.dryRun = dryRun
             ignored = dryRun ? report.ignored : nil
             downloaded = report.downloaded.map(\.text) + report.fetchedFolders.map { $0.text + "/" }
@@ -90,29 +95,71 @@ struct SyncFolder {
     /// Whether it only prints what would be done.
     let isDry: Bool
     let asJSON: Bool
+    /// Whether the output says which folder it is about.
+    let isOneOfSeveral: Bool
 
-    /// Syncs several folders. Those that are watched go on together; when one of them fails, all end.
+    /// Syncs several folders: those that are watched at once, others one after another. When one of them fails, the others go on.
+    /// - Throws: For several folders a ``CommandFailure`` with the messages of all, and the most serious status.
     static func run(_ folders: [SyncFolder], _ account: OpenAccount, _ console: Console) async throws {
-        guard folders.count > 1, folders[0].watches else {
-            var attention: CommandFailure?
-            for folder in folders {
-                do {
-                    try await folder.run(account, console)
-                } catch let failure as CommandFailure where failure.status == ExitStatus.attention {
-                    attention = failure
+        // Before the store is lent to other processes.
+        let known = try await account.vault.notices()
+        if folders.count == 1 { return try await folders[0].run(account, known, console) }
+        let failures =
+            folders[0].watches
+            ? await watch(folders, account, known, console)
+            : await runInTurn(folders, account, known, console)
+        if let failure = FolderFailure.summary(of: failures) { throw failure }
+    }
+
+    private static func runInTurn(
+        _ folders: [SyncFolder], _ account: OpenAccount, _ known: [Notice], _ console: Console
+    ) async -> [FolderFailure] {
+        var failures: [FolderFailure] = []
+        for folder in folders {
+            guard let failure = await folder.failure(account, known, console) else { continue }
+            failures.append(failure)
+            if failure.isInterruption { break }
+        }
+        return failures
+    }
+
+    private static func watch(
+        _ folders: [SyncFolder], _ account: OpenAccount, _ known: [Notice], _ console: Console
+    ) async -> [FolderFailure] {
+        await withTaskGroup(of: FolderFailure?.self) { group in
+            for folder in folders { group.addTask { await folder.failure(account, known, console) } }
+            var failures: [FolderFailure] = []
+            for await failure in group {
+                guard let failure else {
+                    // The output is lost: no folder can report anything any more.
+                    group.cancelAll()
+                    continue
+                }
+                if failure.isInterruption, console.hasLostOutput { continue }
+                failures.append(failure)
+                if !failure.isInterruption, failures.count < folders.count {
+                    let message = failure.messages.joined(separator: "; ")
+                    console.notice("\(message); the other folders go on", code: failure.reason.code)
                 }
             }
-            if let attention { throw attention }
-            return
-        }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for folder in folders { group.addTask { try await folder.run(account, console) } }
-            defer { group.cancelAll() }
-            for try await _ in group { return }
+            return failures
         }
     }
 
-    func run(_ account: OpenAccount, _ console: Console) async throws {
+    /// - Returns: Nil when all is done.
+    private func failure(
+        _ account: OpenAccount, _ known: [Notice], _ console: Console
+    ) async -> FolderFailure? {
+        do {
+            try await run(account, known, console)
+            return nil
+        } catch {
+            return FolderFailure(folder: folder, error)
+        }
+    }
+
+    /// - Parameter known: The notices from before.
+    private func run(_ account: OpenAccount, _ known: [Notice], _ console: Console) async throws {
         let root = URL(filePath: folder, directoryHint: .isDirectory)
         let sync = FolderSync(vault: account.vault, root: root, settings: settings)
         let vault = account.vault
@@ -122,7 +169,6 @@ struct SyncFolder {
             if plan.needsAttention { throw CommandFailure([], status: ExitStatus.attention, code: "attention") }
             return
         }
-        let known = try await vault.notices()
         if watches {
             let told = Mutex(Set(known))
             let standing = Mutex(StandingLines())
@@ -165,10 +211,40 @@ struct SyncFolder {
         _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], _ console: Console,
         _ shown: ([String]) -> [String] = { $0 }
     ) throws {
-        try console.show(Record(report, held, notices, dryRun: isDry), asJSON: asJSON) {
-            let lines = report.lines(isDry: isDry) + shown(report.standingLines + HeldItem.lines(held))
-            return (lines + notices.map(\.text)).map { $0 + "\n" }.joined()
+        try console.show(Record(folder, report, held, notices, dryRun: isDry), asJSON: asJSON) {
+            var lines = report.lines(isDry: isDry) + shown(report.standingLines + HeldItem.lines(held))
+            lines += notices.map(\.text)
+            if isOneOfSeveral, !lines.isEmpty { lines.insert(VisibleText.visible(folder) + ":", at: 0) }
+            return lines.map { $0 + "\n" }.joined()
         }
+    }
+}
+
+/// Why one of several folders was not synced, or wants attention.
+struct FolderFailure {
+    let folder: String
+    let reason: CommandFailure
+
+    init(folder: String, _ error: any Error) {
+        self.folder = folder
+        reason = error as? CommandFailure ?? Explanation.explain(error) ?? CommandFailure("\(error)")
+    }
+
+    var isInterruption: Bool { reason.status == ExitStatus.interrupted }
+
+    /// Each names the folder; an interruption is about all of them.
+    var messages: [String] {
+        if isInterruption { return reason.messages }
+        return reason.messages.map { "\(VisibleText.visible(folder)): \($0)" }
+    }
+
+    /// Returns what the command ends with: all messages, and the status and the code of the most serious failure.
+    static func summary(of failures: [FolderFailure]) -> CommandFailure? {
+        let worst = failures.min { ExitStatus.isMoreSerious($0.reason.status, than: $1.reason.status) }
+        guard let worst else { return nil }
+        var messages: [String] = []
+        for message in failures.flatMap(\.messages) where !messages.contains(message) { messages.append(message) }
+        return CommandFailure(messages, status: worst.reason.status, code: worst.reason.code)
     }
 }
 

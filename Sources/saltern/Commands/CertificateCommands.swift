@@ -34,6 +34,15 @@ private func reporting<Result>(_ body: () throws(CertificateError) -> Result) th
     }
 }
 
+extension Host {
+    /// Reads the values of `--host`.
+    fileprivate static func parse(_ texts: [String]) throws(CertificateError) -> [Host] {
+        var hosts: [Host] = []
+        for text in texts { hosts.append(try Host(text)) }
+        return hosts
+    }
+}
+
 extension Console {
     /// Prints pins in curl's form.
     fileprivate func printPins(_ pins: CertificateDirectory.Pins) {
@@ -69,9 +78,7 @@ struct CreateCertificate: Command {
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
         let pins = try reporting { () throws(CertificateError) in
-            var parsed: [Host] = []
-            for host in hosts { parsed.append(try Host(host)) }
-            return try directory.create(hosts: parsed)
+            try directory.create(hosts: Host.parse(hosts))
         }
         console.printPins(pins)
     }
@@ -143,13 +150,18 @@ struct RenewCertificate: Command {
         need the new one. Clients that pin the key need nothing.
         """
 
+    let hosts: [String]
     let option: TLSDirectoryOption
 
-    init(_ arguments: inout Arguments) throws(UsageError) { option = try TLSDirectoryOption(&arguments) }
+    init(_ arguments: inout Arguments) throws(UsageError) {
+        hosts = try arguments.options("--host")
+        option = try TLSDirectoryOption(&arguments)
+    }
 
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
-        console.printPins(try reporting { () throws(CertificateError) in try directory.renew() })
+        console.printPins(
+            try reporting { () throws(CertificateError) in try directory.renew(hosts: Host.parse(hosts)) })
     }
 }
 
@@ -200,9 +212,11 @@ struct InstallCertificate: Command {
 
     let chain: String
     let key: String
+    private let keepsPins: Bool
     let option: TLSDirectoryOption
 
     init(_ arguments: inout Arguments) throws(UsageError) {
+        keepsPins = arguments.flag("--keep-pins")
         let (chain, key) = (try arguments.option("--chain"), try arguments.option("--key"))
         option = try TLSDirectoryOption(&arguments)
         guard let chain, let key else { throw UsageError(message: "--chain FILE and --key FILE are needed") }
@@ -213,12 +227,20 @@ struct InstallCertificate: Command {
     func run(_ console: Console) async throws {
         let directory = try option.directory(console)
         let version = option.minimumVersion(console)
+        let before = try? directory.pins()
         let pins = try reporting { () throws(CertificateError) in
             try directory.install(
                 chain: ProtectedFile.read(chain, access: .everyone),
-                key: ProtectedFile.read(key, access: .ownerAndGroup), minimumVersion: version)
+                key: ProtectedFile.read(key, access: .ownerAndGroup), minimumVersion: version, keepsPins: keepsPins)
         }
         console.printPins(pins)
+        if let before, !before.contains(pins.active) {
+            let known = [before.active, before.backup].compactMap(\.self).map(\.description).joined(separator: " or ")
+            console.printError(
+                "warning: this key is neither the one that was served nor the backup key: clients that pin \(known) do not "
+                    + "connect until they have the pin \(pins.active); install a certificate for one of those keys to let "
+                    + "them in again")
+        }
         // What keeps clients away, though a server serves it.
         for finding in directory.check(minimumVersion: version) where finding.severity != .fine {
             console.printError("\(finding.severity.rawValue): \(finding.text)")
@@ -250,20 +272,23 @@ struct CheckCertificate: Command {
     static let hasProblems: Int32 = 2
 
     let option: TLSDirectoryOption
+    private let hosts: [String]
     private let days: Int
     private let asJSON: Bool
 
     init(_ arguments: inout Arguments) throws(UsageError) {
         asJSON = arguments.flag("--json")
         option = try TLSDirectoryOption(&arguments)
+        hosts = try arguments.options("--host")
         days = try arguments.integer("--days", in: 1...3_650) ?? CertificateDirectory.warningDays
     }
 
     func run(_ console: Console) async throws {
         let findings: [CertificateFinding]
         do throws(CommandFailure) {
+            let wanted = try reporting { () throws(CertificateError) in try Host.parse(hosts) }
             findings = try option.directory(console).check(
-                warningDays: days, minimumVersion: option.minimumVersion(console))
+                hosts: wanted, warningDays: days, minimumVersion: option.minimumVersion(console))
             try console.report(findings.map(Finding.init), asJSON: asJSON)
         } catch {
             throw CommandFailure(error.messages, status: Self.hasProblems, code: "certificate_bad")

@@ -108,6 +108,52 @@ import Testing
         }
     }
 
+    @Test(arguments: ["build/", "build", "/build", "build/*", "build/**", "b*/**", "*"])
+    func `an empty folder whose pattern leaves out all that is in it is neither sent nor made`(pattern: String)
+        async throws
+    {
+        try await withPair { phone, laptop in
+            func focus(_ path: String) -> FolderFocus { FolderFocus(entries: [Array(path.utf8)]) }
+            try phone.write(pattern + "\n", to: ".salternignore")
+            try make("build", on: phone)
+            let report = try await phone.sync.run()
+            #expect(report.sentFolders.isEmpty && report.ignored == ["build/"])
+            #expect(try await phone.sync.plan().sentFolders.isEmpty)
+            #expect(try await phone.sync.run(within: focus("build")).sentFolders.isEmpty)
+            try phone.write("one", to: "build/a")
+            #expect(try await !phone.sync.run(within: focus("build/a")).hasDone)
+            try phone.remove("build/a")
+            #expect(try await !phone.sync.run(within: focus("build/a")).hasDone)
+            // A device without the patterns has sent it.
+            let item = PlainItem(
+                title: try FolderPath("build").folderTitle, body: SecureBytes(copying: [UInt8]()))
+            try await laptop.vault.put(item, .random(), in: "files")
+            try await laptop.vault.sync()
+            try phone.remove("build")
+            #expect(try await !phone.sync.run().hasDone)
+            #expect(try await !laptop.sync.run().fetchedFolders.contains { $0.text == "build" })
+            #expect(phone.folders().isEmpty && laptop.folders().isEmpty)
+            #expect(try await phone.vault.ids("files").count == 2)
+            // Without the pattern it is a folder like all others.
+            try phone.remove(".salternignore")
+            #expect(try await phone.sync.run().fetchedFolders.map(\.text) == ["build"])
+        }
+    }
+
+    @Test(arguments: ["build/*.o", "build/*\n!build/keep", "build/*/", "other/**"])
+    func `an empty folder in which something could be kept is sent`(patterns: String) async throws {
+        try await withPair { phone, laptop in
+            try phone.write(patterns + "\n", to: ".salternignore")
+            try make("build", on: phone)
+            let isKept = !patterns.contains("!")
+            #expect(try await phone.sync.run().sentFolders.map(\.text) == (isKept ? ["build"] : []))
+            try phone.write("one", to: "build/keep")
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            #expect(laptop.read("build/keep") == "one")
+        }
+    }
+
     @Test func `rounds of a watched folder see empty folders`() async throws {
         try await withPair { phone, laptop in
             func focus(_ paths: String...) -> FolderFocus {

@@ -75,6 +75,27 @@ import Testing
         #expect(report.downloaded == [a] && report.uploaded == [a] && report.conflicts.isEmpty)
     }
 
+    @Test(arguments: [true, false], [true, false])
+    func `a content that changes here and a permission that changes there are both in the file`(
+        _ isSet: Bool, changesBoth: Bool
+    ) throws {
+        let a = try path("a")
+        var view = FolderView(
+            known: [id: KnownFile(path: a, content: content("old", isExecutable: !isSet), stamp: ItemStamp())])
+        view.local = [a: content("mine", isExecutable: changesBoth ? isSet : !isSet)]
+        view.remote = [id: RemoteFile(path: a, content: content("old", isExecutable: isSet))]
+        #expect(FolderDecision.decide(view) == [.setExecutable(id, a, isSet)])
+        var simulation = FolderSimulation(view)
+        var report = FolderReport()
+        for _ in 0..<4 {
+            for action in FolderDecision.decide(simulation.view) { #expect(simulation.carryOut(action, &report)) }
+        }
+        let merged = content("mine", isExecutable: isSet)
+        #expect(simulation.view.local == [a: merged])
+        #expect(simulation.view.remote.mapValues(\.content) == [id: merged])
+        #expect(report.downloaded == [a] && report.uploaded == [a] && report.conflicts.isEmpty)
+    }
+
     @Test func `a conflict finds a name however long path and device are`() throws {
         let folders = Array(repeating: String(repeating: "d", count: 199), count: 19).joined(separator: "/")
         for name in ["f", String(repeating: "f", count: 190)] {

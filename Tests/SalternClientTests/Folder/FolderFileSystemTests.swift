@@ -67,6 +67,22 @@ import Testing
         #expect(try read("b") == "a" && read("c") == "b")
     }
 
+    @Test func `a download that another process has begun is neither taken over nor removed`() throws {
+        let folder = try TemporaryDirectory(.memory)
+        let (one, two) = (try FolderTree(folder.path), try FolderTree(folder.path))
+        let id = ItemID.random()
+        var part = try one.fetchPart(id)
+        #expect(part != nil)
+        #expect(try two.fetchPart(id) == nil)
+        two.removeFetches()
+        let path = folder.path + "/.saltern/parts/" + FolderTree.fetchPrefix + id.description
+        #expect(FileManager.default.fileExists(atPath: path))
+        part = nil
+        #expect(try two.fetchPart(id) != nil)
+        two.removeFetches()
+        #expect(!FileManager.default.fileExists(atPath: path))
+    }
+
     /// Every file of a mount looks executable, or none does, whatever is set.
     private struct OneMode: FolderSystem {
         let inner = DiskFolders()

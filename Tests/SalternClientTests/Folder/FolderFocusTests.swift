@@ -175,6 +175,67 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 2])
+    func `a process that waits gets the store between the pieces of long files, however many folders are watched`(
+        _ count: Int
+    ) async throws {
+        try await withPair { phone, _, _, laptop in
+            var settings = FolderSettings(deviceName: "phone")
+            settings.lendsStore = true
+            var folders: [TemporaryDirectory] = []
+            var syncs: [FolderSync] = []
+            for number in 0..<count {
+                settings.collection = "files-\(number)"
+                let folder = try TemporaryDirectory(.memory)
+                let root = URL(filePath: folder.path)
+                for name in ["a", "b"] {
+                    let bytes = (0..<9 * Attachment.chunkByteCount).map { _ in UInt8.random(in: 0...255) }
+                    try Data(bytes).write(to: root.appending(path: name))
+                }
+                folders.append(folder)
+                syncs.append(FolderSync(vault: phone.vault, root: root, settings: settings))
+            }
+            let sent = Locked(0)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for sync in syncs {
+                    group.addTask { try await sync.watch { report in sent.withLock { $0 += report.uploaded.count } } }
+                }
+                for number in 0..<3 {
+                    try await StoreTicket.waiting(in: phone.device.settings.folder, atMost: .seconds(3_600)) {
+                        let vault = try #require(try await Vault.resume(phone.device.settings))
+                        let body = SecureBytes(copying: Array("\(number)".utf8))
+                        try await vault.put(PlainItem(title: "note", body: body), .random(), in: "notes")
+                    }
+                }
+                while sent.withLock({ $0 }) < 2 * count { try await Task.sleep(for: .milliseconds(10)) }
+                group.cancelAll()
+                while case .some = try? await group.next() {}
+            }
+            #expect(await phone.vault.lending.users == 0)
+            try await phone.vault.takeBackStore()
+            #expect(try await phone.vault.ids("notes").count == 3)
+            for number in 0..<count { #expect(try await phone.vault.ids("files-\(number)").count == 2) }
+            _ = laptop
+        }
+    }
+
+    @Test func `a watched folder that fails gives its store to others`() async throws {
+        struct Stop: Error {}
+        try await withPair { phone, _, _, _ in
+            var settings = FolderSettings(deviceName: "phone")
+            settings.lendsStore = true
+            let sync = FolderSync(vault: phone.vault, root: URL(filePath: phone.folder.path), settings: settings)
+            await #expect(throws: Stop.self) { try await sync.watch { _ in throw Stop() } }
+            #expect(await phone.vault.lending.users == 0)
+            #expect(try await Vault.resume(phone.device.settings) != nil)
+            try await phone.vault.takeBackStore()
+            try phone.remove(".saltern")
+            try FileManager.default.removeItem(atPath: phone.folder.path)
+            await #expect(throws: FolderError.self) { try await sync.watch { _ in } }
+            #expect(await phone.vault.lending.users == 0)
+        }
+    }
+
     @Test func `deletions that wait go on waiting in rounds that examine something else`() async throws {
         try await withPair { phone, sync, _, laptop in
             for number in 0..<30 { try phone.write("\(number)", to: "\(number)") }

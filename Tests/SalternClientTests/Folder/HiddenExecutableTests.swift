@@ -85,6 +85,35 @@ import Testing
         }
     }
 
+    @Test func `a file that is changed here and becomes executable elsewhere is one file with both`() async throws {
+        try await LiveServer.with { server in
+            let phone = try await FolderDevice("phone", server, isFirst: true)
+            let laptop = try await FolderDevice("laptop", server, isFirst: false)
+            for path in ["tool", Self.hook] { try phone.write("one", to: path) }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            for path in ["tool", Self.hook] {
+                try phone.setExecutable(path)
+                try laptop.write("two", to: path)
+            }
+            try await phone.sync.run()
+            let report = try await laptop.sync.run()
+            #expect(report.conflicts.isEmpty && report.renamed.isEmpty && report.unsent == 0)
+            #expect(report.downloaded.map(\.text) == ["tool"] && report.uploaded.map(\.text) == ["tool"])
+            // The permission does not arrive beneath a name with a leading dot.
+            #expect(report.warnings.map(\.path) == [Self.hook])
+            #expect(try !laptop.isExecutable(Self.hook))
+            try await phone.sync.run()
+            for device in [phone, laptop] {
+                #expect(device.read("tool") == "two")
+                #expect(try device.isExecutable("tool"))
+            }
+            #expect(phone.read(Self.hook) == "one" && laptop.read(Self.hook) == "two")
+            #expect(laptop.files().count == 2 && phone.files().count == 2)
+            #expect(try await laptop.sync.run().uploaded.isEmpty)
+        }
+    }
+
     @Test func `a hook that was made on both devices stays as it is on each`() async throws {
         try await LiveServer.with { server in
             let phone = try await FolderDevice("phone", server, isFirst: true)

@@ -94,6 +94,74 @@ import Testing
         #expect(await !app.isLocked)
     }
 
+    /// Waits until no other process has the store, and opens it as one.
+    private func other<Result>(_ body: (Vault) async throws -> Result) async throws -> Result {
+        try await body(try #require(try await Vault.resume(patient)))
+    }
+
+    @Test(arguments: [false, true])
+    func `of several rounds that use the store, the last one that stops or ends lets another process have it`(
+        ends: Bool
+    ) async throws {
+        let app = try await signUp()
+        for _ in 0..<3 { #expect(try await app.reclaimStore() == 0) }
+        let waiting = Task {
+            try await other { try await $0.collection("notes", of: Note.self).put(Note(text: "new")) }
+        }
+        while !StoreTicket.isAwaited(settings.folder) { try await Task.sleep(for: .milliseconds(1)) }
+        let resting = (0..<2).map { _ in Task { try await app.giveWay() } }
+        while await app.lending.resting < 2 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(await !app.store.isLent)
+        if ends { await app.endStoreUse() } else { #expect(try await app.giveWay() == 1) }
+        let id = try await waiting.value
+        for task in resting { #expect(try await task.value == 1) }
+        #expect(try await app.collection("notes", of: Note.self)[id] == Note(text: "new"))
+        #expect(await app.lending.users == (ends ? 2 : 3))
+        // A round that begins is behind the processes that wait, too.
+        for _ in 0..<(ends ? 2 : 3) { await app.endStoreUse() }
+        #expect(try await other { try await $0.ids("notes").count } == 1)
+        #expect(try await app.reclaimStore() == 1)
+        await app.endStoreUse()
+        #expect(await app.lending.users == 0)
+    }
+
+    @Test func `rounds that rest go on when the process that waited has gone`() async throws {
+        let app = try await signUp()
+        for _ in 0..<2 { _ = try await app.reclaimStore() }
+        var ticket = StoreTicket(in: settings.folder)
+        #expect(ticket?.isFirst == true)
+        let resting = Task { try await app.giveWay() }
+        while await app.lending.resting == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        ticket = nil
+        #expect(try await resting.value == 0)
+        // Or when they are cancelled.
+        ticket = StoreTicket(in: settings.folder)
+        let cancelled = Task { try await app.giveWay() }
+        while await app.lending.resting == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        cancelled.cancel()
+        await #expect { try await cancelled.value } throws: { ($0 as? VaultError)?.isCancellation == true }
+        #expect(await app.lending.resting == 0)
+        withExtendedLifetime(ticket) {}
+    }
+
+    @Test func `every round learns that another process has locked the vault, and the store can be lent again`()
+        async throws
+    {
+        let app = try await signUp()
+        for _ in 0..<2 { _ = try await app.reclaimStore() }
+        let waiting = Task { try await other { try await $0.lock() } }
+        while !StoreTicket.isAwaited(settings.folder) { try await Task.sleep(for: .milliseconds(1)) }
+        let rounds = (0..<2).map { _ in Task { try await app.giveWay() } }
+        for round in rounds {
+            await #expect { try await round.value } throws: { if case VaultError.locked = $0 { true } else { false } }
+            await app.endStoreUse()
+        }
+        try await waiting.value
+        #expect(await app.lending.users == 0)
+        #expect(await app.lending.resting == 0)
+        #expect(try await other { await $0.isLocked })
+    }
+
     @Test func `a vault that was locked when its store was lent is locked afterwards, without an error`() async throws {
         let app = try await signUp()
         try await app.lock()

@@ -12,7 +12,7 @@ extension FolderAction {
     private var placesHere: [FolderPath] {
         switch self {
         case .note(_, let path, _), .upload(let path, _, _), .download(_, let path, _), .moveThere(_, let path, _),
-            .deleteHere(_, let path, _):
+            .deleteHere(_, let path, _), .setExecutable(_, let path, _):
             [path]
         case .moveHere(_, let path, let other, _), .moveAside(let path, let other, _): [path, other]
         case .noteFolder(_, let path), .makeFolderHere(_, let path), .removeFolderHere(_, let path),

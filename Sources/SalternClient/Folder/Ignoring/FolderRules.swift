@@ -98,7 +98,7 @@ final class FolderRules {
         case .ignored: .ignored
         // The folder of the broken file is one that is kept.
         case .broken(let depth): depth == path.names.count ? .kept : .broken
-        case .active: .kept
+        case .active(let scope): scope.ignoresAll(in: path.names.map { Array($0.utf8) }) ? .ignored : .kept
         }
     }
 

@@ -21,6 +21,15 @@ extension FolderTree {
         return true
     }
 
+    /// Notes a folder in which nothing is. Patterns that leave out everything in it leave out the folder, too.
+    func noteEmpty(_ path: FolderPath, _ scan: inout Scan) {
+        if rules.fate(ofFolder: path) == .ignored {
+            scan.ignored.insert(Array(path.folderTitle.utf8))
+        } else {
+            scan.emptyFolders.insert(path)
+        }
+    }
+
     /// Returns whether nothing is examined in the folder of an entry, because that is ignored, or because an ignore file
     /// cannot be applied.
     func isLeftOut(_ name: [UInt8], in folder: ArraySlice<String>) -> Bool {

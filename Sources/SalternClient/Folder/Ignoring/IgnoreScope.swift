@@ -33,4 +33,17 @@ struct IgnoreScope: Sendable {
         }
         return false
     }
+
+    /// Returns whether everything that could be in a folder is ignored, whatever its name, as with the patterns `build/*` and
+    /// `build/**`. Then the folder is ignored, too, as long as nothing is in it that is kept.
+    /// - Parameter path: The names from the root on, in NFC where they are UTF-8.
+    func ignoresAll(in path: [[UInt8]]) -> Bool {
+        guard !levels.isEmpty else { return false }
+        return Self.anyNames.allSatisfy { name in
+            [true, false].allSatisfy { ignores(path + [Array(name.utf8)], isFolder: $0) }
+        }
+    }
+
+    /// Names that stand for all: no pattern is about them alone, for U+FFFF is no character.
+    private static let anyNames = ["\u{ffff}", ".\u{ffff}"]
 }

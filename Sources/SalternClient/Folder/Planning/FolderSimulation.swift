@@ -66,6 +66,11 @@ struct FolderSimulation {
             bury(id)
             view.known[id] = nil
         case .mergeThere(let id): bury(id)
+        case .setExecutable(let id, let path, let isExecutable):
+            guard let remote = view.remote[id], view.local[path] != nil else { return false }
+            view.local[path]?.isExecutable = isExecutable
+            view.known[id] = KnownFile(path: path, content: remote.content, stamp: remote.stamp)
+            report.downloaded.append(path)
         case .moveAside(let from, let to, let content):
             guard move(from, to, content) else { return false }
             report.conflicts.append(to)
