@@ -440,6 +440,8 @@ laptop status --json
 expect_json .unsent 0
 phone events --limit 200 --json
 expect_json '[.events[].kind] | contains(["session_opened","session_ended"])' true
+phone devices end 0197d6a2-5f0c-7c4e-8d7a-0e6b7f2f9a11 --json
+expect_error 66 not_found
 phone devices end 12 --json
 expect_error 64 usage
 
