@@ -45,24 +45,24 @@ declare -A elsewhere=(
     ['Certificate of a public authority 2']=Tests/Integration/certificates.sh
     ['Ports below 1024 ini 1']=scripts/package.d/booted.sh
     ['Handover without a balancer 2']=scripts/package.d/booted.sh
-    ['The daily backup ini 1']=scripts/package.d/booted.sh
-    ['The daily backup 1']=scripts/package.d/booted.sh
+    ['Daily backup ini 1']=scripts/package.d/booted.sh
+    ['Restore on a new machine 1']=scripts/package.d/booted.sh
     ['Upgrade PostgreSQL 1']=scripts/package.d/booted.sh
     ['nginx nginx 1']=Tests/Integration/proxies.sh
     ['PROXY protocol haproxy 1']=Tests/Integration/proxies.sh
     ['HAProxy haproxy 1']=Tests/Integration/proxies.sh
     ['Renew the certificate behind a proxy 1']=Tests/Integration/proxies.sh
-    ['Shares nginx 1']=Tests/Integration/proxies.sh
-    ['Logs and metrics yaml 1']=Tests/Integration/metrics.sh
-    ['To any moment 1']=scripts/pitr
-    ['To any moment ini 1']=scripts/lib/handbook.sh
-    ['To any moment text 1']=scripts/pitr
-    ['To any moment 2']=scripts/pitr
-    ['To any moment 3']=scripts/pitr
-    ['On a cluster sql 1']=scripts/lib/cluster.sh
-    ['On a cluster 1']=scripts/citus
+    ['Share ids in proxy logs nginx 1']=Tests/Integration/proxies.sh
+    ['Metrics yaml 1']=Tests/Integration/metrics.sh
+    ['Point-in-time recovery 1']=scripts/pitr
+    ['Point-in-time recovery ini 1']=scripts/lib/handbook.sh
+    ['Point-in-time recovery text 1']=scripts/pitr
+    ['Point-in-time recovery 2']=scripts/pitr
+    ['Point-in-time recovery 3']=scripts/pitr
+    ['Set up a cluster sql 1']=scripts/lib/cluster.sh
+    ['Set up a cluster 1']=scripts/citus
     ['Backups of a cluster sql 1']=scripts/citus
-    ['Backups of a cluster 1']=scripts/citus
+    ['Restore a cluster 1']=scripts/citus
 )
 
 handbook_blocks "$work"
@@ -162,7 +162,7 @@ declare -A spoken=(
     ['systemctl show --property LimitNOFILE saltern']=''
     ['systemd-analyze security saltern']='scripts/package systemd-analyze security'
     # Settings of PostgreSQL and Citus.
-    [archive_timeout]="scripts/pitr type_block 'To any moment 3'"
+    [archive_timeout]="scripts/pitr type_block 'Point-in-time recovery 3'"
     [citus.enable_local_execution]='scripts/citus know_settings' [citus.node_conninfo]='scripts/citus know_settings'
     [citus.recover_2pc_interval]='scripts/citus know_settings'
     # Options of others, files, addresses, and a name for something.
