@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Types every command of docs/admins.md, those of the blocks in their order and then those of the text, on a throw-away
+# Types every command of docs/admin, those of the blocks in their order and then those of the text, on a throw-away
 # PostgreSQL with servers of its own (start_own_server); tries its other blocks; and says where the rest is typed. What nobody
 # types, or tries, fails.
 # shellcheck source=Tests/Integration/lib.sh
@@ -86,7 +86,7 @@ while read -r name <&3; do
     fi
     after "$name"
 done 3<"$work/blocks"
-((number >= 38)) || fail "to find the handbook's blocks, not $number"
+((number >= 50)) || fail "to find the handbook's blocks, not $number"
 
 scenario "what the text says without a block"
 types_settings=
@@ -152,7 +152,7 @@ declare -A spoken=(
     ['--reason TEXT']='' ["\$USER"]=''
     ['[fe80::1%eth0]:8443']=''
     ['saltern serve']='scripts/package.d/life.sh /usr/bin/saltern serve &'
-    ['--']='' ['SALTERN_PORT_8443_TCP']='' ['SALTERN_SERVICE_HOST']='' ['SALTERN_SERVICE_PORT']=''
+    ['--']='' ['SALTERN_SERVICE_HOST']=''
     ['systemctl edit saltern']='' ['systemctl status']='' ['fsGroup']=''
     ['\u001b']='' ['\u{1b}']='' ["saltern account lock -- \"\$userid\""]=''
     ['saltern migrate distribute']='Tests/Integration/lib.sh migrate distribute'
@@ -172,16 +172,16 @@ declare -A spoken=(
     ['systemctl edit saltern-backup']='' [PrivateUsers]='' [saltern@]='' ['?sslmode']=''
     [/var/backups/saltern/saltern-TIME.backup]='' [saltern-TIME.tar]=''
     [/var/backups/saltern-keys/saltern-keys-TIME.tar]=''
-    [repo1-host]='' [repo1-type]='' [sslmode]='' [pg_upgrade]='' [accounts.locked_at]='' [postgres/]=''
+    [repo1-host]='' [repo1-type]='' [sslmode]='' [pg_upgrade]='' [accounts.locked_at]=''
     [NAME.….unfinished]=''
-    [.build/package/saltern_VERSION_ARCHITECTURE.deb]='' [/etc/pgbackrest.conf]='' [/etc/systemd/system/saltern.service]=''
+    [.build/package/saltern_VERSION_ARCHITECTURE.deb]='' [/etc/pgbackrest.conf]=''
     [docs/observability/alerts.yml]='' [docs/observability/dashboard.json]=''
 )
 declare -A asked_for=()
 
 # require_spoken WORDS
 require_spoken() {
-    [[ -v spoken[$1] ]] || fail "somebody to type what docs/admins.md says, or a test to have it: $1"
+    [[ -v spoken[$1] ]] || fail "somebody to type what docs/admin says, or a test to have it: $1"
     is_said_elsewhere "$1" || fail "${spoken[$1]#* } in ${spoken[$1]%% *}"
     asked_for[$1]=yes
 }
@@ -216,7 +216,7 @@ while read -r word; do
     case $word in
         SALTERN_* | pg_*) ;;
         # What is said to PgBouncer, to PostgreSQL or to Citus is typed.
-        [A-Z]*[A-Z] | citus*) fail "a test that has what docs/admins.md says: $word" ;;
+        [A-Z]*[A-Z] | citus*) fail "a test that has what docs/admin says: $word" ;;
     esac
     grep --quiet --fixed-strings --word-regexp -- "$word" "$work/program" || require_spoken "$word"
 done < <(handbook_spans | grep --invert-match --extended-regexp ' |^--|^[0-9]+[smhd]?$' |
@@ -235,7 +235,7 @@ diff "$work/events" "$work/listed" >&2 || fail "the events of the sources (<), a
 
 scenario "nothing is listed as typed elsewhere that is not there"
 for name in "${!elsewhere[@]}"; do
-    grep --quiet --line-regexp --fixed-strings -- "$name" "$work/blocks" || fail "a block $name in docs/admins.md"
+    grep --quiet --line-regexp --fixed-strings -- "$name" "$work/blocks" || fail "a block $name in docs/admin"
     grep --quiet --extended-regexp "(type_block|handbook_block) '$name'" <(lines_of "$repository/${elsewhere[$name]}") ||
         fail "a call for '$name' in ${elsewhere[$name]}"
 done
