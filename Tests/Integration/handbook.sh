@@ -225,14 +225,6 @@ for words in "${!spoken[@]}"; do
     [[ -v asked_for[$words] ]] || fail "the handbook to say what it was found a place for: $words"
 done
 
-scenario "the handbook lists the events of the log"
-(cd -- "$repository" && grep --recursive --null-data --only-matching --perl-regexp --no-filename --include='*.swift' \
-    '\.write\(\s*[^"();]{1,60}"\K[a-z_]+(?=")|writer\.member\("event", "\K[a-z_]+' Sources) |
-    tr '\0' '\n' | sort --unique >"$work/events"
-(($(wc --lines <"$work/events") >= 40)) || fail "to find the events in the sources"
-handbook_events >"$work/listed"
-diff "$work/events" "$work/listed" >&2 || fail "the events of the sources (<), and no others (>)"
-
 scenario "nothing is listed as typed elsewhere that is not there"
 for name in "${!elsewhere[@]}"; do
     grep --quiet --line-regexp --fixed-strings -- "$name" "$work/blocks" || fail "a block $name in docs/admin"
