@@ -231,3 +231,11 @@ for name in "${!elsewhere[@]}"; do
     grep --quiet --extended-regexp "(type_block|handbook_block) '$name'" <(lines_of "$repository/${elsewhere[$name]}") ||
         fail "a call for '$name' in ${elsewhere[$name]}"
 done
+
+scenario "every block that a script types is there"
+(cd -- "$repository" && grep --recursive --no-filename --only-matching --perl-regexp --binary-files=without-match \
+    "(type_block|handbook_block) '\\K[^'\$]+ [0-9]+(?=')" scripts Tests/Integration) | sort --unique >"$work/asked"
+(($(wc --lines <"$work/asked") >= 25)) || fail "to find the names in the scripts"
+while read -r name; do
+    grep --quiet --line-regexp --fixed-strings -- "$name" "$work/blocks" || fail "a block $name in docs/admin"
+done <"$work/asked"
