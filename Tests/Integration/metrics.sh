@@ -51,7 +51,7 @@ scrape
 
 scenario "they are as Prometheus wants them"
 promtool check metrics <"$work/metrics" >"$work/check" 2>&1 || fail "no complaint: $(cat "$work/check")"
-handbook_block 'Logs and metrics yaml 1' >"$work/prometheus.yml"
+handbook_block 'Metrics yaml 1' >"$work/prometheus.yml"
 cp -- "$certificate" "$work/certificate.pem"
 promtool check config "$work/prometheus.yml" >"$work/check" 2>&1 || fail "the handbook's words for them: $(cat "$work/check")"
 
@@ -60,7 +60,7 @@ promtool check rules "$documents/observability/alerts.yml" >"$work/check" 2>&1 |
 sed "s|RULES|$documents/observability/alerts.yml|" "$repository/Tests/Integration/alerts.yml" >"$work/alerts.yml"
 promtool test rules "$work/alerts.yml" >"$work/check" 2>&1 || fail "alerts when they are due: $(cat "$work/check")"
 while read -r alert; do
-    grep --quiet "^| \`$alert\` |" "$documents/admins.md" || fail "$alert in the handbook"
+    grep --quiet "^| \`$alert\` |" "$(handbook_page monitor)" || fail "$alert in the handbook"
 done < <(sed -n 's/.*alert: //p' "$documents/observability/alerts.yml")
 # Each expression as a rule, with the variables as Grafana fills them in.
 jq '{groups: [{name: "dashboard", rules: [.panels[].targets[].expr | gsub("\\$instance"; ".*")] | to_entries
@@ -205,7 +205,7 @@ wait_until 180 overdue || fail "seven rows, and seven hours: $(grep saltern_purg
 scenario "the handbook names what was served and nothing else, and dashboard and alerts ask for nothing else"
 sort --unique --output "$work/served" "$work/served"
 # shellcheck disable=SC2016  # the backticks are the handbook's
-sed -n '/^| Metric | Is |/,/^$/p' "$documents/admins.md" | grep --only-matching '`\(saltern\|process\)_[a-z_]*[`{]' |
+sed -n '/^| Metric | Meaning |/,/^$/p' "$(handbook_page monitor)" | grep --only-matching '`\(saltern\|process\)_[a-z_]*[`{]' |
     tr -d '`{' | sort -u >"$work/documented"
 diff "$work/documented" "$work/served" >"$work/difference" || fail "the same names: $(cat "$work/difference")"
 {

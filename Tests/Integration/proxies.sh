@@ -145,7 +145,7 @@ start_nginx() {
     handbook_block 'nginx nginx 1' >"$work/server"
     sed -n '/^    location/,/^    }/p' "$work/server" | sed '1d;$d' >"$work/other"
     grep --quiet proxy_pass "$work/other" || fail "a location that passes on"
-    handbook_block 'Shares nginx 1' | sed -e "/# … and what the other location has/{r $work/other" -e 'd}' >"$work/shares"
+    handbook_block 'Share ids in proxy logs nginx 1' | sed -e "/# … and what the other location has/{r $work/other" -e 'd}' >"$work/shares"
     {
         printf '%s\n' 'daemon off;' 'user root;' "pid $work/nginx/pid;" "error_log $work/nginx/errors;" 'events {}' 'http {'
         printf 'access_log %s;\n' "$work/nginx/access"

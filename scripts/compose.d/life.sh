@@ -214,7 +214,7 @@ watch_it() {
     scenario "metrics are there, for this machine"
     # As Prometheus does with the handbook's words: there, by that name, and with this certificate as all that it trusts.
     local block name target
-    block=$(handbook_block 'Logs and metrics yaml 1')
+    block=$(handbook_block 'Metrics yaml 1')
     name=$(sed -n 's/^ *server_name: //p' <<<"$block") target=$(sed -n 's/.*targets: \["\(.*\)"\]/\1/p' <<<"$block")
     curl --silent --show-error --cacert "$certificate" --connect-to "$name:${target##*:}:$target" --output "$place/metrics" \
         "https://$name:${target##*:}/metrics" || fail "metrics with the name of the certificate"
@@ -297,7 +297,7 @@ add_a_standby() {
 
 lose_the_primary() {
     scenario "the standby takes over, with what was acknowledged"
-    type_block 'A standby with Docker Compose 3' >/dev/null
+    type_block 'Promote the standby 1' >/dev/null
     wait_until 60 serves_again || fail "the service to be ready"
     still_there "$id"
     create_item

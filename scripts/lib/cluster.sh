@@ -47,10 +47,10 @@ cluster_start() {
     cluster_set_up | cluster_psql
 }
 
-# The handbook's words for a cluster, of these nodes, with the roles of "From source" where it says so.
+# The handbook's words for a cluster, of these nodes, with the roles of "Roles and database" where it says so.
 cluster_set_up() {
     handbook_block 'Roles and database sql 1' | grep '^CREATE ROLE' >"$cluster_directory.roles"
-    handbook_block 'On a cluster sql 1' | sed "s/'10\.0\.0\.\([123]\)', 5432/'127.0.0.1', $((cluster_port - 1)) + \1/
+    handbook_block 'Set up a cluster sql 1' | sed "s/'10\.0\.0\.\([123]\)', 5432/'127.0.0.1', $((cluster_port - 1)) + \1/
         /^-- Here the three roles/r $cluster_directory.roles"
     # For this session alone: on a busy machine a node may need longer to let another one in.
     echo "SET citus.node_connection_timeout = '3s';"

@@ -50,7 +50,7 @@ handbook_block() (
 
 # handbook_archive REPOSITORY DATA LOCK: the handbook's file for pgBackRest, with these folders and a passphrase.
 handbook_archive() {
-    handbook_block 'To any moment ini 1' | sed "s|/var/lib/pgbackrest|$1|
+    handbook_block 'Point-in-time recovery ini 1' | sed "s|/var/lib/pgbackrest|$1|
         s|…  *# \(openssl .*\)|$(openssl rand -base64 48 | tr -d '\n')|; s|^pg1-path=.*|pg1-path=$2|
         /^\[saltern\]/i lock-path=$3\nlog-level-file=off\nlog-level-console=warn"
 }
@@ -64,7 +64,7 @@ handbook_spans() {
 # handbook_commands: every row of the section "Commands", with all words: `saltern account list`, `show USERID` is
 # `saltern account show USERID`, too.
 handbook_commands() {
-    sed -n '/^### Commands/,/^### /s/^| \(`saltern [^|]*\(\\|[^|]*\)*\) | .*/\1/p' "$repository/docs/admins.md" | awk -F '`' '{
+    sed -n '/^## Commands$/,/^## /s/^| \(`saltern [^|]*\(\\|[^|]*\)*\) | .*/\1/p' "$(handbook_page operate)" | awk -F '`' '{
         print $2
         group = $2
         sub(/ [^a-z].*/, "", group)
@@ -73,9 +73,8 @@ handbook_commands() {
     }' | sed 's/\\|/|/g'
 }
 
-# handbook_events: those of the log that the section "Logs and metrics" lists, a line each.
+# handbook_events: those of the log that the section "Log events" lists, a line each.
 handbook_events() {
-    tr '\n' ' ' <"$repository/docs/admins.md" |
-        sed 's/.*Other events: //; s/No userid, key.*//; s/([^)]*)//g' | grep --only-matching '`[a-z_]*`' | tr -d '`' |
-        sort --unique
+    sed -n '/^## Log events$/,/^## /s/^| \(`[^|]*\) | .*/\1/p' "$(handbook_page monitor)" |
+        grep --only-matching '`[a-z_]*`' | tr -d '`' | sort --unique
 }

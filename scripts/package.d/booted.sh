@@ -182,7 +182,7 @@ back_up
 [[ $(files /var/backups/saltern-keys '*.tar') == 7 ]] || fail "seven of the keys: $(ls /var/backups/saltern-keys)"
 [[ ! -e /var/backups/saltern/saltern-20200141T000000Z.backup && -e $kept ]] || fail "the oldest to be removed"
 mkdir /etc/systemd/system/saltern-backup.service.d
-handbook_block 'The daily backup ini 1' >/etc/systemd/system/saltern-backup.service.d/override.conf
+handbook_block 'Daily backup ini 1' >/etc/systemd/system/saltern-backup.service.d/override.conf
 touch --date '80 days ago' /var/backups/saltern/*
 systemctl daemon-reload
 back_up
@@ -233,7 +233,7 @@ pg_dropcluster --stop 15 next
 pg_createcluster 15 main --start >/dev/null
 rm -r /etc/saltern /var/lib/saltern
 latest() { find "$1" -name "$2" | sort | tail -n 1; }
-handbook_block 'The daily backup 1' | sed "s|\./saltern_[^ ]*|/packages/saltern.deb|; s/^apt-get install/& --quiet --quiet/
+handbook_block 'Restore on a new machine 1' | sed "s|\./saltern_[^ ]*|/packages/saltern.deb|; s/^apt-get install/& --quiet --quiet/
     s|/var/backups/saltern-keys/[^ ]*|$(latest /var/backups/saltern-keys '*.tar')|; s|/var/backups/saltern/[^ ]*tar|$(latest /var/backups/saltern '*.tar')|
     s|/var/backups/saltern/[^ ]*backup|$(latest /var/backups/saltern '*.backup')|" >/tmp/block
 # shellcheck source=/dev/null

@@ -2,9 +2,10 @@
 
 documents.py REPOSITORY FOLDER
 
-A link to a file that is not in the package becomes its text.
+A link to a file that is not in the package becomes its text, and a Mermaid block its picture.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -12,6 +13,8 @@ import sys
 # Folders end with a slash.
 installed = ["SECURITY.md", "docs/command.md", "docs/admin/", "docs/security/", "docs/images/", "docs/observability/"]
 link = re.compile(r"(?<!!)\[([^][]*)\]\(([^()# ]+)(#[^() ]*)?\)")
+
+diagram = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
 
 
 def files(repository):
@@ -46,13 +49,34 @@ def without_absent_links(text, document, present):
     return link.sub(replaced, text)
 
 
+def pictures(repository, document):
+    """The pictures of a document's Mermaid blocks, in their order."""
+    lines = (repository / "scripts/diagrams.d/pictures").read_text().splitlines()
+    listed = sorted(
+        (int(number), name)
+        for name, place, number in (line.split() for line in lines if line[0] != "#")
+        if place == str(document)
+    )
+    return [name for _, name in listed]
+
+
+def with_pictures(text, repository, document):
+    names = iter(pictures(repository, document))
+
+    def replaced(_):
+        name = next(names)
+        return f"![{name}]({os.path.relpath(f'docs/images/{name}.svg', document.parent)})\n"
+
+    return diagram.sub(replaced, text)
+
+
 def main():
     repository, folder = map(pathlib.Path, sys.argv[1:])
     present = set(files(repository))
     for name in sorted(present):
         content = (repository / name).read_bytes()
         if name.suffix == ".md":
-            content = without_absent_links(content.decode(), name, present).encode()
+            content = without_absent_links(with_pictures(content.decode(), repository, name), name, present).encode()
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)

@@ -168,13 +168,13 @@ stop_server
 
 say "a backup is restored in a new PostgreSQL, as the handbook says"
 start_server
-type_block 'Backups 1'
+type_block 'Make a backup 1'
 backup=$(basename -- /var/backups/saltern/*)
 pg_dropcluster --stop 15 main
 pg_createcluster 15 main --start >/dev/null
 grep --quiet --extended-regexp '^local +all +postgres +peer$' /etc/postgresql/15/main/pg_hba.conf ||
     fail "PostgreSQL to let nobody but postgres be a superuser"
-type_block 'Backups 2'
+type_block 'Restore a backup 1'
 log_in
 stop_server
 

@@ -75,15 +75,15 @@ try() {
             [[ $(psql_as_superuser -Atc "SELECT count(*) FROM pg_db_role_setting") == 1 ]] || fail "the role to have settings"
             psql_as_superuser --command 'ALTER ROLE saltern_app RESET ALL'
             ;;
-        'Shares sql 1')
+        'Delete a share link sql 1')
             # shellcheck disable=SC1003  # one backslash
             sed "s/'\\\\x…'/'\\\\x$(tail -n 1 "$work/share")'/" | psql "$(postgres_url saltern_owner saltern)" --quiet
             ;;
-        'Logs and metrics json 1') try_line ;;
+        'Log format json 1') try_line ;;
         # A formula, and the columns that it has constants for.
         'Sizing text 1') grep --quiet '^accounts × ' ;;
         # libpq reads it: the name of a host that there is not.
-        'A managed PostgreSQL text 1')
+        'Managed PostgreSQL ini 1')
             sed 's/NAME/there/; s/example.net/invalid/; s/^sslmode=.*/sslmode=require/' >"$work/services"
             ! PGSERVICEFILE=$work/services PGSERVICE=there psql --command 'SELECT 1' >"$work/psql" 2>&1 || fail "nobody there"
             grep --quiet 'db.invalid' "$work/psql" || fail "libpq to read it: $(<"$work/psql")"
@@ -137,10 +137,16 @@ before() {
         'Master key 1') export SALTERN_MASTER_KEY_FILE=$folder/another.key types_settings=yes ;;
         'Lost master key 1') query "INSERT INTO saltern.second_factors (account_id, sealed_secret, created_at)
             SELECT account_id, 'x', now() FROM saltern.logins WHERE userid = 'ada@example.org'" ;;
-        'Shares 1') share ;;
+        'Delete a share link 1') share ;;
         # The installation that is there.
-        'A standby with Docker Compose '* | 'Upgrade PostgreSQL with Docker Compose 1' | 'Upgrade with Docker Compose 1') export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes: ;;
-        'Backups 2') backup=$(basename -- "$folder"/backups/saltern/*.backup) ;;
+        'A standby with Docker Compose '* | 'Promote the standby 1' | 'Upgrade PostgreSQL with Docker Compose 1' | 'Upgrade with Docker Compose 1')
+            export SALTERN_HOST=localhost SALTERN_SALT_PREFIX=org.example.notes:
+            ;;
+        # The page has it before the one that makes the backup.
+        'Restore a backup 1')
+            type_in < <(handbook_block 'Make a backup 1')
+            backup=$(basename -- "$folder"/backups/saltern/*.backup)
+            ;;
     esac
 }
 
@@ -167,21 +173,22 @@ after() {
             person
             try_unit
             ;;
-        'Looking after accounts 1')
+        'Manage accounts 1')
             [[ $(query "SELECT count(*) FROM saltern.logins WHERE userid = 'ada@example.org'") == 0 ]] || fail "no Ada"
             person
             ;;
-        'Shares 1') cp -- "$work/said" "$work/share" ;;
-        'Shares sql 1')
+        'Delete a share link 1') cp -- "$work/said" "$work/share" ;;
+        'Delete a share link sql 1')
             request GET "/v1/shares/$shared"
             expect_status 404
             [[ $(query 'SELECT count(*) FROM saltern.account_shares') == 0 ]] || fail "no share of Ada's"
             ;;
-        'Shares 2')
+        'App links 1')
             grep --quiet --ignore-case '^content-type: application/json' "$work/said" || fail "JSON: $(<"$work/said")"
             ;;
-        'Backups 1') [[ -n $(ls "$folder/backups/saltern") ]] || fail "a backup" ;;
-        'Backups 2')
+        'Make a backup 1') [[ -n $(ls "$folder/backups/saltern") ]] || fail "a backup" ;;
+        'Restore a backup 1')
+            rm -- "$folder/backups/saltern/$backup"
             backup=
             [[ $(query 'SELECT userid FROM saltern.logins') == ada@example.org ]] || fail "Ada to be there again"
             ;;
