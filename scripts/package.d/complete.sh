@@ -6,5 +6,5 @@ set -euo pipefail
 source "$1"
 shift
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-_saltern
+"_${1//-/_}"
 printf '%s\n' "${COMPREPLY[@]}"

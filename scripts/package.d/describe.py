@@ -26,6 +26,35 @@ class Program:
         # After the last command, and without the sentence about --help.
         self.notes = overview.rstrip("\n").rsplit("\n\n", 1 + overview.count("Exit statuses"))[1].splitlines()
 
+        self.statuses = "\n".join(self._statuses(overview))
+
+    def _statuses(self, overview):
+        """The table in the overview, or the statuses of the server's program."""
+        lines = overview.splitlines()
+        if "Exit statuses:" not in lines:
+            return [
+                "0    success",
+                "1    failed: one line for each problem on standard error",
+                "64   usage error",
+                "78   serve: settings, rights, passwords or schema need a change",
+                "130  ended by SIGINT",
+                "143  ended by SIGTERM",
+            ]
+        table = lines[lines.index("Exit statuses:") + 1 :]
+        return table[: table.index("")]
+
+    def examples(self):
+        return [text.rsplit("\n\nExample:\n  ", 1)[1] for _, text in self.commands.values()]
+
+    def variables(self):
+        """The settings that `serve` lists."""
+        text = self.commands.get(("serve",), ("", ""))[1]
+        return re.findall(r"^  (SALTERN_[A-Z_]+)  ", text, flags=re.MULTILINE)
+
+    def callers(self):
+        """The names under which the program is called."""
+        return ["saltern", "saltern-admin"] if self.name == "saltern" else [self.name]
+
     def options(self, words):
         text = self.commands[words][1]
         options = re.findall(r"^\s+(--[a-z][a-z-]*)", text, flags=re.MULTILINE)
@@ -44,31 +73,66 @@ def roff(text):
     return "\n".join("\\&" + line if line.startswith(".") else line for line in text.split("\n"))
 
 
+ENVIRONMENT = {
+    "saltern": "Settings are variables SALTERN_\\&…; each can name a file instead, as NAME_FILE.",
+    "saltern-client": "XDG_CONFIG_HOME, XDG_DATA_HOME: folders of the files below. XDG_RUNTIME_DIR: folder of edited "
+    "content. VISUAL, EDITOR: the editor. HOME: where the XDG variables are not set.",
+}
+FILES = {
+    "saltern": [
+        ("SALTERN_TLS_DIRECTORY", "certificate.pem, key.pem and backup\\-key.pem"),
+        ("SALTERN_MASTER_KEY_FILE", "the key that seals secrets in the database"),
+    ],
+    "saltern-client": [
+        ("$XDG_CONFIG_HOME/saltern\\-client/accounts", "profiles without secrets (~/.config)"),
+        ("$XDG_DATA_HOME/saltern\\-client/accounts", "encrypted stores and device keys (~/.local/share)"),
+        ("DIR/.saltern", "state and trash of a folder in sync"),
+    ],
+}
+SEE_ALSO = {
+    "saltern": ".BR saltern\\-admin (8),\n.BR saltern\\-client (1),\n.I /usr/share/doc/saltern/docs/admin/",
+    "saltern-client": ".BR saltern (1),\n.I /usr/share/doc/saltern/docs/command.md",
+}
+
+
 def manual(program, version, date):
-    yield f'.TH SALTERN 1 "{date}" "saltern {version}" "Saltern"'
+    name = program.name
+    yield f'.TH {roff(name.upper())} 1 "{date}" "{name} {version}" "Saltern"'
     yield ".SH NAME"
-    yield f"saltern \\- {roff(program.purpose)}"
-    yield ".SH SYNOPSIS"
-    yield ".B saltern\n.I COMMAND\n.RI [ OPTIONS ]"
+    yield f"{roff(name)} \\- {roff(program.purpose)}"
+    yield f".SH SYNOPSIS\n.B {roff(name)}\n.I COMMAND\n.RI [ OPTIONS ]"
     yield ".SH DESCRIPTION"
     yield from (roff(line) for line in program.notes)
     yield ".SH COMMANDS"
     for words, (summary, text) in program.commands.items():
-        yield f".SS saltern {roff(' '.join(words))}"
+        yield f".SS {roff(name)} {roff(' '.join(words))}"
         yield roff(summary[0].upper() + summary[1:]) + "."
-        if text:
-            yield ".PP\n.nf"
-            yield roff(text)
-            yield ".fi"
+        yield ".PP\n.nf"
+        yield roff(text)
+        yield ".fi"
+    yield ".SH ENVIRONMENT"
+    yield ENVIRONMENT[name]
+    for variable in program.variables():
+        yield f".TP\n.B {variable}\nSee\n.B {roff(name)} serve."
+    yield ".SH FILES"
+    for file, content in FILES[name]:
+        yield f".TP\n.I {file}\n{content}"
     yield ".SH EXIT STATUS"
-    yield "0: done; 1: something to mend, one line each on standard error; 64: usage error; 130 and 143: ended by SIGINT or SIGTERM."
+    yield ".nf"
+    yield roff(program.statuses)
+    yield ".fi"
+    yield ".SH EXAMPLES"
+    yield ".nf"
+    yield from (roff(example) for example in program.examples())
+    yield ".fi"
     yield ".SH SEE ALSO"
-    yield ".BR saltern\\-admin (8),\n.I /usr/share/doc/saltern/docs/admin/"
+    yield SEE_ALSO[name]
 
 
 def bash(program):
-    yield "# bash completion for saltern"
-    yield "_saltern() {"
+    function = f"_{program.name.replace('-', '_')}"
+    yield f"# bash completion for {program.name}"
+    yield f"{function}() {{"
     yield '    local current=${COMP_WORDS[COMP_CWORD]} words='
     yield "    # shellcheck disable=SC2207"
     yield '    if ((COMP_CWORD == 1)); then'
@@ -76,18 +140,19 @@ def bash(program):
     yield "        return"
     yield "    fi"
     yield '    case "${COMP_WORDS[1]} ${COMP_WORDS[2]-}" in'
-    for words in program.commands:
+    for words in sorted(program.commands, key=len, reverse=True):
         pattern = f"'{' '.join(words)}'" if len(words) == 2 else f"'{words[0]} '*"
-        yield f"        {pattern}) words='{' '.join(program.options(words))}' ;;"
+        offered = [*program.options(words), *(program.following(words[0]) if len(words) == 1 else [])]
+        yield f"        {pattern}) words='{' '.join(offered)}' ;;"
     for first in program.firsts():
-        if seconds := program.following(first):
+        if (first,) not in program.commands and (seconds := program.following(first)):
             yield f"        '{first} '*) ((COMP_CWORD == 2)) && words='{' '.join(seconds)}' ;;"
     yield "    esac"
     yield "    # shellcheck disable=SC2207"
     yield '    COMPREPLY=($(compgen -W "$words" -- "$current"))'
     yield '    ((${#COMPREPLY[@]} > 0)) || COMPREPLY=($(compgen -f -- "$current"))'
     yield "}"
-    yield "complete -o filenames -F _saltern saltern saltern-admin"
+    yield f"complete -o filenames -F {function} {' '.join(program.callers())}"
 
 
 def quoted(text):
@@ -95,7 +160,7 @@ def quoted(text):
 
 
 def zsh(program):
-    yield "#compdef saltern saltern-admin"
+    yield f"#compdef {' '.join(program.callers())}"
     yield "local -a choices"
     yield "if ((CURRENT == 2)); then"
     yield f"    choices=({' '.join(program.firsts())} --help --version)"
@@ -120,7 +185,7 @@ def fish_quoted(text):
 
 
 def fish(program):
-    for command in ("saltern", "saltern-admin"):
+    for command in program.callers():
         for first in program.firsts():
             summary = program.commands.get((first,), (f"{', '.join(program.following(first))}",))[0]
             yield f"complete -c {command} -n __fish_use_subcommand -f -a {first} -d {fish_quoted(summary)}"
