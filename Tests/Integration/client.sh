@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The command saltern-client on two devices, which are two homes: every subcommand, what is refused, and what is kept when
-# both have changed the same thing. And the tutorial of the command, docs/tutorials/command-line.md.
+# both have changed the same thing.
 # shellcheck source=Tests/Integration/lib.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=scripts/lib/python.sh
@@ -676,47 +676,6 @@ status, shown = session([(b"Password of", b"correct\x03")], "login", "--account"
 assert status == 130 and b"correct" not in shown, (status, shown)
 PYTHON
 
-scenario "a store that another process uses is waited for, and then refused"
-setpriv --pdeathsig TERM "$repository/.venv/bin/python" - \
-    "$work/phone/.local/share/saltern-client/accounts/eve/store.sqlite" "$work/held" <<'PYTHON' &
-import pathlib, sqlite3, sys, time
-
-store = sqlite3.connect(sys.argv[1])
-store.execute("PRAGMA locking_mode = EXCLUSIVE")
-store.execute("BEGIN IMMEDIATE")
-pathlib.Path(sys.argv[2]).touch()
-time.sleep(600)
-PYTHON
-holder=$!
-wait_until 180 test -e "$work/held" || fail "the store to be held"
-phone list --account eve --json
-expect_error 75 store_in_use
-kill "$holder"
-wait "$holder" 2>/dev/null || true
-phone list --account eve
-expect_status 0
-
-scenario "a log-in that finds a store of another process there leaves it alone"
-strange=$work/strange/.local/share/saltern-client/accounts/new
-mkdir --parents "$strange"
-setpriv --pdeathsig TERM "$repository/.venv/bin/python" - "$strange/store.sqlite" "$work/held-2" <<'PYTHON' &
-import pathlib, sqlite3, sys, time
-
-store = sqlite3.connect(sys.argv[1])
-store.execute("PRAGMA locking_mode = EXCLUSIVE")
-store.execute("BEGIN EXCLUSIVE")
-pathlib.Path(sys.argv[2]).touch()
-time.sleep(600)
-PYTHON
-holder=$!
-wait_until 180 test -e "$work/held-2" || fail "the store to be held"
-device strange login --account new "${where[@]}" --pin "$(pin)" --password-file "$work/password" --json </dev/null
-expect_error 75 store_in_use
-[[ -e $strange/store.sqlite ]] || fail "the store to be there"
-[[ ! -e $work/strange/.config/saltern-client/accounts/new.json ]] || fail "no profile of an account that is not here"
-kill "$holder"
-wait "$holder" 2>/dev/null || true
-
 scenario "who leaves is asked, and leaves nothing"
 phone leave --account eve --password-file "$work/password"
 expect_status 1
@@ -733,49 +692,3 @@ laptop login --password-file "$work/password" --json
 expect_error 77 wrong_credentials
 laptop logout
 expect_status 0
-
-stop_own_server
-start_own_server "$limits"
-
-scenario "docs/command.md has every command, exit status and code, and no others"
-page=$repository/docs/command.md
-# column NUMBER HEADING: what a column of the tables beneath a heading has in backquotes, a line each.
-column() {
-    sed -n "/^## $2/,/^## /p" "$page" | grep '^|' | cut --delimiter '|' --fields "$1" | grep --only-matching '`[^`]*`' | tr -d '`'
-}
-# equal WHAT EXPECTED FOUND: two files of words.
-equal() {
-    (($(wc --lines <"$2") > 10)) || fail "to find the $1"
-    diff <(sort --unique "$2") <(sort --unique "$3") || fail "the $1 in docs/command.md"
-}
-"$client" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,1\}\)  .*/\1/p' >"$work/commands"
-column 2 Commands | sed 's/ [A-Z[].*//' >"$work/documented"
-equal commands "$work/commands" "$work/documented"
-sources=$repository/Sources/saltern-client
-{
-    grep --recursive --no-filename --only-matching --perl-regexp 'code(: | = )"\K[a-z_]+' "$sources" "$repository/Sources/CommandLineKit"
-    sed '/^extension/q' "$sources/Explanation.swift" | grep --only-matching --perl-regexp '(, |^ *)"\K[a-z_]+(?="\))'
-    # The status alone says that there is something to see.
-} | grep --invert-match --line-regexp attention >"$work/codes"
-{ column 3 'Exit statuses' && column 2 'JSON output'; } >"$work/documented"
-equal codes "$work/codes" "$work/documented"
-{ printf '%s\n' 0 1 64 && sed -n 's/.*Int32 = \([0-9]*\)$/\1/p' "$sources/ExitStatus.swift"; } >"$work/statuses"
-sed -n '/^## Exit statuses/,/^## /s/^| \([0-9]*\) |.*/\1/p' "$page" >"$work/documented"
-equal "exit statuses" "$work/statuses" "$work/documented"
-
-scenario "every block of docs/tutorials/command-line.md runs"
-person=$(unique ada)
-sed -n '/^<!-- Tests\/Integration\/client.sh runs/,/^<!-- The end of this walk/p' "$repository/docs/tutorials/command-line.md" |
-    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
-    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
-        >"$work/walk"
-(($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in docs/tutorials/command-line.md"
-mkdir -- "$work/bin"
-ln -s -- "$client" "$work/bin/saltern-client"
-ln -s -- "$executable" "$work/bin/saltern"
-# With the umask that people have.
-(umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
-    fail "the walk to end well: $(tail -n 20 "$work/output")"
-for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is gone, on the server and here'; do
-    grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
-done

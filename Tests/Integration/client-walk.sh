@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The documents of saltern-client: the reference is complete, and every block of the tutorial runs.
+# shellcheck source=Tests/Integration/lib.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
+
+umask 077
+require_client
+start_own_server
+
+scenario "docs/command.md has every command, exit status and code, and no others"
+page=$repository/docs/command.md
+# shellcheck disable=SC2016  # backquotes of Markdown
+# column NUMBER HEADING: what a column of the tables beneath a heading has in backquotes, a line each.
+column() {
+    sed -n "/^## $2/,/^## /p" "$page" | grep '^|' | cut --delimiter '|' --fields "$1" | grep --only-matching '`[^`]*`' | tr -d '`'
+}
+# equal WHAT EXPECTED FOUND: two files of words.
+equal() {
+    (($(wc --lines <"$2") > 10)) || fail "to find the $1"
+    diff <(sort --unique "$2") <(sort --unique "$3") || fail "the $1 in docs/command.md"
+}
+"$client" --help | sed -n 's/^  \([a-z-]\{1,\}\( [a-z-]\{1,\}\)\{0,1\}\)  .*/\1/p' >"$work/commands"
+column 2 Commands | sed 's/ [A-Z[].*//' >"$work/documented"
+equal commands "$work/commands" "$work/documented"
+sources=$repository/Sources/saltern-client
+{
+    grep --recursive --no-filename --only-matching --perl-regexp 'code(: | = )"\K[a-z_]+' "$sources" "$repository/Sources/CommandLineKit"
+    sed '/^extension/q' "$sources/Explanation.swift" | grep --only-matching --perl-regexp '(, |^ *)"\K[a-z_]+(?="\))'
+    # The status alone says that there is something to see.
+} | grep --invert-match --line-regexp attention >"$work/codes"
+{ column 3 'Exit statuses' && column 2 'JSON output'; } >"$work/documented"
+equal codes "$work/codes" "$work/documented"
+{ printf '%s\n' 0 1 64 && sed -n 's/.*Int32 = \([0-9]*\)$/\1/p' "$sources/ExitStatus.swift"; } >"$work/statuses"
+sed -n '/^## Exit statuses/,/^## /s/^| \([0-9]*\) |.*/\1/p' "$page" >"$work/documented"
+equal "exit statuses" "$work/statuses" "$work/documented"
+
+scenario "every block of docs/tutorials/command-line.md runs"
+person=$(unique ada)
+sed -n '/^<!-- Tests\/Integration\/client-walk.sh runs/,/^<!-- The end of this walk/p' "$repository/docs/tutorials/command-line.md" |
+    awk '/^```/ { inside = $0 == "```bash"; next } inside' |
+    sed "s|https://localhost:8443|$SALTERN_TEST_URL|; s|\.saltern/|$SALTERN_TEST_HOME/|; s|ada@example.org|$person|" \
+        >"$work/walk"
+(($(wc -l <"$work/walk") > 20)) || fail "to find the blocks in docs/tutorials/command-line.md"
+mkdir -- "$work/bin"
+ln -s -- "$client" "$work/bin/saltern-client"
+ln -s -- "$executable" "$work/bin/saltern"
+# With the umask that people have.
+(umask 022 && PATH=$work/bin:$PATH exec bash -euo pipefail "$work/walk") >"$work/output" 2>&1 ||
+    fail "the walk to end well: $(tail -n 20 "$work/output")"
+for text in 'Buy salt and pepper.' 'was changed here and elsewhere' 'is gone, on the server and here'; do
+    grep --quiet --fixed-strings -- "$text" "$work/output" || fail "the walk to print '$text': $(<"$work/output")"
+done
