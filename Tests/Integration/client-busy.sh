@@ -31,8 +31,9 @@ finds_it_busy() {
     shift
     env --ignore-environment HOME="$work/$name" PATH="$PATH" "$client" "$@" --json </dev/null >"$work/$name.output" \
         2>"$work/$name.errors" || ended=$?
-    [[ $ended == 75 ]] && grep --quiet --fixed-strings '"store_in_use"' "$work/$name.errors" ||
+    if [[ $ended != 75 ]] || ! grep --quiet --fixed-strings '"store_in_use"' "$work/$name.errors"; then
         fail "$name to end with 75 store_in_use, not $ended: $(<"$work/$name.errors")"
+    fi
 }
 
 scenario "a store that another process uses is waited for, and then refused; a log-in leaves it alone"
