@@ -38,6 +38,7 @@ import Testing
 private struct Nothing: Command {
     static let words = ["nothing"]
     static let summary = ""
+    static let example = ""
     static let help = ""
 
     init(_ arguments: inout Arguments) {}
