@@ -23,8 +23,9 @@ class Program:
                 words = tuple(found[1].split())
                 heading, text = say(executable, *words).split("\n\n", 1)
                 self.commands[words] = (heading.split(": ", 1)[1], text.rstrip("\n"))
-        # After the last command, and without the sentence about --help.
-        self.notes = overview.rstrip("\n").rsplit("\n\n", 1 + overview.count("Exit statuses"))[1].splitlines()
+        # Between the commands and the exit statuses, or the sentence about --help.
+        paragraphs = overview.split("\n\n")
+        self.notes = paragraphs[-3 if "Exit statuses:" in overview else -2].splitlines()
 
         self.statuses = "\n".join(self._statuses(overview))
 

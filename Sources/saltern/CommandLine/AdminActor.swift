@@ -6,10 +6,18 @@ import SalternServer
 /// The name and the reason that the audit log gets for what a command does.
 struct AdminActor {
     /// What the help of commands that leave a row in the audit log says.
-    static let help = """
-          --actor NAME     the admin in the audit log (SALTERN_ACTOR, or the user)
-          --reason TEXT    the reason in the audit log
-        """
+    static let help = help(column: 19)
+
+    /// Returns its options, whose descriptions begin in a column counted from 0.
+    static func help(column: Int) -> String {
+        let options = [
+            ("  --actor NAME", "the admin in the audit log (SALTERN_ACTOR, or the user)"),
+            ("  --reason TEXT", "the reason in the audit log"),
+        ]
+        return options.map { option, text in
+            option + String(repeating: " ", count: column - option.count) + text
+        }.joined(separator: "\n")
+    }
 
     private static let variable = "SALTERN_ACTOR"
 

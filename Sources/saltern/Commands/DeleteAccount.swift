@@ -15,7 +15,7 @@ struct DeleteAccount: Command {
           --older-than TIME   … and that were registered longer ago: 12h, 30d
           --dry-run           only counts them
           --yes               does not ask, for scripts
-        \(AdminActor.help)
+        \(AdminActor.help(column: 22))
 
         Deletes all data of an account in one transaction. A row in the audit log
         remains. Unused accounts are deleted in batches of fifty. Ctrl-C stops between

@@ -47,7 +47,7 @@ struct SetPlanLimits: Command {
           --deleted-days N  days in which a deleted item can be restored; 0: none
           --yes             does not ask before it lowers limits of used plans
           --json            prints the plan as an object, for scripts
-        \(AdminActor.help)
+        \(AdminActor.help(column: 20))
 
         Other limits stay. A new plan starts as a copy of 'default'. An unknown name
         needs --create, and a known name rejects it. The limits apply from the next
