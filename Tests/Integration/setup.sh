@@ -29,9 +29,9 @@ postgres_authentication=$'trust\nhostssl all all 127.0.0.1/32 scram-sha-256'
 postgres_open "$place/postgres"
 if is_root; then chown -- "$postgres_owner" "$place/server.key"; fi
 port=$(free_port)
+export PGPORT=$port
 postgres_start "$place/postgres.log" -c listen_addresses=127.0.0.1 -c port="$port" -c ssl=on \
     -c ssl_cert_file="$place/server.pem" -c ssl_key_file="$place/server.key" -c log_min_messages=warning
-export PGPORT=$port
 psql_as_superuser --command "CREATE ROLE maker LOGIN CREATEROLE CREATEDB PASSWORD 'maker-secret'"
 
 # The package's own, with its folders here.

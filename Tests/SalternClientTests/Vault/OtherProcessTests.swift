@@ -111,7 +111,7 @@ import Testing
         while !StoreTicket.isAwaited(settings.folder) { try await Task.sleep(for: .milliseconds(1)) }
         let resting = (0..<2).map { _ in Task { try await app.giveWay() } }
         while await app.lending.resting < 2 { try await Task.sleep(for: .milliseconds(1)) }
-        #expect(await !app.store.isLent)
+        await #expect { try await Vault.resume(settings) } throws: { Self.isInUse($0) }
         if ends { await app.endStoreUse() } else { #expect(try await app.giveWay() == 1) }
         let id = try await waiting.value
         for task in resting { #expect(try await task.value == 1) }
