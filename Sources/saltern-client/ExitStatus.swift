@@ -37,12 +37,12 @@ enum ExitStatus {
 
     static let help = """
         Exit statuses:
-          0    success                            74   store or output unusable
-          1    rejected or failed                 75   store used by another process
-          2    success, with notices              76   server not trusted
-          64   usage error                        77   wrong password or code, or no session
-          65   unreadable input                   78   not logged in, or folder not to sync
-          66   not found                          130  ended by a signal, without loss
+          0    success                   74   store or output unusable
+          1    rejected or failed        75   store used by another process
+          2    success, with notices     76   server not trusted
+          64   usage error               77   wrong password or code, or no session
+          65   unreadable input          78   not logged in, or folder not to sync
+          66   not found                 130  ended by a signal, without loss
           69   server unavailable
           73   would overwrite something
         """

@@ -57,7 +57,7 @@ import Testing
         let tests = CommandLineTests()
         let overview = try await tests.run("--help").output
         var count = 0
-        for line in overview.split(separator: "\n") where line.hasPrefix("  ") {
+        for line in overview.split(separator: "\n") where line.contains(#/^ {2}[a-z]/#) {
             let words = line.split(separator: "  ", omittingEmptySubsequences: true)[0].split(separator: " ")
                 .map(String.init)
             let names = try #require(CommandLineTool.saltern.options(of: words), "\(words)")

@@ -12,8 +12,8 @@ struct ExportItems: Command {
         \(RateOption.help)
           --collection NAME     only the items of one collection
           --sealed              all data that the server stores of the account,
-                                encrypted
-        \(PasswordOption.help), for --sealed
+                                encrypted; needs the password
+        \(PasswordOption.help)
           --json                one object, for scripts
 
         Without --sealed the file contains every item in plaintext, one JSON object per

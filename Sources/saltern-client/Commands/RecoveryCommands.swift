@@ -26,7 +26,7 @@ struct CreateRecoveryCode: Command {
 
 struct UseRecoveryCode: Command {
     static let words = ["recovery", "use"]
-    static let summary = "set a new password with the recovery code, and log in"
+    static let summary = "set a new password with the recovery code"
     static let example = "saltern-client recovery use --server https://api.example.org --userid ada"
     static let help = """
         \(FirstContact.help)

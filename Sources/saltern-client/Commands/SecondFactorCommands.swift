@@ -28,7 +28,7 @@ struct BeginSecondFactor: Command {
 
 struct ConfirmSecondFactor: Command {
     static let words = ["second-factor", "confirm"]
-    static let summary = "activate the second factor and print recovery codes"
+    static let summary = "activate the second factor"
     static let example = "saltern-client second-factor confirm"
     static let help = """
         \(AccountOption.help)
@@ -58,14 +58,14 @@ struct ConfirmSecondFactor: Command {
 
 struct RenewSecondFactorCodes: Command {
     static let words = ["second-factor", "codes"]
-    static let summary = "replace the recovery codes of the second factor"
+    static let summary = "print new recovery codes"
     static let example = "saltern-client second-factor codes"
     static let help = """
         \(AccountOption.help)
         \(PasswordOption.help)
           --json                one object, for scripts
 
-        Prints ten new codes. The earlier ones become invalid.
+        Prints ten new recovery codes of the second factor. Earlier ones become invalid.
         """
 
     private let proof: ProvenCommand

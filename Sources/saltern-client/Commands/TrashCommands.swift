@@ -74,7 +74,7 @@ struct ListTrash: Command {
 
 struct RestoreTrash: Command {
     static let words = ["trash", "restore"]
-    static let summary = "restore files that a sync has removed from a folder"
+    static let summary = "restore files that a sync has removed"
     static let usage = ["DIR FILE… [OPTIONS]"]
     static let example = "saltern-client trash restore ~/Notes plan.txt"
     static let help = """

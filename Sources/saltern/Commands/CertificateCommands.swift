@@ -145,9 +145,9 @@ struct RenewCertificate: Command {
                            (default: those of the certificate)
         \(TLSDirectoryOption.help)
 
-        For a self-signed certificate that expires soon or lacks a name. No pin changes. Send SIGHUP to
-        the server afterwards. Clients that ship the certificate as their trust anchor
-        need the new one. Clients that pin the key need nothing.
+        For a self-signed certificate that expires soon or lacks a name. No pin changes.
+        Send SIGHUP to the server afterwards. Clients that ship the certificate as their
+        trust anchor need the new one. Clients that pin the key need nothing.
         """
 
     let hosts: [String]
@@ -193,7 +193,7 @@ struct ExportCertificate: Command {
 
 struct InstallCertificate: Command {
     static let words = ["certificate", "install"]
-    static let summary = "install a certificate authority's certificate and key"
+    static let summary = "install an authority's certificate and key"
     static let usage = ["--chain FILE --key FILE [OPTIONS]"]
     static let example = "saltern certificate install --chain fullchain.pem --key privkey.pem"
     static let help = """
