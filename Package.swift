@@ -68,7 +68,8 @@ let package = Package(
         library("CommandLineKit", []),
         library(
             "SalternClient", ["Cryptography"] + (isApple ? [] : ["CCurl", "COpenSSL", "CSQLite", "CPlatform"]),
-            exclude: isApple ? ["Transport/Curl", "Folder"] : ["Transport/Apple", "Store/Apple"]),
+            exclude: isApple
+                ? ["Transport/Curl", "Store/Linux", "Folder"] : ["Transport/Apple", "Store/Apple"]),
         .executableTarget(
             name: "saltern-client",
             dependencies: ["SalternClient", "CommandLineKit", "Cryptography", "CPlatform"],

@@ -17,6 +17,7 @@ static inline int saltern_bound_allocator(int arenas, int mapped_from, int trim_
 // In Swift, mallinfo2() makes an empty structure of that name.
 static inline long saltern_free_heap_bytes(void) { return (long)mallinfo2().fordblks; }
 
+#include <linux/stat.h>
 #include <sys/fsuid.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
@@ -25,4 +26,16 @@ static inline long saltern_free_heap_bytes(void) { return (long)mallinfo2().ford
 // Swift's module of the C library lacks it, and syscall is variadic.
 static inline int saltern_renameat2(int from, const char *name, int to, const char *new_name, unsigned flags) {
     return (int)syscall(SYS_renameat2, from, name, to, new_name, flags);
+}
+
+// The time at which a file was created, not that of what a link leads to. Nonzero where none is stored. glibc declares statx
+// only with _GNU_SOURCE, which Swift does not set. <fcntl.h> would bring types of Swift's module of the C library.
+static inline int saltern_birth_time(const char *path, long long *seconds, unsigned *nanoseconds) {
+    const int at_fdcwd = -100, at_symlink_nofollow = 0x100;
+    struct statx status;
+    if (syscall(SYS_statx, at_fdcwd, path, at_symlink_nofollow, STATX_BTIME, &status) != 0) return -1;
+    if (!(status.stx_mask & STATX_BTIME)) return -1;
+    *seconds = status.stx_btime.tv_sec;
+    *nanoseconds = status.stx_btime.tv_nsec;
+    return 0;
 }

@@ -93,7 +93,7 @@ extension Vault {
             named.formUnion(manifest.chunks)
         }
         // Where something does not open it may be a manifest.
-        guard isWhole else { return }
+        guard isWhole, try !mayLackManifests() else { return }
         for chunk in try stored({ try store.abandonedChunks(of: attachment) }) {
             // Somebody may have put its manifest meanwhile.
             guard try stored({ try store.draftChunk(chunk.id) }) != nil else { continue }

@@ -4,6 +4,14 @@ extension Vault {
     /// may be one of a later kit.
     private static let foreignFormats: Set = ["rncryptor-v3", "aes-256-gcm", "aes-256-gcm-iv16", "opaque"]
 
+    /// Returns whether there can be a manifest in what this version of the kit cannot read: in a format of a later one, or in
+    /// a version on the server that does not open here. Then no chunk is given up.
+    func mayLackManifests() throws(VaultError) -> Bool {
+        try stored {
+            try store.hasItemsBehind() || store.hasFormats(otherThan: Self.foreignFormats.union([SealedBox.format]))
+        }
+    }
+
     /// Returns the chunks that are named here, as far as the index of manifests shows them.
     /// - Returns: Also whether everything that came since the last search can be read.
     func indexedChunks(_ sealer: Sealer) throws(VaultError) -> (named: Set<ItemID>, isWhole: Bool) {

@@ -53,6 +53,7 @@ extension Vault {
     func forgetUnnamedWaiting(at age: Int64) throws(VaultError) {
         let waiting = try stored { try store.waitingChunks() }
         let sealer = try open.engine.sealer
+        if try mayLackManifests() { return }
         var (named, isWhole) = waiting.isEmpty ? ([], true) : try chunksOfReplacedVersions(sealer)
         for attachment in Set(waiting.map(\.attachment)) {
             let opens = try forEachManifest(of: attachment, sealer) { _, _, manifest in

@@ -67,13 +67,31 @@ public import Observation
     /// Writes an item as ``VaultCollection/put(_:_:over:)`` does. An error is in ``error``.
     ///
     /// ```swift
-    /// Button("Save") { Task { await notes.put(Note(text: typed), id) } }
+    /// Button("Save") { Task { await notes.put(Note(text: typed), entry.id, over: entry.version) } }
     /// ```
+    /// - Parameter seen: The version that the person has changed (``CollectionEntry/version``). When another one has come
+    ///   meanwhile, both are kept.
     /// - Returns: The id under which the item was written; nil after an error.
     @discardableResult
-    public func put(_ value: Value, _ id: ItemID = .random()) async -> ItemID? {
+    public func put(_ value: Value, _ id: ItemID = .random(), over seen: ItemVersion? = nil) async -> ItemID? {
         do throws(VaultError) {
-            return try await collection.put(value, id)
+            return try await collection.put(value, id, over: seen)
+        } catch {
+            self.error = error
+            return nil
+        }
+    }
+
+    /// Changes an item as ``VaultCollection/edit(_:_:)`` does. An error is in ``error``.
+    ///
+    /// ```swift
+    /// Button("Pin") { Task { await notes.edit(entry.id) { $0.isPinned = true } } }
+    /// ```
+    /// - Returns: The value that is stored now; nil after an error.
+    @discardableResult
+    public func edit(_ id: ItemID, _ change: (inout Value) throws(VaultError) -> Void) async -> Value? {
+        do throws(VaultError) {
+            return try await collection.edit(id, change)
         } catch {
             self.error = error
             return nil

@@ -15,7 +15,7 @@ public import Observation
 ///                 NotesList(notes: CollectionModel(model.vault.collection("notes", of: Note.self), sorted: .by(\.text)))
 ///             }
 ///         }
-///         .task { await model.keepInSync() }
+///         .task { await model.keepInSync() }  // goes on after each log-in and each unlocking
 ///         .alert(isPresented: Binding { model.error != nil } set: { _ in model.error = nil }) {
 ///             Alert(title: Text(model.error?.localizedDescription ?? ""))
 ///         }
@@ -83,13 +83,32 @@ public import Observation
         }
     }
 
-    /// Keeps the vault in sync (``Vault/keepInSync()``) until the task is cancelled or the session ends. A password that is
-    /// needed again is in the ``state``, as ``VaultError/sessionEnded``.
+    /// Keeps the vault in sync (``Vault/keepInSync()``) until the task is cancelled or the vault is signed out. While the
+    /// vault is locked the call waits for ``Vault/unlock(_:)``. When the session has ended it waits for
+    /// ``Vault/logInAgain(password:code:userid:restoringKeyring:)``: the ``state`` is ``SyncState/failed(_:next:)`` with
+    /// ``VaultError/sessionEnded`` meanwhile. Another error that needs the user, such as an untrusted key, ends the call, and is
+    /// in ``error``.
     ///
     /// ```swift
     /// .task { await model.keepInSync() }
     /// ```
-    public func keepInSync() async { await perform { try await vault.keepInSync() } }
+    public func keepInSync() async {
+        while !Task.isCancelled {
+            let openings = await vault.openings
+            do throws(VaultError) {
+                return try await vault.keepInSync()
+            } catch {
+                switch error {
+                case .locked: break
+                case .sessionEnded, .keyringUnusable, .keyringReplaced: self.error = error
+                default:
+                    if !error.isCancellation { self.error = error }
+                    return
+                }
+            }
+            guard await vault.waitForOpening(after: openings) else { return }
+        }
+    }
 }
 
 extension Vault {

@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// Two devices can have copies of one store: a backup was restored on a new device, or its folder was copied. What only one
 /// device may use gets a new name in a copy.
 extension Store {
@@ -8,14 +6,12 @@ extension Store {
 
     /// Gives the store a new identity when its file is another one than it was.
     func noteFile(at path: String) throws {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return }
-        let number = Array(String(status.st_ino).utf8)
-        let known = try fact(.fileNumber)
-        if known == number { return }
+        guard let file = StoreFileIdentity(path: path) else { return }
+        let known = try knownFile()
+        if known == file { return }
         try transaction {
-            if known != nil { try renewIdentity() }
-            try set(.fileNumber, number)
+            if let known, !file.isSame(as: known) { try renewIdentity() }
+            try setKnownFile(file)
         }
     }
 

@@ -16,6 +16,16 @@ extension Store {
         ) { row in try body(Self.id(row, 0), Self.content(row, 1), row.integer(6) == 1) }
     }
 
+    /// Returns whether there is something in a format that is none of these, in any of its versions.
+    func hasFormats(otherThan formats: Set<String>) throws -> Bool {
+        let list = formats.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        for table in ["items", "trash", "changes", "versions"] {
+            let found = try database.rows("SELECT 1 FROM \(table) WHERE format NOT IN (\(list)) LIMIT 1") { _ in true }
+            if !found.isEmpty { return true }
+        }
+        return false
+    }
+
     /// Looks at what is in the trash and nowhere else, the latest first, with the seconds since 1970 at which it was removed.
     func forEachTrashed(
         _ body: (ItemID, ItemContent, _ isUnsent: Bool, _ removedAt: Int64) throws -> Void

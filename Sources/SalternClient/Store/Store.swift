@@ -386,8 +386,8 @@ enum StoreFact: String {
     case age, agedAt
     /// The name of this store in the markers of folders, and those that it had before; see ``Store/renewIdentity()``.
     case storeID, formerStoreIDs
-    /// The number of the store's file (inode) when the store was last opened. A copy of the file has another one.
-    case fileNumber
+    /// The identity of the store's file when the store was last opened (``StoreFileIdentity``).
+    case fileNumber, fileBirth
     /// Set from a sign-out until the device key is removed.
     case isSignedOut
 }

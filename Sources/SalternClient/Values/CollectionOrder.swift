@@ -6,16 +6,20 @@ public struct CollectionEntry<Value>: Identifiable {
     public let title: String?
     /// The value.
     public let value: Value
+    /// The version that the value was read from, for ``VaultCollection/put(_:_:over:)`` and for comparisons. Nil only in an
+    /// entry that the app has created itself.
+    public let version: ItemVersion?
 
     /// Creates an entry, for a preview or a test of an app.
     ///
     /// ```swift
     /// let entry = CollectionEntry(id: .random(), title: nil, value: Note(text: "Buy salt."))
     /// ```
-    public init(id: ItemID, title: String?, value: Value) {
+    public init(id: ItemID, title: String?, value: Value, version: ItemVersion? = nil) {
         self.id = id
         self.title = title
         self.value = value
+        self.version = version
     }
 }
 

@@ -25,12 +25,12 @@ public struct VaultCollection<Value: Codable>: Sendable {
         var contents = CollectionContents<Value>()
         for id in sealed { contents.unreadable[id] = .doesNotOpen }
         var entries: [CollectionEntry<Value>] = []
-        for (id, item) in items {
+        for (id, (item, version)) in items {
             do {
                 let value = try schema.read(item.body).value
                 contents.items[id] = value
                 contents.titles[id] = item.title
-                entries.append(CollectionEntry(id: id, title: item.title, value: value))
+                entries.append(CollectionEntry(id: id, title: item.title, value: value, version: version))
             } catch {
                 let number = ItemSchema<Value>.number(of: JSONTree(item.body.withUnsafeBytes { [UInt8]($0) }))
                 contents.unreadable[id] = number > schema.number ? .isOfLaterSchema(number) : .isOfAnotherType
@@ -61,6 +61,25 @@ public struct VaultCollection<Value: Codable>: Sendable {
         get async throws(VaultError) {
             guard let item = try await vault.item(id) else { return nil }
             do { return try schema.read(item.body).value } catch { throw .unreadable }
+        }
+    }
+
+    /// Returns one item with its title and its version; nil when there is none. The three belong together, which separate calls
+    /// do not guarantee.
+    ///
+    /// ```swift
+    /// guard let entry = try await notes.entry(id) else { return }
+    /// let place = try await notes.put(Note(text: typed), id, over: entry.version)
+    /// print(place == id ? "saved" : "saved beside another version")
+    /// ```
+    /// - Throws: ``VaultError/unreadable`` when the item cannot be read.
+    public func entry(_ id: ItemID) async throws(VaultError) -> CollectionEntry<Value>? {
+        guard let present = try await vault.presentItem(id) else { return nil }
+        do {
+            let value = try schema.read(present.item.body).value
+            return CollectionEntry(id: id, title: present.item.title, value: value, version: present.version)
+        } catch {
+            throw .unreadable
         }
     }
 
@@ -99,6 +118,40 @@ public struct VaultCollection<Value: Codable>: Sendable {
         _ value: Value, _ id: ItemID = .random(), title: String?, over seen: ItemVersion? = nil
     ) async throws(VaultError) -> ItemID {
         try await write(id, over: seen) { PlainItem(title: title, body: try item(value, over: $0, seen).body) }
+    }
+
+    /// Changes one item: reads it, calls a function with its value, and writes the result. When the item changes in between, by a
+    /// sync or by another call, nothing is written, and the function is called again with the later value. So no change is lost.
+    ///
+    /// The item keeps its title, its collection and the members that `Value` does not know. A value that stays as it was writes
+    /// nothing.
+    ///
+    /// ```swift
+    /// try await notes.edit(id) { $0.text += "\nBuy pepper." }
+    /// ```
+    /// - Parameter change: Changes the value. It can be called several times. An error that it throws leaves the item as it is.
+    /// - Returns: The value that is stored now.
+    /// - Throws: ``VaultError/notFound`` when there is no such item. ``VaultError/unreadable`` when it cannot be read.
+    @discardableResult
+    public func edit(
+        _ id: ItemID, _ change: (inout Value) throws(VaultError) -> Void
+    ) async throws(VaultError) -> Value {
+        while true {
+            guard let present = try await vault.presentItem(id) else { throw .notFound }
+            var value: Value
+            do { value = try schema.read(present.item.body).value } catch { throw .unreadable }
+            try change(&value)
+            let item: PlainItem
+            do {
+                item = PlainItem(
+                    title: present.item.title, body: try schema.body(of: value, over: present.item.body))
+            } catch {
+                throw .unreadable
+            }
+            let place = try await vault.put(
+                item, id, in: present.collection, over: nil, inPlaceOf: present.version)
+            if place != nil { return value }
+        }
     }
 
     private func write(
@@ -156,6 +209,14 @@ extension Vault {
         }
     }
 
+    /// Returns an item with its version and its collection; nil when there is none.
+    func presentItem(
+        _ id: ItemID
+    ) throws(VaultError) -> (item: PlainItem, version: ItemVersion, collection: String)? {
+        guard let item = try item(id), let content = try stored({ try store.current(id) }) else { return nil }
+        return (item, ItemVersion(of: content), content.collection)
+    }
+
     /// Writes an item that was made of the version that is there.
     /// - Returns: nil, with nothing written, when there is another version by now.
     func put(
@@ -168,5 +229,7 @@ extension Vault {
 
 /// A version of an item, for a later ``VaultCollection/put(_:_:over:)`` to compare.
 public struct ItemVersion: Hashable, Sendable {
-    let digest: [UInt8]
+    private let digest: [UInt8]
+
+    init(of content: ItemContent) { digest = content.digest }
 }

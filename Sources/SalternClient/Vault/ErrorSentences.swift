@@ -1,6 +1,7 @@
 public import Foundation
 
-// Sentences for people, in English. An app in another language decides by the cases.
+// Sentences for people, in English. An app in another language decides by the cases. Those of notices and states are in
+// StateSentences.swift.
 
 extension VaultError: LocalizedError {
     public var errorDescription: String? {

@@ -45,7 +45,7 @@ public struct FetchedShare: Codable, Sendable {
     }
 }
 
-extension ShareLink {
+extension SharedLink {
     /// Returns how many views a share has left, which costs none of them; nil when their number is not limited.
     /// - Parameter transport: Leads to ``ShareAddress/server``.
     /// - Throws: ``VaultError/notFound`` when there is no such share.

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The state of the sync between a vault and its server, for an app to show.
 public enum SyncState: Sendable {
-    /// Nothing has been synced since the vault was opened.
+    /// Nothing has been synced since the vault was opened, or since it has a new session after a sync that has failed.
     case idle
     /// The vault is locked: ``Vault/unlock(_:)``.
     case locked

@@ -9,6 +9,7 @@ extension Vault {
     public func keepInSync() async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
+            let session = opened?.token
             do throws(VaultError) {
                 try await follow { failures = 0 }
             } catch .unavailable(let error) where !error.isAboutTrust || Task.isCancelled {
@@ -18,10 +19,22 @@ extension Vault {
                 note(.failed(.unavailable(error), next: Date() + wait / .seconds(1)))
                 try? await Task.sleep(for: wait)
             } catch {
+                // Another session has taken the place of the one that has ended.
+                if case .sessionEnded = error, let token = opened?.token, token != session { continue }
                 note(.failed(error, next: nil))
                 throw error
             }
         }
+    }
+
+    /// Waits until the vault is opened once more, by a password or by a new session.
+    /// - Parameter seen: The number of ``openings`` so far.
+    /// - Returns: False when the vault is signed out or the task is cancelled: then it is not opened any more.
+    func waitForOpening(after seen: Int) async -> Bool {
+        for await openings in openingObservers.add(keeping: 1, beginningWith: openings) where openings != seen {
+            return true
+        }
+        return false
     }
 
     /// Syncs at each edit and at each event of one stream that has news, the first of which comes at once: so nothing that

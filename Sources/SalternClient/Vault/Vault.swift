@@ -15,11 +15,15 @@ public actor Vault {
     let store: Store
     var opened: Opened? {
         didSet {
-            if opened == nil {
-                state = store.isClosed ? .signedOut : .locked
-            } else if oldValue == nil {
+            guard let opened else { return state = store.isClosed ? .signedOut : .locked }
+            if oldValue == nil {
+                state = .idle
+            } else if case .failed = state, opened.token != oldValue?.token {
+                // That was of the session before.
                 state = .idle
             }
+            openings += 1
+            openingObservers.tell(openings)
         }
     }
     /// The state of the last sync; or that the vault is locked or signed out.
@@ -31,6 +35,9 @@ public actor Vault {
     nonisolated let editObservers = Observers<Set<ItemID>>()
     nonisolated let progressObservers = Observers<VaultProgress>()
     nonisolated let stateObservers = Observers<SyncState>()
+    /// The number of times that the vault was opened, by a password, by a new session or by new keys.
+    var openings = 0
+    nonisolated let openingObservers = Observers<Int>()
     var hasTurn = false
     /// Items that were deleted elsewhere, and that nobody has been told of: whoever syncs in the background tells nobody.
     private var removed: Set<ItemID> = []
@@ -105,13 +112,19 @@ public actor Vault {
     }
 
     /// Every item of a collection that opens, by id, and the ids of those that do not.
-    func items(_ collection: String) throws(VaultError) -> (opened: [ItemID: PlainItem], sealed: Set<ItemID>) {
+    func items(
+        _ collection: String
+    ) throws(VaultError) -> (opened: [ItemID: (PlainItem, ItemVersion)], sealed: Set<ItemID>) {
         let sealer = try self.sealer
-        var items: [ItemID: PlainItem] = [:]
+        var items: [ItemID: (PlainItem, ItemVersion)] = [:]
         var sealed: Set<ItemID> = []
         try stored {
             try store.forEachCurrent(in: collection) { id, content, _ in
-                if let opened = try? sealer.open(content, id) { items[id] = opened.item } else { sealed.insert(id) }
+                if let opened = try? sealer.open(content, id) {
+                    items[id] = (opened.item, ItemVersion(of: content))
+                } else {
+                    sealed.insert(id)
+                }
             }
         }
         return (items, sealed)
@@ -130,7 +143,7 @@ public actor Vault {
     ///
     /// Example: "Edit" in docs/app.md.
     public func version(of id: ItemID) throws(VaultError) -> ItemVersion? {
-        try stored { try store.current(id) }.map { ItemVersion(digest: $0.digest) }
+        try stored { try store.current(id) }.map { ItemVersion(of: $0) }
     }
 
     /// Writes an item. It is on this device's disk when this returns, and sent by the next ``sync()``.
@@ -160,7 +173,7 @@ public actor Vault {
         guard CollectionName.isValid(collection) else { throw .invalidCollection(collection) }
         let sealer = try self.sealer
         let before = try stored { try store.current(id) }
-        if let before, let seen, before.digest != seen.digest {
+        if let before, let seen, ItemVersion(of: before) != seen {
             guard let opened = try? sealer.open(before, id) else { throw .unreadable }
             if opened.item == item && before.collection == collection { return id }
             let copy = ItemID.random()
@@ -303,6 +316,7 @@ public actor Vault {
         editObservers.end()
         progressObservers.end()
         stateObservers.end()
+        openingObservers.end()
     }
 
     func noteRemoved(_ report: SyncReport) {

@@ -106,8 +106,8 @@ struct OpenLink: Command {
         _ address: ShareAddress, over transport: CurlTransport, _ kept: KeptShares, _ console: Console
     ) async throws -> (SecureBytes, viewsLeft: Int?) {
         if let share = kept.share(address) { return try unlock(share, address, kept.file(address)) }
-        guard let views = try await ShareLink.viewsLeft(address, over: transport) else {
-            return try unlock(try await ShareLink.fetch(address, over: transport), address, nil)
+        guard let views = try await SharedLink.viewsLeft(address, over: transport) else {
+            return try unlock(try await SharedLink.fetch(address, over: transport), address, nil)
         }
         // Scripts read it in the object, as `viewsLeft`.
         if !asJSON {
@@ -119,7 +119,7 @@ struct OpenLink: Command {
         let place = try kept.begin(address)
         let share: FetchedShare
         do {
-            share = try await ShareLink.fetch(address, over: transport)
+            share = try await SharedLink.fetch(address, over: transport)
         } catch {
             place.remove()
             throw error

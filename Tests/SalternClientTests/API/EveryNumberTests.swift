@@ -150,7 +150,7 @@ import Testing
             else { return }
             _ = try? await phone.shares()
             if let address = try? ShareAddress(link.url.absoluteString) {
-                _ = try? await ShareLink.viewsLeft(address, over: device.link)
+                _ = try? await SharedLink.viewsLeft(address, over: device.link)
             }
             _ = try? await phone.open(link.url)
         case .account:

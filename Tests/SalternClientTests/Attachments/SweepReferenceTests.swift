@@ -84,7 +84,13 @@ import Testing
         }
     }
 
-    @Test func `a version on the server that does not open here keeps every chunk`() async throws {
+    /// Why a version does not open here.
+    enum Obstacle: CaseIterable {
+        case isDamaged, isOfLaterFormat
+    }
+
+    @Test(arguments: Obstacle.allCases)
+    func `a version on the server that does not open here keeps every chunk`(_ obstacle: Obstacle) async throws {
         try await withPhone { server, phone, vault in
             let made = try await vault.attach(AttachmentSource(content))
             try await put(made.body(), vault, .random())
@@ -96,7 +102,7 @@ import Testing
             try await put(made.body(), other)
             for id in try await other.ids("photos") where id != Self.item { try await other.delete(id) }
             try await other.sync()
-            phone.link.setRewrite { _, reply in Self.damaging(Self.item, in: reply) }
+            phone.link.setRewrite { _, reply in Self.hiding(Self.item, in: reply, obstacle) }
             try await vault.sync()
             for days in [0, 400, 800.0] { #expect(try await sweep(vault, days) == 0) }
             // The person has seen the notice, and the trash is empty.
@@ -108,13 +114,17 @@ import Testing
         }
     }
 
-    /// Changes a byte of an item's body in a page of changes.
-    private static func damaging(_ id: ItemID, in reply: HTTPReply) -> HTTPReply {
+    /// Changes an item in a page of changes so that it does not open.
+    private static func hiding(_ id: ItemID, in reply: HTTPReply, _ obstacle: Obstacle) -> HTTPReply {
         guard var page = try? JSONSerialization.jsonObject(with: Data(reply.body)) as? [String: Any],
             var changes = page["changes"] as? [[String: Any]]
         else { return reply }
         for index in changes.indices where changes[index]["id"] as? String == id.description {
             guard let text = changes[index]["body"] as? String, var body = Data(base64Encoded: text) else { continue }
+            if obstacle == .isOfLaterFormat {
+                changes[index]["format"] = "saltern-2"
+                continue
+            }
             body[body.count - 1] ^= 1
             changes[index]["body"] = body.base64EncodedString()
         }
@@ -144,6 +154,38 @@ import Testing
             try await vault.sync()
             for days in [0, 400, 800.0] { #expect(try await sweep(vault, days) == 0) }
             #expect(try await vault.content(of: made) == content)
+        }
+    }
+
+    @Test func `content that waits here is kept while there is an item in a format that no kit of now writes`()
+        async throws
+    {
+        try await LiveServer.with { server in
+            let phone = try Device("phone", server)
+            let vault = try await Vault.signUp(phone.settings, userid: userid, password: password)
+            phone.link.setUnreachable(true)
+            let made = try await vault.attach(AttachmentSource(content))
+            let strange = ItemID.random()
+            try await vault.keep(strange, format: "saltern-2")
+            for days in [0, 40, 80] as [Int64] { try await vault.forgetUnnamedWaiting(at: 1 + days * 86_400) }
+            #expect(try await vault.content(of: made) == content)
+            try await vault.keep(strange, format: "aes-256-gcm")
+            for days in [120, 160] as [Int64] { try await vault.forgetUnnamedWaiting(at: 1 + days * 86_400) }
+            #expect(try await vault.attachmentUsage().waitingByteCount == 0)
+        }
+    }
+
+    @Test func `an upload that was given up is not taken back while there is an item in such a format`() async throws {
+        try await withPhone { _, _, vault in
+            let id = ItemID.random()
+            let made = try await vault.attach(AttachmentSource(content), id: id)
+            let strange = ItemID.random()
+            try await vault.keep(strange, format: "saltern-2")
+            try await vault.abandonAttachment(id)
+            #expect(try await vault.content(of: made) == content)
+            try await vault.keep(strange, format: "aes-256-gcm")
+            try await vault.abandonAttachment(id)
+            #expect(try await vault.account().usage.items == 0)
         }
     }
 

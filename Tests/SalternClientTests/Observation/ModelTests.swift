@@ -49,11 +49,21 @@ import Testing
         try await notes.put(Note(text: "salt"))
         let oil = try await notes.put(Note(text: "oil"), title: "a title")
         await wait { model.values.map(\.text) == ["oil", "pepper", "salt"] }
-        #expect(model.entries.first == CollectionEntry(id: oil, title: "a title", value: Note(text: "oil")))
-        await model.put(Note(text: "zatar"), pepper)
+        let version = try await notes.version(of: oil)
+        #expect(
+            model.entries.first
+                == CollectionEntry(id: oil, title: "a title", value: Note(text: "oil"), version: version))
+        await model.put(Note(text: "pepper, zatar"), pepper, over: model.entries.first { $0.id == pepper }?.version)
+        #expect(await model.edit(pepper) { $0.text = "zatar" } == Note(text: "zatar"))
         await wait { model.values.map(\.text) == ["oil", "salt", "zatar"] }
         await model.delete(pepper)
         await wait { model.values.map(\.text) == ["oil", "salt"] }
+        #expect(await model.edit(pepper) { $0.text = "gone" } == nil)
+        guard case VaultError.notFound? = model.error else {
+            Issue.record("\(String(describing: model.error))")
+            return
+        }
+        model.error = nil
 
         try await vault.lock()
         await wait { !model.isLoaded }
@@ -96,6 +106,59 @@ import Testing
         await wait { !model.isLocked }
         try await vault.signOut(discardingUnsentEdits: true)
         await wait { model.isSignedOut }
+    }
+
+    @Test(.timeLimit(.minutes(25)))
+    func `a vault's model goes on to sync after an unlocking and after a log-in, until a sign-out`() async throws {
+        try await LiveServer.with { live in
+            let devices = try [Device("phone", live), Device("laptop", live)]
+            let phone = try await Vault.signUp(devices[0].settings, userid: "ada", password: password)
+            let laptop = try await Vault.logIn(devices[1].settings, userid: "ada", password: password)
+            let notes = CollectionModel(phone.collection("notes", of: Note.self), sorted: .by(\.text))
+            var expected: [String] = []
+            func expectNews(_ text: String) async throws {
+                try await laptop.collection("notes", of: Note.self).put(Note(text: text))
+                try await laptop.sync()
+                expected.append(text)
+                await wait { notes.values.map(\.text) == expected }
+            }
+
+            try await phone.lock()
+            let model = await VaultModel(phone)
+            let following = Task { await model.keepInSync() }
+            try await phone.unlock(password)
+            try await expectNews("a")
+            #expect(model.error == nil)
+
+            // The password is changed elsewhere, which ends this session.
+            try await laptop.changePassword(from: password, to: Password("another"))
+            await wait { if case .failed(.sessionEnded, next: nil) = model.state { true } else { false } }
+            await wait { model.error != nil }
+            model.error = nil
+            try await phone.logInAgain(password: Password("another"))
+            try await expectNews("b")
+            #expect(model.error == nil)
+
+            // A new password is a new session, too.
+            try await phone.changePassword(from: Password("another"), to: password)
+            try await laptop.logInAgain(password: password)
+            try await expectNews("c")
+            #expect(model.error == nil)
+            try await phone.signOut(discardingUnsentEdits: true)
+            await following.value
+            #expect(model.error == nil)
+        }
+    }
+
+    @Test func `a new session ends the state of the one before`() async throws {
+        let vault = try await signUp()
+        let model = await VaultModel(vault)
+        server.setUnreachable(true)
+        #expect(await !model.perform { try await vault.sync() })
+        await wait { if case .failed = model.state { true } else { false } }
+        server.setUnreachable(false)
+        try await vault.logInAgain(password: password)
+        await wait { if case .idle = model.state { true } else { false } }
     }
 
     @Test func `a vault's model shows notices until they are forgotten`() async throws {

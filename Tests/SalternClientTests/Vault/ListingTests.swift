@@ -107,7 +107,7 @@ import Testing
             let payload = SecureBytes(copying: Array("secret".utf8))
             let base = try #require(URL(string: server.base))
             let link = try await vault.share(payload, base: base, maxViews: 5)
-            #expect(try await ShareLink.open(link.url, over: CurlTransport(server.address())) == payload)
+            #expect(try await SharedLink.open(link.url, over: CurlTransport(server.address())) == payload)
             let shares = try await vault.shares()
             #expect(shares.map(\.id) == [link.id])
             #expect(shares.first?.views == 1)

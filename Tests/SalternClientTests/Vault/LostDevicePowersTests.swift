@@ -19,7 +19,7 @@ import Testing
         let note: ItemID
         let file: ItemID
         let fileBefore: SalternClient.Attachment
-        let share: ShareLink
+        let share: SharedLink
         let shareSealed: [UInt8]
 
         func opens(_ content: ItemContent, _ id: ItemID) -> Bool { (try? sealer.open(content, id)) != nil }

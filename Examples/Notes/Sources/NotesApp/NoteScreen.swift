@@ -32,11 +32,11 @@
                                 model.perform { try await open(attachment) }
                             }
                         }
-                        if let file { SwiftUI.ShareLink(item: file) }
+                        if let file { ShareLink(item: file) }
                         Button("Add a file") { picksFile = true }
                     }
                     Section("A link that opens the note three times within a week") {
-                        if let link { SwiftUI.ShareLink(item: link) }
+                        if let link { ShareLink(item: link) }
                         Button("Make a link") { model.perform(share) }
                     }
                 }

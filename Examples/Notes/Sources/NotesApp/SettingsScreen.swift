@@ -15,7 +15,7 @@
         var body: some View {
             Form {
                 Section("In step") {
-                    Text(model.account?.state.sentence ?? "")
+                    Text(model.account?.state.localizedDescription ?? "")
                     Button("Sync now") { model.perform { try await model.syncNow() } }
                     Button("Lock") { model.perform { try await model.lock() } }
                 }
@@ -58,20 +58,6 @@
         private func end(_ session: SessionID) async throws {
             try await model.endSession(session)
             devices = try await model.devices()
-        }
-    }
-
-    extension SyncState {
-        /// The state of the sync, as a sentence.
-        fileprivate var sentence: String {
-            switch self {
-            case .idle: "Not synced yet."
-            case .locked: "Locked."
-            case .signedOut: "Signed out."
-            case .syncing: "Syncing."
-            case .inStep(let since): "In step since \(since.formatted(date: .omitted, time: .shortened))."
-            case .failed(let error, next: _): error.localizedDescription
-            }
         }
     }
 #endif

@@ -28,7 +28,6 @@ extension NotesModel {
     /// Opens a new session after the old one has ended. What was not sent is still here.
     public func logInAgain(_ password: String, code: String? = nil) async throws {
         try await vault.logInAgain(password: Password(password), code: code)
-        try await use(vault)
         try await syncNow()
     }
 

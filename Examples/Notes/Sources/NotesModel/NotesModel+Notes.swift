@@ -13,9 +13,8 @@ extension NotesModel {
     /// Returns a note to change; a new one without an id.
     public func draft(_ id: ItemID? = nil) async throws -> Draft {
         guard let id else { return Draft(id: .random(), note: Note(), version: nil) }
-        let version = try await notes.version(of: id)
-        guard let note = try await notes[id] else { throw VaultError.notFound }
-        return Draft(id: id, note: note, version: version)
+        guard let entry = try await notes.entry(id) else { throw VaultError.notFound }
+        return Draft(id: id, note: entry.value, version: entry.version)
     }
 
     /// Writes a note. It is on the disk when this returns, and is sent when there is a network. When another version has come
@@ -47,9 +46,7 @@ extension NotesModel {
     /// - Parameter server: The server's address, as others reach it.
     public func share(_ id: ItemID, server: URL) async throws -> URL {
         guard let note = try await notes[id] else { throw VaultError.notFound }
-        return try await vault.share(
-            SecureBytes(note.text), base: server, expiresAt: .now + 7 * 86_400, maxViews: 3
-        ).url
+        return try await vault.share(text: note.text, base: server, expiresAt: .now + 7 * 86_400, maxViews: 3).url
     }
 
     // MARK: Conflicts

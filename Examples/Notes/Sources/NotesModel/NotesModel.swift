@@ -91,7 +91,7 @@ public final class NotesModel {
     /// True while many deletions from elsewhere wait for ``agreeToDeletions()``.
     public var areDeletionsHeld: Bool { account?.notices.contains { $0.kind == .massDeletion } ?? false }
 
-    /// Another one after each log-in, also in the same session of the app: following the server begins again then.
+    /// Another one after a sign-out and a log-in: following the server begins again then.
     public var opening: ObjectIdentifier? { account.map { ObjectIdentifier($0) } }
 
     /// True when the list was read, or cannot be read before a log-in or the password.

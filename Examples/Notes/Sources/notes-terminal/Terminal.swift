@@ -53,7 +53,7 @@ struct Terminal {
         case ("log-in", 2...3): try await logIn(words[1], code: rest.first)
         case ("recover", 3): try await model.recover(words[1], code: words[2], newPassword: ask("New password"))
         case ("list", 1...2): show(tag: words.dropFirst().first)
-        case ("watch", 1): await watch()
+        case ("watch", 1): try await watch()
         case ("add", 2...): try await change(nil) { $0 = Note(text: words[1], tags: Array(rest)) }
         case ("edit", 3): try await change(words[1]) { $0.text = words[2] }
         case ("tag", 2...): try await change(words[1]) { $0.tags = Array(rest) }
@@ -112,7 +112,7 @@ struct Terminal {
     }
 
     /// Prints the list again after each change, until the session ends.
-    private func watch() async {
+    private func watch() async throws {
         let printing = Task {
             while !Task.isCancelled {
                 print("--")
@@ -121,8 +121,9 @@ struct Terminal {
                 await change { model.entries }
             }
         }
-        await model.account?.keepInSync()
-        printing.cancel()
+        defer { printing.cancel() }
+        // Nobody types a password here: the end of the session is an error.
+        try await model.account?.vault.keepInSync()
     }
 
     /// Waits until something that the closure reads has changed, as `Observations` does from macOS 26 on.

@@ -63,17 +63,29 @@ import Testing
             let transport = try CurlTransport(server.address())
             let right = try ShareAddress(link.url.absoluteString)
             let wrong = try ShareAddress(link.url.absoluteString + "x")
-            #expect(try await ShareLink.viewsLeft(wrong, over: transport) == 1)
-            let share = try await ShareLink.fetch(wrong, over: transport)
+            #expect(try await SharedLink.viewsLeft(wrong, over: transport) == 1)
+            let share = try await SharedLink.fetch(wrong, over: transport)
             #expect(throws: VaultError.self) { try share.open(wrong) }
             // As it comes back from a disk.
             let kept = try JSONDecoder().decode(FetchedShare.self, from: JSONEncoder().encode(share))
             #expect(try kept.open(right) == payload)
             #expect(try kept.open(" \(link.url.absoluteString)\n") == payload)
             #expect(try kept.open(String(try #require(link.url.fragment())) + " ") == payload)
-            await #expect { try await ShareLink.viewsLeft(right, over: transport) } throws: { error in
+            await #expect { try await SharedLink.viewsLeft(right, over: transport) } throws: { error in
                 if case VaultError.notFound = error { true } else { false }
             }
+        }
+    }
+
+    @Test func `a text is shared as its UTF-8`() async throws {
+        try await LiveServer.with { server in
+            let device = try Device("phone", server)
+            let vault = try await Vault.signUp(device.settings, userid: "ada", password: Password("correct horse"))
+            let base = try #require(URL(string: server.base))
+            let link = try await vault.share(text: "Käse", base: base, expiresAt: Date() + 86_400, maxViews: 2)
+            #expect(try await String(vault.open(link.url)) == "Käse")
+            let share = try #require(try await vault.shares().first)
+            #expect(share.id == link.id && share.maxViews == 2 && share.expiresAt != nil)
         }
     }
 

@@ -2,7 +2,7 @@ public import Cryptography
 public import Foundation
 
 /// A link that opens a share in any browser: `https://host/s/ID#PASSPHRASE`.
-public struct ShareLink: Sendable {
+public struct SharedLink: Sendable {
     /// The whole link. Its fragment holds the passphrase, which no request sends.
     public let url: URL
     /// The token that changes and deletes the share. ``Vault/endShare(_:)`` does not need it.
@@ -45,11 +45,11 @@ extension Vault {
     /// - Parameter base: `https://host`, as others reach the server. The link leads there, whatever path the server names.
     public func share(
         _ payload: SecureBytes, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
-    ) async throws(VaultError) -> ShareLink {
+    ) async throws(VaultError) -> SharedLink {
         let token = try open.token
-        let passphrase = ShareLink.randomPassphrase()
+        let passphrase = SharedLink.randomPassphrase()
         guard
-            let content = try? ShareLink.content(payload, passphrase, expiresAt: expiresAt, maxViews: maxViews)
+            let content = try? SharedLink.content(payload, passphrase, expiresAt: expiresAt, maxViews: maxViews)
         else { throw .unreadable }
         let header: ShareHeader
         // Not repeated: a second one would be another share.
@@ -59,7 +59,23 @@ extension Vault {
             let server = PinnedServer.canonical(base.absoluteString),
             let url = URL(string: "\(server)/s/\(header.id)#\(fragment)")
         else { throw .unavailable(.unexpectedReply) }
-        return ShareLink(url: url, manageToken: manageToken, id: header.id)
+        return SharedLink(url: url, manageToken: manageToken, id: header.id)
+    }
+
+    /// Shares a text behind a link. The page shows a text that is a JSON object as a table of its members.
+    ///
+    /// ```swift
+    /// let shared = try await vault.share(text: note.text, base: url, expiresAt: Date() + 86_400, maxViews: 1)
+    /// print(shared.url)
+    /// ```
+    /// - Parameters:
+    ///   - base: `https://host`, as others reach the server.
+    ///   - expiresAt: The time from which on the link opens nothing; nil for the longest time that the server allows.
+    ///   - maxViews: The number of times that the link can be opened; nil for no limit.
+    public func share(
+        text: String, base: URL, expiresAt: Date? = nil, maxViews: Int? = nil
+    ) async throws(VaultError) -> SharedLink {
+        try await share(SecureBytes(text), base: base, expiresAt: expiresAt, maxViews: maxViews)
     }
 
     /// Opens a link of this server, at the price of a view.
@@ -68,6 +84,6 @@ extension Vault {
     /// - Throws: ``VaultError/notFound`` for a malformed link, without a request. ``VaultError/wrongShareKey(_:)`` with what
     ///   was fetched, which takes another key without another view.
     public func open(_ link: URL) async throws(VaultError) -> SecureBytes {
-        try await ShareLink.open(link, over: settings.transport)
+        try await SharedLink.open(link, over: settings.transport)
     }
 }
