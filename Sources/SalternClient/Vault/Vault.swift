@@ -114,9 +114,9 @@ public actor Vault {
     /// Every item of a collection that opens, by id, and the ids of those that do not.
     func items(
         _ collection: String
-    ) throws(VaultError) -> (opened: [ItemID: (PlainItem, ItemVersion)], sealed: Set<ItemID>) {
+    ) throws(VaultError) -> (opened: [ItemID: (item: PlainItem, version: ItemVersion)], sealed: Set<ItemID>) {
         let sealer = try self.sealer
-        var items: [ItemID: (PlainItem, ItemVersion)] = [:]
+        var items: [ItemID: (item: PlainItem, version: ItemVersion)] = [:]
         var sealed: Set<ItemID> = []
         try stored {
             try store.forEachCurrent(in: collection) { id, content, _ in

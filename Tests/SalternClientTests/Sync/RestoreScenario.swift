@@ -143,7 +143,7 @@ final class RestoreScenario {
     private func present(_ vault: Vault) async throws -> [ItemID: WrittenVersion] {
         let (items, sealed) = try await vault.items(Self.collection)
         guard sealed.isEmpty else { throw VaultError.unreadable }
-        return items.mapValues { WrittenVersion($0, in: Self.collection) }
+        return items.mapValues { WrittenVersion($0.item, in: Self.collection) }
     }
 
     private func check() async throws {

@@ -151,7 +151,7 @@ final class SyncScenario {
         for collection in collections {
             let (items, sealed) = try await vault.items(collection)
             guard sealed.isEmpty else { throw VaultError.unreadable }
-            for (id, item) in items { versions[id] = WrittenVersion(item, in: collection) }
+            for (id, (item, _)) in items { versions[id] = WrittenVersion(item, in: collection) }
         }
         return versions
     }

@@ -216,7 +216,7 @@ final class VersionScenario {
         for device in devices {
             let vault = try device.vault()
             var found: [String] = []
-            for item in try await vault.items(collection).opened.values { found.append(item.json) }
+            for (item, _) in try await vault.items(collection).opened.values { found.append(item.json) }
             texts.append(found.sorted())
             let present = Set(found.flatMap { JSONTree(Array($0.utf8))?.marks ?? [] })
             #expect(expected.isSubset(of: present), "seed \(seed): lost \(expected.subtracting(present).sorted())")
