@@ -50,6 +50,7 @@ docker-compose run --rm admin account list
 docker-compose run --rm admin doctor
 docker-compose run --rm admin backup backups
 docker-compose run --rm admin restore backups/… --help
+docker-compose exec --user postgres postgres psql saltern --command 'ALTER SCHEMA saltern RENAME TO saltern_before'
 [[ $(command docker-compose config | sed -n '/^  admin:/,/^  [a-z]/p') == *SALTERN_SUPERUSER_DATABASE_URL_FILE* ]]
 sha256sum secrets/* >"$work/secrets" && rm -f secrets/superuser-*
 scripts/docker/make-secrets && sha256sum --check --quiet "$work/secrets"
