@@ -317,7 +317,7 @@ def wrong_key(visits):
         visits.open(page, "confirm")
         page.click("main button")
         visits.open(page, "wrong-key")
-        expect(page.text, "It does not open with this link", "Nobody can tell which of the two", "do not close this page")
+        expect(page.text, "The key does not fit", "or the content was changed", "Do not close this page")
         shoot(page, "wrong-key")
         page.evaluate(f"location.hash = {json.dumps(phrase)}; 0")
         visits.open(page)
@@ -365,7 +365,7 @@ def no_key(visits):
     for end in ("", "#"):
         with visits.visit(f"/s/{share}{end}") as page:
             visits.open(page, "no-key")
-            expect(page.text, "The link is incomplete", "Nothing has been used up")
+            expect(page.text, "The link is incomplete", "No view has been used")
             check(not any("/v1/" in url for _, url in page.requested()), "nothing to be asked of the API")
     check(visits.server.look(share) == (200, "1"), "a view to be left")
 
@@ -385,7 +385,7 @@ def gone(visits):
             if identifier == share:
                 shoot(page, "gone")
     check(len(set(messages)) == 1, f"one message: {messages}")
-    expect(messages[0], "There is nothing here", "It has expired")
+    expect(messages[0], "This link does not work", "It has expired")
 
 
 @scenario("a limited share is opened by a click and by nothing else; previews and looks use up nothing")
@@ -399,8 +399,8 @@ def views(visits):
         check(phrase.encode() not in body and share.encode() not in body, "the same page for every share")
     with visits.visit(f"/s/{share}{address}", secrets=[phrase], scripts=False) as page:
         page.until(lambda: "This page needs JavaScript" in page.headings(), "a page without scripts")
-    for left, sentence, after in ((2, "can be opened 2 more times", "It can be opened one more time."),
-                                  (1, "also when its end was copied wrongly", "That was the last time")):
+    for left, sentence, after in ((2, "can be opened 2 more times", "The link can be opened one more time."),
+                                  (1, "a wrong key uses the view, too", "This was the last view")):
         for _ in range(2):
             with visits.visit(f"/s/{share}{address}", secrets=[phrase]) as page:
                 visits.open(page, "confirm")
@@ -492,7 +492,7 @@ def outdated(visits):
                   source="Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined })")
         page.go(f"{visits.recorder.origin}/s/{share}#{phrase}")
         visits.open(page, "outdated")
-        expect(page.text, "This browser cannot open it", "Nothing has been used up")
+        expect(page.text, "This browser cannot open the link", "No view has been used")
     check(visits.server.look(share) == (200, "1"), "a view to be left")
 
 
