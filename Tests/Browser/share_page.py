@@ -351,12 +351,12 @@ def damaged(visits):
             with replying(page, f"/v1/shares/{identifier}", 200, body):
                 page.go(f"{visits.recorder.origin}/s/{identifier}#{phrase}")
                 visits.open(page, "damaged")
-                expect(page.text, "It is damaged")
+                expect(page.text, "The content is damaged")
     with visits.visit(None) as page:
         with replying(page, f"/v1/shares/{identifier}", 200, json.dumps({**share, "format": "aes-512"})):
             page.go(f"{visits.recorder.origin}/s/{identifier}#{phrase}")
             visits.open(page, "unknown-format")
-            expect(page.text, "Only the app can open this")
+            expect(page.text, "This link needs the app")
 
 
 @scenario("a link without its passphrase asks for nothing and uses up nothing")
