@@ -131,7 +131,7 @@ is_said_elsewhere() {
 declare -A spoken=(
     ['CONNECTION LIMIT']='Tests/Integration/backup.sh CONNECTION LIMIT 6'
     ['"allowed": 10']='' ['"limit": "items"']='' ['package=SHA-256 of the signing certificate']=''
-    ['--reuse-key']='' ['--executable']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
+    ['--reuse-key']='' ['keytool -list -v']='' ['apt upgrade']='' ['ulimit -n']=''
     ['libevent-core-2.1-7 libpq5 libssl3 libstdc++6']=''
     ['log_error_verbosity = terse']='scripts/lib/postgres.sh log_error_verbosity=terse'
     ['max_prepared_statements = 500']='Tests/Integration/pooler.sh max_prepared_statements = 500'
