@@ -165,7 +165,9 @@ private enum Versions {
         try await other.importDocuments(from: file)
         for vault in [phone, laptop, other] {
             var items: Set<String> = []
-            for (item, _) in try await vault.items("notes").opened.values { items.insert((item.title ?? "") + item.text) }
+            for (item, _) in try await vault.items("notes").opened.values {
+                items.insert((item.title ?? "") + item.text)
+            }
             #expect(items == ["kept" + body + #""of the phone"}"#, "kept" + body + #""of the laptop"}"#])
         }
     }
