@@ -46,7 +46,7 @@ def digest(text: str) -> str:
 
 
 def finished(svg: str) -> str:
-    """With a size and a white ground: pages with a dark ground show it, too."""
+    """With a size, and a white ground for dark pages. The words of a line are kept apart in every viewer."""
     found = re.search(r'viewBox="([-0-9.]+) ([-0-9.]+) ([0-9.]+) ([0-9.]+)"', svg)
     if found is None:
         sys.exit("diagrams: a picture without a viewBox")
@@ -54,6 +54,7 @@ def finished(svg: str) -> str:
     head, _, rest = svg.partition(">")
     head = re.sub(r' (?:style|width|height)="[^"]*"', "", head)
     ground = f'<rect x="{left:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="#ffffff"/>'
+    rest = rest.replace("<text ", '<text xml:space="preserve" ')
     return f'{head} width="{width:.0f}" height="{height:.0f}">{ground}{rest}\n'
 
 
