@@ -157,7 +157,7 @@ declare -A spoken=(
     ['\u001b']='' ['\u{1b}']='' ["saltern account lock -- \"\$userid\""]=''
     ['saltern migrate distribute']='Tests/Integration/lib.sh migrate distribute'
     ['--pg-service']='scripts/package.d/life.sh setup --only-database --pg-service maker'
-    ['--keep-pins']='Tests/Integration/certificates.sh certificate_status 1 install' ['--host NAME']=''
+    ['--keep-pins']='Tests/Integration/certificates.sh certificate_status 1 install'
     ['saltern certificate check --days 30 --host NAME']='Tests/Integration/certificates.sh check --directory'
     ['saltern certificate check [--host NAME]… [--days N]']='Tests/Integration/certificates.sh check --directory'
     ['saltern certificate install --chain FILE --key FILE [--keep-pins]']='Tests/Integration/certificates.sh --keep-pins'
