@@ -141,7 +141,6 @@ declare -A spoken=(
     ['CREATE DATABASE saltern']="scripts/lib/cluster.sh CREATE DATABASE \$1"
     ['CREATE EXTENSION citus']='scripts/lib/cluster.sh CREATE EXTENSION citus'
     ['saltern-client login --restore-keyring']='Tests/Integration/client-mishaps.sh laptop login --restore-keyring'
-    ['saltern certificate install --chain FILE --key FILE']='Tests/Integration/certificates.sh certificate_status 0 install --chain'
     ['saltern certificate install']='Tests/Integration/certificates.sh certificate_status 0 install --chain'
     ['certificate install']='Tests/Integration/certificates.sh certificate_status 0 install --chain'
     ['saltern reload PID']='Tests/Integration/certificates.sh saltern reload'

@@ -150,17 +150,6 @@ import Testing
         }
     }
 
-    @Test func `a new session ends the state of the one before`() async throws {
-        let vault = try await signUp()
-        let model = await VaultModel(vault)
-        server.setUnreachable(true)
-        #expect(await !model.perform { try await vault.sync() })
-        await wait { if case .failed = model.state { true } else { false } }
-        server.setUnreachable(false)
-        try await vault.logInAgain(password: password)
-        await wait { if case .idle = model.state { true } else { false } }
-    }
-
     @Test func `a vault's model shows notices until they are forgotten`() async throws {
         let vault = try await signUp()
         let id = try await vault.collection("notes", of: Note.self).put(Note(text: "salt"))
