@@ -167,13 +167,16 @@ def zsh(program):
     yield f"    choices=({' '.join(program.firsts())} --help --version)"
     yield "else"
     yield '    case "$words[2] $words[3]" in'
-    for words in program.commands:
+    for words in sorted(program.commands, key=len, reverse=True):
         pattern = f"'{' '.join(words)}'" if len(words) == 2 else f"'{words[0]} '*"
-        yield f"        {pattern}) choices=({' '.join(program.options(words))}) ;;"
+        offered = [*program.options(words), *(program.following(words[0]) if len(words) == 1 else [])]
+        yield f"        {pattern}) choices=({' '.join(offered)}) ;;"
     for first in program.firsts():
-        if program.following(first):
+        if (first,) not in program.commands and program.following(first):
             described = " ".join(
-                quoted(f"{words[1]}:{summary}") for words, (summary, _) in program.commands.items() if words[0] == first
+                quoted(f"{words[1]}:{summary}")
+                for words, (summary, _) in program.commands.items()
+                if words[0] == first and len(words) == 2
             )
             yield f"        '{first} '*) choices=({described}); ((CURRENT == 3)) && {{ _describe command choices; return; }} ;;"
     yield "    esac"
