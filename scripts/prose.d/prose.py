@@ -151,7 +151,7 @@ def check_text(document: blocks.Document, is_history: bool) -> Iterator[tuple[in
             continue
         for found, instead in wording.avoided(block.text, is_history):
             yield block.line, f"“{found}” ({instead})"
-        if re.search(r"(?<!\w)(?:/work/|/tmp/slots)", block.text) or "](" in block.text or "][" in block.text:
+        if re.search(r"(?<!\w)/(?:home|root)/", block.text) or "](" in block.text or "][" in block.text:
             yield block.line, f"a path of one machine, or a broken link: {excerpt(block.text)}"
         for sentence in wording.sentences(block.text):
             yield from ((block.line, problem) for problem in check_sentence(sentence, block.kind))
