@@ -8,7 +8,7 @@ import Synchronization
 final class CountedFolders: FolderSystem {
     private let disk = DiskFolders()
     private let calls = Mutex(0)
-    private let listings = Mutex(0)
+    private let listed = Mutex(0)
 
     /// Returns how many calls there were since it was asked last.
     func takeCount() -> Int {
@@ -18,9 +18,9 @@ final class CountedFolders: FolderSystem {
         }
     }
 
-    /// Returns how many folders were listed since it was asked last.
-    func takeListings() -> Int {
-        listings.withLock { count in
+    /// Returns how many names listings had since it was asked last.
+    func takeListedNames() -> Int {
+        listed.withLock { count in
             defer { count = 0 }
             return count
         }
@@ -36,8 +36,9 @@ final class CountedFolders: FolderSystem {
     func openFile(_ name: String, in folder: Descriptor) -> Descriptor? { counted(disk.openFile(name, in: folder)) }
     func entry(_ name: String, in folder: Descriptor) -> FolderEntry? { counted(disk.entry(name, in: folder)) }
     func names(in folder: Descriptor) -> [[UInt8]]? {
-        listings.withLock { $0 += 1 }
-        return counted(disk.names(in: folder))
+        let names = disk.names(in: folder)
+        listed.withLock { $0 += names?.count ?? 0 }
+        return counted(names)
     }
     func status(_ descriptor: Descriptor) -> stat? { counted(disk.status(descriptor)) }
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor? { disk.createFile(name, in: folder) }

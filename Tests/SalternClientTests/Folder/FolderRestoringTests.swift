@@ -93,9 +93,9 @@ import Testing
             try await sync.run()
             let trash = try await sync.trash()
             #expect(trash.count == 20)
-            _ = disk.takeListings()
+            _ = disk.takeListedNames()
             for entry in trash { try await sync.restore(entry.name) }
-            #expect(disk.takeListings() == 0)
+            #expect(disk.takeListedNames() == 0)
             #expect(try await sync.trash().isEmpty)
         }
     }

@@ -141,6 +141,8 @@ import Testing
         }
         #expect(try await notes(phone).all() == [id: Note(text: "first")])
         person.links[0].setRewrite { $1 }
+        // What was hidden last.
+        await expectUnexpectedReply(phone)
         try await expectEverywhere([id: Note(text: "first")], person)
     }
 
