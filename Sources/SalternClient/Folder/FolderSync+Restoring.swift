@@ -39,15 +39,12 @@ extension FolderSync {
     @discardableResult
     public func restore(_ name: String) async throws -> FolderPath {
         do {
-            // By its bytes: texts that are equal to Swift can be two names on a disk.
-            guard let (tree, folder) = try await openTrash(),
-                let name = tree.trashNames()?.first(where: { $0.utf8.elementsEqual(name.utf8) })
-            else { throw VaultError.notFound }
-            let known = try await vault.trashedFiles(in: folder)
-            guard tree.trashSignature(name) != nil, let path = known[name]?.path ?? FolderTree.path(ofTrashName: name)
+            guard let (tree, folder) = try await openTrash(), FolderTree.isTrashName(name),
+                tree.trashSignature(name) != nil,
+                let path = try await vault.trashedFile(name, in: folder)?.path ?? FolderTree.path(ofTrashName: name)
             else { throw VaultError.notFound }
             guard let target = Self.bringBack(name, to: path, in: tree) else { throw FolderError.unusable }
-            try await vault.setTrashed(known.filter { $0.key != name }, after: known, in: folder)
+            try await vault.forgetTrashed(name, in: folder)
             return target
         } catch let error as VaultError {
             throw FolderError.vault(error)

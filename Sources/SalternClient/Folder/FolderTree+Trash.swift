@@ -12,7 +12,9 @@ extension FolderTree {
     }
 
     /// Returns whether the kit has given the name. What a person has put into the trash is left alone.
-    static func isTrashName(_ name: String) -> Bool { parts(ofTrashName: name) != nil }
+    static func isTrashName(_ name: String) -> Bool {
+        parts(ofTrashName: name) != nil && !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
+    }
 
     /// Returns the path that a name in the trash hints at, for a file of which no more is known.
     static func path(ofTrashName name: String) -> FolderPath? {

@@ -1,22 +1,31 @@
 /// Files in the trash of a folder, by their names there.
 extension Store {
+    private static let columns = "name, path, digest, inode, byte_count, modified, changed, since"
+
     func trashedFiles(in folder: ItemID) throws -> [String: TrashedFile] {
         let files = try database.rows(
-            "SELECT name, path, digest, inode, byte_count, modified, changed, since FROM folder_trash WHERE folder = ?",
-            .blob(folder.bytes)
-        ) { row -> (String, TrashedFile) in
-            guard let name = row.text(0), let digest = row.blob(2) else { throw StoreError.damaged }
-            var file = TrashedFile(path: row.text(1).flatMap { try? FolderPath($0) }, digest: digest)
-            if let inode = row.integer(3), let count = row.integer(4), let modified = row.integer(5),
-                let changed = row.integer(6)
-            {
-                file.signature = FileSignature(
-                    inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
-            }
-            file.since = row.integer(7)
-            return (name, file)
-        }
+            "SELECT \(Self.columns) FROM folder_trash WHERE folder = ?", .blob(folder.bytes), decode: Self.trashed)
         return Dictionary(files) { _, last in last }
+    }
+
+    func trashedFile(_ name: String, in folder: ItemID) throws -> TrashedFile? {
+        try database.rows(
+            "SELECT \(Self.columns) FROM folder_trash WHERE folder = ? AND name = ?", .blob(folder.bytes), .text(name),
+            decode: Self.trashed
+        ).first?.1
+    }
+
+    private static func trashed(_ row: SQLiteRow) throws -> (String, TrashedFile) {
+        guard let name = row.text(0), let digest = row.blob(2) else { throw StoreError.damaged }
+        var file = TrashedFile(path: row.text(1).flatMap { try? FolderPath($0) }, digest: digest)
+        if let inode = row.integer(3), let count = row.integer(4), let modified = row.integer(5),
+            let changed = row.integer(6)
+        {
+            file.signature = FileSignature(
+                inode: UInt64(bitPattern: inode), byteCount: count, modified: modified, changed: changed)
+        }
+        file.since = row.integer(7)
+        return (name, file)
     }
 
     /// Notes a file, or with nil that it is not there any more.
@@ -41,6 +50,14 @@ extension Store {
 extension Vault {
     func trashedFiles(in folder: ItemID) throws(VaultError) -> [String: TrashedFile] {
         try stored { try store.trashedFiles(in: folder) }
+    }
+
+    func trashedFile(_ name: String, in folder: ItemID) throws(VaultError) -> TrashedFile? {
+        try stored { try store.trashedFile(name, in: folder) }
+    }
+
+    func forgetTrashed(_ name: String, in folder: ItemID) throws(VaultError) {
+        try stored { try store.transaction { try store.setTrashed(name, nil, in: folder) } }
     }
 
     func noteTrashed(_ name: String, _ file: TrashedFile, in folder: ItemID) throws(VaultError) {

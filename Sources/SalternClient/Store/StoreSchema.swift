@@ -197,6 +197,18 @@ enum StoreSchema {
         ) WITHOUT ROWID;
         CREATE INDEX folder_folders_by_path ON folder_folders (folder, path);
         """,
+        """
+        -- Changes that the server has acknowledged, until a listing shows them: at most one for each item.
+        CREATE TABLE confirmations (
+            item BLOB PRIMARY KEY, revision INTEGER NOT NULL,
+            -- The revision that the server had before; null when it had none.
+            base INTEGER,
+            -- SHA-256 of the content; null for a deletion.
+            digest BLOB,
+            -- The listing of everything that was the last one then.
+            listing INTEGER NOT NULL
+        ) WITHOUT ROWID;
+        """,
     ]
 
     /// Brings the store up to date.

@@ -166,6 +166,7 @@ extension SyncEngine {
                 } else {
                     try store.bury(change.id, revision, at: moment)
                 }
+                try store.noteConfirmation(of: change, at: revision, listing: listing)
                 try goOn(from: change, at: revision)
                 try store.forgetRefusals(of: change.id)
             }

@@ -103,18 +103,13 @@ final class SyncEngine {
                 }
             }
             try progress.take(page, after: cursor) { try store.openedCount() }
-            try store.transaction {
-                let held = try guardian.held(among: page.changes)
-                let listing = try store.number(.listing) ?? 0
-                for change in page.changes where try !isChunkNoted(change) {
-                    if held.contains(change.id) {
-                        try store.hold(change.id, change.revision, listing: listing)
-                    } else {
-                        try apply(change, into: &report)
-                    }
-                }
-                try store.set(.cursor, Array(page.cursor.utf8))
-                if !page.more { try endListing(into: &report) }
+            let before = report
+            do {
+                try take(page, &guardian, into: &report)
+            } catch let broken as BrokenConfirmations {
+                report = before
+                try revoke(broken.confirmations)
+                throw APIError.unexpectedReply
             }
             for change in page.changes { fetching.take(change.revision) }
             report.fetched += page.changes.count
@@ -122,6 +117,30 @@ final class SyncEngine {
             if !page.more { horizon.end(fetching) }
             if !page.more { return try settleHeld(agreement, into: &report) }
             try Task.checkCancellation()
+        }
+    }
+
+    /// Carries out what a page has.
+    /// - Throws: ``BrokenConfirmations``.
+    private func take(
+        _ page: ChangePage, _ guardian: inout DeletionGuard, into report: inout SyncReport
+    ) throws {
+        try store.transaction {
+            try checkConfirmations(against: page.changes)
+            let held = try guardian.held(among: page.changes)
+            let listing = try store.number(.listing) ?? 0
+            for change in page.changes where try !isChunkNoted(change) {
+                if held.contains(change.id) {
+                    try store.hold(change.id, change.revision, listing: listing)
+                } else {
+                    try apply(change, into: &report)
+                }
+            }
+            try store.set(.cursor, Array(page.cursor.utf8))
+            if !page.more {
+                try endListing(into: &report)
+                try endConfirmations()
+            }
         }
     }
 
@@ -167,6 +186,8 @@ final class SyncEngine {
         try store.transaction {
             try store.beginListing()
             guard let base else { return }
+            // What was acknowledged may be lost.
+            try store.forgetConfirmations()
             try store.set(.revisionBase, base)
             try store.set(.comparing, 1)
             try store.note(.timeWentBack)

@@ -105,11 +105,14 @@ struct RestoreTrash: Command {
     func run(_ console: Console) async throws {
         let sync = try await folder.open(console)
         let entries = try await sync.trash()
+        let byName = Dictionary(entries.map { ($0.name, $0) }) { first, _ in first }
+        let byPath = Dictionary(grouping: entries, by: \.path)
         // All are found before the first is moved, and a file that is named twice is one.
         var names: [String] = []
+        var named: Set<String> = []
         for file in files {
-            let name = try Self.name(of: file, in: entries)
-            if !names.contains(name) { names.append(name) }
+            let name = try Self.name(of: file, byName, byPath)
+            if named.insert(name).inserted { names.append(name) }
         }
         var restored: [String] = []
         var failure: (any Error)?
@@ -127,9 +130,11 @@ struct RestoreTrash: Command {
         if let failure { throw failure }
     }
 
-    private static func name(of file: String, in entries: [TrashEntry]) throws(CommandFailure) -> String {
-        if let entry = entries.first(where: { $0.name == file }) { return entry.name }
-        let found = (try? FolderPath(file)).map { path in entries.filter { $0.path == path } } ?? []
+    private static func name(
+        of file: String, _ byName: [String: TrashEntry], _ byPath: [FolderPath: [TrashEntry]]
+    ) throws(CommandFailure) -> String {
+        if let entry = byName[file] { return entry.name }
+        let found = (try? FolderPath(file)).flatMap { byPath[$0] } ?? []
         guard let only = found.first else {
             throw CommandFailure(
                 "the trash has no file \(VisibleText.visible(file))", status: ExitStatus.notFound, code: "not_found")

@@ -8,10 +8,19 @@ import Synchronization
 final class CountedFolders: FolderSystem {
     private let disk = DiskFolders()
     private let calls = Mutex(0)
+    private let listed = Mutex(0)
 
     /// Returns how many calls there were since it was asked last.
     func takeCount() -> Int {
         calls.withLock { count in
+            defer { count = 0 }
+            return count
+        }
+    }
+
+    /// Returns how many names listings had since it was asked last.
+    func takeListedNames() -> Int {
+        listed.withLock { count in
             defer { count = 0 }
             return count
         }
@@ -26,7 +35,11 @@ final class CountedFolders: FolderSystem {
     func openFolder(_ name: String, in folder: Descriptor) -> Descriptor? { counted(disk.openFolder(name, in: folder)) }
     func openFile(_ name: String, in folder: Descriptor) -> Descriptor? { counted(disk.openFile(name, in: folder)) }
     func entry(_ name: String, in folder: Descriptor) -> FolderEntry? { counted(disk.entry(name, in: folder)) }
-    func names(in folder: Descriptor) -> [[UInt8]]? { counted(disk.names(in: folder)) }
+    func names(in folder: Descriptor) -> [[UInt8]]? {
+        let names = disk.names(in: folder)
+        listed.withLock { $0 += names?.count ?? 0 }
+        return counted(names)
+    }
     func status(_ descriptor: Descriptor) -> stat? { counted(disk.status(descriptor)) }
     func createFile(_ name: String, in folder: Descriptor) -> Descriptor? { disk.createFile(name, in: folder) }
     func makeFolder(_ name: String, in folder: Descriptor) -> Bool { disk.makeFolder(name, in: folder) }

@@ -81,6 +81,25 @@ import Testing
         }
     }
 
+    @Test func `what it costs to restore a file does not depend on how many are in the trash`() async throws {
+        try await withPair { phone, laptop in
+            for number in 0..<20 { try phone.write("one \(number)", to: "\(number)") }
+            try await phone.sync.run()
+            try await laptop.sync.run()
+            let disk = CountedFolders()
+            let (sync, _) = FolderDevice.syncs(laptop.vault, laptop.folder.path, "laptop", disk)
+            for number in 0..<20 { try phone.write("two \(number)", to: "\(number)") }
+            try await phone.sync.run()
+            try await sync.run()
+            let trash = try await sync.trash()
+            #expect(trash.count == 20)
+            _ = disk.takeListedNames()
+            for entry in trash { try await sync.restore(entry.name) }
+            #expect(disk.takeListedNames() == 0)
+            #expect(try await sync.trash().isEmpty)
+        }
+    }
+
     @Test func `a day that a person has written is no reason to end`() throws {
         for name in ["\(Int.max)-\(ItemID.random())-a", "-1-\(ItemID.random())-a", "x", "2932897-\(ItemID.random())-a"]
         {
@@ -96,7 +115,11 @@ import Testing
             try phone.write("one", to: "a")
             try await phone.sync.run()
             try phone.write("mine", to: ".saltern/trash/mine")
-            for name in ["mine", "../folder", "", "a", "20000-\(ItemID.random())-a"] {
+            let folder = "20000-\(ItemID.random())-a"
+            try phone.write("mine", to: ".saltern/trash/\(folder)/file")
+            for name in [
+                "mine", "../folder", "", "a", "20000-\(ItemID.random())-a", folder + "/../mine",
+            ] {
                 await #expect {
                     try await phone.sync.restore(name)
                 } throws: { if case FolderError.vault(.notFound) = $0 { true } else { false } }

@@ -201,6 +201,8 @@ import Testing
             #expect(try await vault.edit(of: id) == before)
             // What the server could have from a rotation that was staged and staged again.
             for (number, text) in [(before - 1, "third"), (before - 1, "0"), (before, "0")] {
+                // The lie is about this item alone: it hides nothing that was acknowledged.
+                try await vault.sync()
                 try await show(vault, phone, id, Note(text: text), SealedBox.Edit(number: number, previous: .zeros))
                 _ = try? await vault.sync()
                 phone.link.setAnswer { _ in nil }

@@ -130,10 +130,11 @@ import Testing
             let there = other.collection("notes", of: Note.self)
             let both = [id: Note(text: "second"), try #require(notice.other): Note(text: "first")]
             #expect(try await there.all() == both)
+            // That page hides what was acknowledged of the copy, which is no less noticed.
             laptop.link.setRewrite(Self.rewriting("/v1/changes") { _ in lie.withLock { $0 } })
-            for revision in 1_001...1_003 {
+            for revision in 1_001...1_004 {
                 lie.withLock { $0 = $0.replacing(/"revision":[0-9]+/, with: "\"revision\":\(revision)") }
-                try await other.sync()
+                do { try await other.sync() } catch VaultError.unavailable(.unexpectedReply) {}
             }
             #expect(try await there.all() == both)
             #expect(try await other.notices().count == 1)

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from history_lies import HiddenEdits
 from journey import Journey
 from titles import judge_titles
 from trust_lies import stretching
@@ -11,7 +12,7 @@ from wire_lies import Redirects
 
 from traffic.relay import Lie
 
-#: The faults of gullible.py that show at a log-in, and what has to be complained of.
+#: The faults of gullible.py that show at a log-in or a sync, and what has to be complained of.
 FAULTS = {
     "hangs": "did not end",
     "crashes": "was ended by signal 11",
@@ -30,6 +31,7 @@ FAULTS = {
     "spoils-file": "lost here: the file long",
     "sends-nothing": "another device lacks",
     "removes-file": ".txt is gone",
+    "believes-listings": "the lie was not noticed",
 }
 #: The same of folders with other devices' names.
 TITLE_FAULTS = {
@@ -75,6 +77,8 @@ class Flaw:
         return [f"not found out: {words}" for words in wanted if not any(words in complaint for complaint in found)]
 
     def _lie(self) -> Lie:
+        if self.fault == "believes-listings":
+            return HiddenEdits()
         if self.fault == "follows":
             lie: Lie = Redirects()
         elif self.fault == "believes":

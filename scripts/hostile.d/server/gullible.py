@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import ssl
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -127,6 +128,9 @@ def main() -> int:
     home = Path(os.environ["HOME"])
     if fault and words[0] == "login" and home.name == "phone":
         return fail(fault, words, home)
+    if fault == "believes-listings" and words[0] == "sync":
+        status = subprocess.call([client, *words])
+        return 0 if status == 76 else status
     if fault == "sends-nothing" and words[0] == "sync" and home.name == "phone":
         return 0
     if fault and words[0] == "sync" and home.name == "laptop":

@@ -182,7 +182,6 @@ class Forked(Lie):
     name = "fork"
     says = "batches are acknowledged with the next revisions and not carried out; then the histories are joined"
     hurry = 8
-    is_forgetful = True
     calls: ClassVar[tuple[str, ...]] = (BATCH,)
 
     async def lie(self, exchange: Exchange) -> None:
@@ -246,7 +245,6 @@ class HighAcknowledged(Results):
 class HalfStored(Lie):
     name, says = "half-stored", "half of a batch is carried out, and all of it acknowledged"
     hurry = 8
-    is_forgetful = True
     calls = (BATCH,)
 
     async def lie(self, exchange: Exchange) -> None:
@@ -261,6 +259,78 @@ class HalfStored(Lie):
             last += 1
             results.append({"id": operation["id"], "revision": last})
         await exchange.send(with_json(reply, {"results": results}))
+
+
+class Unshown(Lie):
+    """Carries batches out and acknowledges them. Then listings show something else than what was acknowledged."""
+
+    calls = (BATCH, CHANGES)
+    is_to_be_noticed = True
+
+    def __init__(self) -> None:
+        #: The operations that were acknowledged, of each item, each with its revision.
+        self.acknowledged: dict[str, list[dict[str, Any]]] = {}
+
+    async def lie(self, exchange: Exchange) -> None:
+        reply = await exchange.forward()
+        request = exchange.request
+        if reply.status == 200 and request.call == BATCH:
+            for operation, result in zip(request.json["operations"], reply.json["results"], strict=True):
+                self.acknowledged.setdefault(operation["id"], []).append({**operation, "revision": result["revision"]})
+        elif reply.status == 200:
+            changes = [self.shown(change) for change in reply.json["changes"]]
+            if changes != reply.json["changes"]:
+                self.told += 1
+            reply = with_json(reply, {**reply.json, "changes": [change for change in changes if change]})
+        await exchange.send(reply)
+
+    def shown(self, change: dict[str, Any]) -> dict[str, Any] | None:
+        """What a listing shows in the place of a change; None for nothing."""
+        raise NotImplementedError
+
+    def first(self, change: dict[str, Any]) -> dict[str, Any] | None:
+        """The first acknowledged version of an item, of which a later one was acknowledged."""
+        acknowledged = self.acknowledged.get(change["id"], [])
+        return acknowledged[0] if len(acknowledged) > 1 else None
+
+
+class HiddenEdits(Unshown):
+    name, says = "hidden-edits", "batches are acknowledged, and no listing has what was in them"
+    commands = ("sync", "sync", "sync", "folder")
+
+    def shown(self, change: dict[str, Any]) -> dict[str, Any] | None:
+        return None if change["id"] in self.acknowledged else change
+
+
+class PreviousVersions(Unshown):
+    name, says = "previous-versions", "an edit is acknowledged, and listings have the version before, with the edit's revision"
+    commands = ("sync", "edit", "sync", "sync")
+
+    def shown(self, change: dict[str, Any]) -> dict[str, Any] | None:
+        first = self.first(change)
+        if not first or "body" not in change:
+            return change
+        return {**change, "body": first["body"]}
+
+
+class PreviousRevisions(PreviousVersions):
+    name, says = "previous-revisions", "an edit is acknowledged, and listings have the version before, as it was"
+
+    def shown(self, change: dict[str, Any]) -> dict[str, Any] | None:
+        first = self.first(change)
+        return {**change, "body": first["body"], "revision": first["revision"]} if first and "body" in change else change
+
+
+class Undeleted(Unshown):
+    name, says = "undeleted", "a deletion is acknowledged, and listings have the item, with the deletion's revision"
+    commands = ("sync", "delete", "sync", "sync")
+
+    def shown(self, change: dict[str, Any]) -> dict[str, Any] | None:
+        first = self.first(change)
+        if not first or not change["deleted"]:
+            return change
+        sealed: dict[str, Any] = {name: first[name] for name in ("format", "title", "body") if name in first}
+        return {**change, "deleted": False, **sealed}
 
 
 class Conflicts(Lie):
@@ -351,7 +421,7 @@ def history_lies(seed: int) -> list[Lie]:
     plain = [
         SwappedBodies, SwappedIdentifiers, OtherCollections, Tombstones, Strangers, Repeated, HighRevisions,
         OldRevisions, Withheld, EndlessPages, OtherBases, Forked, NotStored, HalfAcknowledged, OthersAcknowledged,
-        HighAcknowledged, HalfStored, Conflicts, OddConflicts, OtherItem, MissingChunks, EventFlood,
+        HighAcknowledged, HalfStored, HiddenEdits, PreviousVersions, PreviousRevisions, Undeleted, Conflicts, OddConflicts, OtherItem, MissingChunks, EventFlood,
         EndlessEvent, StreamEnds,
     ]  # fmt: skip
     return [*(kind() for kind in plain), GarbledBodies(seed)]

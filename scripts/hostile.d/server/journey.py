@@ -14,8 +14,8 @@ from traffic.relay import Honesty, Lie, Relay, Request
 
 #: More than saltern-client has in memory, whatever a server sends.
 MOST_KILOBYTES = 256 << 10
-#: Real seconds for a busy machine, on top of what a lie's clocks allow.
-SLACK = 120
+#: Real seconds for a busy machine, on top of what a lie's clocks allow: only a command that hangs takes so long.
+SLACK = 600
 #: The only calls that may have a password key in them.
 PROVING = ("/v1/sessions", "/v1/accounts", "/v1/account", "/v1/rotations")
 WORD = "correct horse battery staple"
@@ -136,7 +136,7 @@ class Journey:
         self.relay.take_requests()
         self.relay.lie = lie
         for command in lie.commands:
-            outcome = self.carry_out(command, lie)
+            outcome = self.carry_out(command, lie, title)
             verdict.outcomes.append(outcome)
             complaint = self.complaint(outcome, lie)
             if complaint and complaint not in verdict.complaints:
@@ -145,19 +145,22 @@ class Journey:
         requests = self.relay.take_requests()
         verdict.complaints += filter(None, [lie.objection(requests), self.leak(requests)])
         # On a busy machine the client's hurried clocks may end a command before it gets there.
-        if not lie.count and all(outcome.status != 69 for outcome in verdict.outcomes):
+        statuses = {outcome.status for outcome in verdict.outcomes}
+        if 69 not in statuses and (not lie.count or lie.is_to_be_noticed and not lie.told):
             verdict.complaints.append("the client did not ask what it lies about")
+        if lie.told and not statuses & {69, 76}:
+            verdict.complaints.append("the lie was not noticed")
         if snapshot(self.outside) != before:
             verdict.complaints.append("something outside of the folder is another than before")
         verdict.complaints += self.losses(phone, f"{lie.name}.txt")
-        if not lie.is_forgetful:
-            self.sent_texts |= self.texts
+        self.sent_texts |= self.texts
         if lie.is_spending:
             verdict.complaints += self.arrivals()
             self.end()
         return verdict
 
-    def carry_out(self, command: str, lie: Lie) -> Outcome:
+    def carry_out(self, command: str, lie: Lie, title: str) -> Outcome:
+        """A command of the device, or of another one; `title` is that of the first item that was written for this lie."""
         assert self.phone is not None
         phone, link = self.phone, str(self.words / "link")
         known = self.contact(self.userid, "phone", self.relay.port)
@@ -165,6 +168,12 @@ class Journey:
         limit = lie.patience / lie.hurry + self.slack
         if command in ("login", "arrive", "register", "register-known"):
             return self.elsewhere(command, lie, limit)
+        if command == "edit":
+            self.texts[title] = f"{title} {secrets.token_hex(8)}"
+            return phone.run("put", "--item", title, "--json", given=self.texts[title].encode())
+        if command == "delete":
+            del self.texts[title]
+            return phone.run("delete", title, "--json")
         words = {
             "sync": ["sync", "--json"],
             "folder": ["sync", str(phone.folder), "--json"],
@@ -251,6 +260,9 @@ class Journey:
         """What is missing once the server is honest again."""
         complaints = []
         first = phone.run("sync", "--json")
+        if first.status == 76:
+            # What was acknowledged last may be noticed as a lie now; then it is sent again.
+            first = phone.run("sync", "--json")
         if first.status == 77:
             entered = phone.run("login", *self.contact(self.userid, "phone", self.relay.port))
             if entered.status not in (0, 2):

@@ -148,10 +148,12 @@ class Lie(ABC):
     forbidden: ClassVar[frozenset[str]] = frozenset()
     #: It leaves an account that others cannot go on with.
     is_spending: ClassVar[bool] = False
-    #: It acknowledges what it does not store, so other devices do not get it.
-    is_forgetful: ClassVar[bool] = False
+    #: Whether a command has to end with 76 once it was told.
+    is_to_be_noticed: ClassVar[bool] = False
     #: How many requests it has been the answer to.
     count = 0
+    #: How many replies had something untrue, where it is to be noticed.
+    told = 0
 
     async def answer(self, exchange: Exchange) -> None:
         if not any(fnmatchcase(exchange.request.call, pattern) for pattern in self.calls):
