@@ -150,6 +150,17 @@ import Testing
         }
     }
 
+    @Test func `a new session ends the failure of the session before`() async throws {
+        let vault = try await signUp()
+        let model = await VaultModel(vault)
+        server.setUnreachable(true)
+        #expect(await !model.perform { try await vault.sync() })
+        await wait { if case .failed = model.state { true } else { false } }
+        server.setUnreachable(false)
+        try await vault.logInAgain(password: password)
+        await wait { if case .idle = model.state { true } else { false } }
+    }
+
     @Test func `a vault's model shows notices until they are forgotten`() async throws {
         let vault = try await signUp()
         let id = try await vault.collection("notes", of: Note.self).put(Note(text: "salt"))

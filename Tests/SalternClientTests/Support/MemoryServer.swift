@@ -154,7 +154,7 @@ final class MemoryServer: HTTPTransport {
         [
             "accountId": account.description,
             "session": [
-                "id": SessionID.random().description, "token": "slt_memory", "expiresAt": "2099-01-01T00:00:00Z",
+                "id": SessionID.random().description, "token": "slt_\(UUID())", "expiresAt": "2099-01-01T00:00:00Z",
             ],
         ]
     }
