@@ -8,7 +8,7 @@ internal import Synchronization
 /// thread that owns its connection, and a `SerialExecutor`, so an actor can be pinned to it.
 ///
 /// A turn of the loop is: wait for readiness and timers, call their handlers, run the Swift jobs these made,
-/// then call ``TurnEndObserver/turnEnded()`` of everybody who asked for it. Output gathered in a turn is
+/// then call ``IterationObserver/iterationEnded()`` of everybody who asked for it. Output gathered in a turn is
 /// therefore written once.
 // Safe to share: `inbox`, `isWakePending` and `threadID` are synchronised; every other stored property is
 // touched on the loop's thread only, which `preconditionInLoop` checks at each public entry.
@@ -24,11 +24,11 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
 
     private var jobs: [UnownedJob] = []
     private var runningJobs: [UnownedJob] = []
-    private var observers: [any TurnEndObserver] = []
-    private var notifiedObservers: [any TurnEndObserver] = []
-    private var givingWay = GivingWay()
+    private var observers: [any IterationObserver] = []
+    private var notifiedObservers: [any IterationObserver] = []
+    private var givingWay = YieldPolicy()
     private var wakeEvent: DescriptorWatch?
-    private var turnTime: ContinuousClock.Instant?
+    private var iterationTime: ContinuousClock.Instant?
     private var isStopping = false
     /// What was in the inbox, while it is worked on; its arrays take turns with the inbox's own.
     private var drained = Inbox()
@@ -42,7 +42,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     /// How many times in one turn freshly made jobs are run before the loop looks at its descriptors again.
-    private static let jobRoundsPerTurn = 16
+    private static let jobRoundsPerIteration = 16
 
     /// Makes a loop; nothing runs before ``start()``.
     /// - Throws: ``EventLoopError`` when the system grants no descriptors or memory.
@@ -87,9 +87,9 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     /// The time of this turn, read once a turn.
     public var now: ContinuousClock.Instant {
         preconditionInLoop()
-        if let turnTime { return turnTime }
+        if let iterationTime { return iterationTime }
         let time = ContinuousClock.now
-        turnTime = time
+        iterationTime = time
         return time
     }
 
@@ -118,11 +118,11 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
         return try result.get()
     }
 
-    /// Calls `observer.turnEnded()` once at the end of this turn, however often it is asked.
-    public func notifyAtEndOfTurn(_ observer: some TurnEndObserver) {
+    /// Calls `observer.iterationEnded()` once at the end of this turn, however often it is asked.
+    public func notifyAtIterationEnd(_ observer: some IterationObserver) {
         preconditionInLoop()
-        if observer.asksForTurnEnd { return }
-        observer.asksForTurnEnd = true
+        if observer.isIterationEndRequested { return }
+        observer.isIterationEndRequested = true
         observers.append(observer)
     }
 
@@ -172,13 +172,13 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     }
 
     private func turn() {
-        turnTime = nil
+        iterationTime = nil
         base.dispatch(blocking: jobs.isEmpty && observers.isEmpty && givingWay.isEmpty && !isStopping)
         runJobs()
         swap(&observers, &notifiedObservers)
         for observer in notifiedObservers {
-            observer.asksForTurnEnd = false
-            observer.turnEnded()
+            observer.isIterationEndRequested = false
+            observer.iterationEnded()
         }
         notifiedObservers.removeAll(keepingCapacity: true)
         givingWay.popFirst()?.resume()
@@ -187,7 +187,7 @@ public final class EventLoop: TaskExecutor, SerialExecutor, @unchecked Sendable 
     private func runJobs() {
         let serial = asUnownedSerialExecutor()
         let task = asUnownedTaskExecutor()
-        for _ in 0..<Self.jobRoundsPerTurn {
+        for _ in 0..<Self.jobRoundsPerIteration {
             if jobs.isEmpty { return }
             swap(&jobs, &runningJobs)
             for job in runningJobs { job.runSynchronously(isolatedTo: serial, taskExecutor: task) }

@@ -37,7 +37,7 @@ public struct HTTPServerConfiguration: Sendable {
     public var loanTime: Duration = .seconds(20)
     /// How long a body waits for memory that is lent to others until it is told 503. Clients wait for a minute for
     /// something to move.
-    public var loanPatience: Duration = .seconds(45)
+    public var loanWaitLimit: Duration = .seconds(45)
     /// How long a reply may go on without moving at ``minimumWriteRate``.
     public var writeDeadline: Duration = .seconds(30)
     /// The bytes of a reply that the client has to take in a second, measured over each ``writeDeadline``.

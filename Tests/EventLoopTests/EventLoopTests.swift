@@ -94,15 +94,15 @@ func withLoop<Result>(_ body: (EventLoop) async throws -> Result) async throws -
     }
 
     @Test func `an observer is told once at the end of the turn, after the turn's jobs`() async throws {
-        final class Recorder: TurnEndObserver {
-            var asksForTurnEnd = false
+        final class Recorder: IterationObserver {
+            var isIterationEndRequested = false
             var order: [String] = []
-            func turnEnded() { order.append("end") }
+            func iterationEnded() { order.append("end") }
         }
         try await withLoop { loop in
             let order = await loop.run {
                 let recorder = Recorder()
-                for _ in 0..<3 { loop.notifyAtEndOfTurn(recorder) }
+                for _ in 0..<3 { loop.notifyAtIterationEnd(recorder) }
                 recorder.order.append("job")
                 await Task.yield()
                 recorder.order.append("next job")

@@ -10,7 +10,7 @@ private func written(_ value: JSONValue) -> [UInt8] {
 
 /// Parses in pieces, so that the document is left and gone on with at any byte.
 private func parsedInPieces(_ document: [UInt8]) -> Result<JSONValue, JSONError> {
-    var parsing = JSONParsing(WipedBytes(document), limits: parser)
+    var parsing = JSONParsing(ZeroizingBuffer(document), limits: parser)
     let work = 1 + Int(document.first ?? 0) % 97
     do throws(JSONError) {
         while true {

@@ -167,8 +167,8 @@ import Testing
 
     @Test func `a string shares the memory of the document, with escapes or without`() throws {
         var range: Range<UInt> = 0..<0
-        func document() -> WipedBytes {
-            let bytes = WipedBytes("[\"\(String(repeating: "A", count: 4096))\",\"x\\n\"]".utf8)
+        func document() -> ZeroizingBuffer {
+            let bytes = ZeroizingBuffer("[\"\(String(repeating: "A", count: 4096))\",\"x\\n\"]".utf8)
             let start = bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
             range = start..<start + UInt(bytes.count)
             return bytes

@@ -19,7 +19,7 @@ import Testing
     @Test func `no piece is much longer than what was asked for`() throws {
         let values = Array(repeating: #"{"name":"\u00e9value","list":[1,2,3,null]}"#, count: 500)
         let text = "[\(values.joined(separator: ",")),\"\(String(repeating: "é\\n", count: 20_000))\"\(Self.spaces)]"
-        var parsing = JSONParsing(WipedBytes(text.utf8), limits: JSONParser())
+        var parsing = JSONParsing(ZeroizingBuffer(text.utf8), limits: JSONParser())
         var pieces = 1
         while true {
             let before = parsing.position
@@ -37,7 +37,7 @@ import Testing
     @Test func `a bomb of values is refused at the first that is too many`() {
         let bomb = "[" + Array(repeating: #"{"":0}"#, count: 200_000).joined(separator: ",") + "]"
         let error = #expect(throws: JSONError.self) {
-            try JSONParser(valueLimit: 256).parse(WipedBytes(bomb.utf8))
+            try JSONParser(valueLimit: 256).parse(ZeroizingBuffer(bomb.utf8))
         }
         #expect(error?.code == .tooManyValues)
         #expect(error?.limit == 256)
@@ -77,24 +77,24 @@ import Testing
 
     @Test func `others have their turn after every slice of a large document`() async throws {
         let turns = Turns()
-        let document = WipedBytes("[\"\(String(repeating: "A", count: 4 * 1_048_576))\"]".utf8)
+        let document = ZeroizingBuffer("[\"\(String(repeating: "A", count: 4 * 1_048_576))\"]".utf8)
         let value = try await JSONParser().parse(document, pace: Pace { turns.count += 1 })
         #expect(try value.array()[0].text().count == 4 * 1_048_576)
         #expect(turns.count == 4 * 1_048_576 / Pace.slice)
         turns.count = 0
-        _ = try await JSONParser().parse(WipedBytes("[1,2]".utf8), pace: Pace { turns.count += 1 })
+        _ = try await JSONParser().parse(ZeroizingBuffer("[1,2]".utf8), pace: Pace { turns.count += 1 })
         #expect(turns.count == 0)
     }
 
     @Test func `what others still hold of a document is not changed`() throws {
-        let document = WipedBytes(#"["a\nb"]"#.utf8)
+        let document = ZeroizingBuffer(#"["a\nb"]"#.utf8)
         let value = try JSONParser().parse(document)
         #expect(try value.array()[0].text() == "a\nb")
         #expect(String(decoding: document, as: UTF8.self) == #"["a\nb"]"#)
     }
 
     private static func outcome(of text: String, work: Int) -> Result<JSONValue, JSONError> {
-        var parsing = JSONParsing(WipedBytes(text.utf8), limits: JSONParser(depthLimit: 8))
+        var parsing = JSONParsing(ZeroizingBuffer(text.utf8), limits: JSONParser(depthLimit: 8))
         do throws(JSONError) {
             while true {
                 if let value = try parsing.advance(work: work) { return .success(value) }

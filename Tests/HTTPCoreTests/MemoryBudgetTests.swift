@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct MemoryBudgetTests {
     private let budget = MemoryBudget(total: 800, loan: 700)
-    private let ada = MemoryBudget.Party.account(0, 1)
-    private let bob = MemoryBudget.Party.account(0, 2)
+    private let ada = MemoryBudget.Owner.account(0, 1)
+    private let bob = MemoryBudget.Owner.account(0, 2)
 
     @Test func `a party has an eighth in several bodies, and no more`() {
         let first = budget.open(for: ada)
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test func `a charge moves from the address to the account, unless that has no room`() {
-        let address = MemoryBudget.Party.address(7)
+        let address = MemoryBudget.Owner.address(7)
         let held = budget.open(for: ada)
         #expect(held.resize(to: 80))
         let charge = budget.open(for: address)
@@ -66,7 +66,7 @@ import Testing
         #expect(lender.borrow(700, from: 100) {} == .granted)
         #expect(!lender.isWanted)
         let woken = Mutex<[UInt64]>([])
-        func ask(_ charge: MemoryCharge, _ network: UInt64) -> Borrowing {
+        func ask(_ charge: MemoryCharge, _ network: UInt64) -> MemoryGrant {
             charge.borrow(300, from: network) { woken.withLock { $0.append(network) } }
         }
         func charge(_ network: UInt64) -> MemoryCharge { budget.open(for: .account(1, network)) }
@@ -98,11 +98,11 @@ import Testing
     @Test func `random charges always add up and never exceed a bound`() {
         var charges: [MemoryCharge] = []
         for _ in 0..<20_000 {
-            let party = MemoryBudget.Party.account(0, UInt64.random(in: 0..<6))
+            let memoryOwner = MemoryBudget.Owner.account(0, UInt64.random(in: 0..<6))
             switch Int.random(in: 0..<4) {
-            case 0: charges.append(budget.open(for: party))
+            case 0: charges.append(budget.open(for: memoryOwner))
             case 1: if !charges.isEmpty { charges.remove(at: .random(in: charges.indices)) }
-            case 2: _ = charges.randomElement()?.move(to: party)
+            case 2: _ = charges.randomElement()?.move(to: memoryOwner)
             default: charges.randomElement()?.resize(to: .random(in: 0...(Bool.random() ? 100 : 800)))
             }
             #expect(budget.used == charges.reduce(0) { $0 + $1.count })

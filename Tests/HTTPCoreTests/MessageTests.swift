@@ -75,7 +75,7 @@ import Testing
             method: .get, target: "/s/canary?canary=canary", fields: [("Authorization", "canary")], framing: .none)
         let request = Request(
             id: RequestID(), head: head, client: ClientAddress(address: "192.0.2.1", port: 1),
-            body: RequestBody(WipedBytes("canary".utf8)))
+            body: RequestBody(ZeroizingBuffer("canary".utf8)))
         var text = "\(head) \(request) \(head.fields) \(String(reflecting: request))"
         dump(request, to: &text)
         dump(head, to: &text)
@@ -97,6 +97,6 @@ import Testing
         let response = Response.json(.created) { writer in writer.object { $0.member("a", 1) } }
         #expect(response.status == .created)
         #expect(response.fields["Content-Type"] == "application/json")
-        #expect(response.body == .bytes(WipedBytes(#"{"a":1}"#.utf8)))
+        #expect(response.body == .bytes(ZeroizingBuffer(#"{"a":1}"#.utf8)))
     }
 }

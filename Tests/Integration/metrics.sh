@@ -116,7 +116,7 @@ for person in "${people[@]}" "${people[0]}" "${people[0]}" "${people[0]}"; do
     writers+=($!)
 done
 wait_until 60 is_told 'saltern_database_in_use{lane="leases"}' == 4 'saltern_database_waiting{lane="leases"}' == 2 \
-    saltern_database_turns_waiting == 3 || waited=no
+    saltern_database_keys_waiting == 3 || waited=no
 # So that a second of it is in what is counted below.
 sleep 1
 rm -- "$work/held"
@@ -125,7 +125,7 @@ wait "${writers[@]}"
 [[ -z ${waited:-} ]] ||
     fail "four connections, two that wait for one, and three for a turn: $(grep ^saltern_database_ "$work/metrics")"
 expect_told 'saltern_database_in_use{lane="leases"}' == 0 'saltern_database_waiting{lane="leases"}' == 0 \
-    saltern_database_turns_waiting == 0
+    saltern_database_keys_waiting == 0
 # expect_more SAMPLE NUMBER: than before, by so much at least.
 expect_more() {
     local before
@@ -135,8 +135,8 @@ expect_more() {
 }
 expect_more 'saltern_database_waits_total{lane="leases"}' 2
 expect_more 'saltern_database_wait_seconds_total{lane="leases"}' 1
-expect_more saltern_database_turn_waits_total 3
-expect_more saltern_database_turn_wait_seconds_total 1
+expect_more saltern_database_key_waits_total 3
+expect_more saltern_database_key_wait_seconds_total 1
 # Each has met the lock once on a connection that others use, too.
 expect_more 'saltern_database_requests_failed_total{statement="CreateItem"}' 6
 expect_more 'saltern_database_request_seconds_total{statement="CreateItem"}' 4

@@ -38,7 +38,7 @@ import Testing
         #expect((0..<3).map { _ in pool.acquireShared(.commits) } == [id(2), id(2), nil])
         #expect(text(pool.stalled(id(1), now: start)).isEmpty, "that is known")
         #expect(!pool.commitsAreClosed)
-        pool.heard(id(1))
+        pool.received(id(1))
         #expect(pool.acquireShared(.commits) == id(1))
     }
 
@@ -48,7 +48,7 @@ import Testing
         #expect(text(pool.stalled(id(1), now: start)) == ["probe 2.0"])
         #expect(text(pool.stalled(id(2), now: start)).isEmpty)
         #expect(text(pool.advance(to: start + .seconds(1))).isEmpty)
-        pool.heard(id(2))
+        pool.received(id(2))
         #expect(!pool.commitsAreClosed)
     }
 

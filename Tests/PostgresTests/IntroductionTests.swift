@@ -19,7 +19,7 @@ import Testing
                 $0.observer = { recorder.record($0) }
                 $0.onConnected = { lease in
                     // On a slow machine one may look whether another server has taken over.
-                    if lease.isScout { return }
+                    if lease.isProbe { return }
                     introductions.add()
                     _ = try await lease.execute(CountUp(), Sleep(seconds: 0.05))
                 }

@@ -20,7 +20,7 @@ import Testing
     private struct NoTicket: Error {}
 
     private func isHeld(_ answer: Table.Answer) -> Bool { if case .held = answer { true } else { false } }
-    private func isCrowded(_ answer: Table.Answer) -> Bool { if case .crowded = answer { true } else { false } }
+    private func isQueueFull(_ answer: Table.Answer) -> Bool { if case .queueFull = answer { true } else { false } }
     private func isRefused(_ answer: Table.Answer) -> Bool { if case .refused = answer { true } else { false } }
 
     @Test func `a key has one holder, and others wait in order`() {
@@ -36,7 +36,7 @@ import Testing
     @Test func `sixty-four wait for a key, and the next one is refused`() {
         var table = Table()
         for waiter in 0...64 { #expect(!isRefused(acquire(&table, key(1), waiter))) }
-        #expect(isCrowded(acquire(&table, key(1), 65)))
+        #expect(isQueueFull(acquire(&table, key(1), 65)))
         #expect(isHeld(acquire(&table, key(2), 66)))
         #expect(table.release(key(1), now: start).first?.waiter == 1)
         #expect(!isRefused(acquire(&table, key(1), 67)))
@@ -102,11 +102,11 @@ import Testing
         _ = acquire(&table, key(1), 0)
         for waiter in 1...3 { _ = acquire(&table, key(1), waiter) }
         let gone = try ticket(acquire(&table, key(1), 4))
-        #expect(table.turns.waiting == 4 && table.turns.waits == 0 && table.turns.waited == .zero)
+        #expect(table.keyWaits.waiting == 4 && table.keyWaits.waits == 0 && table.keyWaits.waited == .zero)
         _ = table.cancel(gone)
         _ = table.release(key(1), now: start + .seconds(2))
         _ = table.release(key(1), now: start + .seconds(5))
-        #expect(table.turns.waiting == 1 && table.turns.waits == 2 && table.turns.waited == .seconds(7))
+        #expect(table.keyWaits.waiting == 1 && table.keyWaits.waits == 2 && table.keyWaits.waited == .seconds(7))
     }
 
     @Test func `marks take bounded memory`() {
@@ -142,7 +142,7 @@ import Testing
                 case .wait(let ticket):
                     #expect(holders[number] != nil)
                     queues[number, default: []].append((request, ticket, second + 5))
-                case .crowded: #expect(queues[number]?.count == 64)
+                case .queueFull: #expect(queues[number]?.count == 64)
                 case .refused: Issue.record("refused")
                 }
             case 5...7:
@@ -179,8 +179,9 @@ import Testing
         let (one, other) = (ObjectIdentifier(Table.self), ObjectIdentifier(Int.self))
         _ = acquire(&table, key(1), 0)
         let parties: [ObjectIdentifier?] = [one, one, one, other, nil, nil, one] + Array(repeating: other, count: 20)
-        for (index, party) in parties.enumerated() {
-            _ = table.acquire(key(1), party: party, waiter: index + 1, now: start, deadline: start + .seconds(10))
+        for (index, batchOwner) in parties.enumerated() {
+            _ = table.acquire(
+                key(1), batchOwner: batchOwner, waiter: index + 1, now: start, deadline: start + .seconds(10))
         }
         func release() -> [Int] { table.release(key(1), now: start).map(\.waiter) }
         #expect(release() == [1, 2, 3, 7])
@@ -197,7 +198,8 @@ import Testing
         _ = acquire(&table, key(1), 0)
         for waiter in 1...2 {
             _ = table.acquire(
-                key(1), party: ObjectIdentifier(Int.self), waiter: waiter, now: start, deadline: start + .seconds(10))
+                key(1), batchOwner: ObjectIdentifier(Int.self), waiter: waiter, now: start,
+                deadline: start + .seconds(10))
         }
         table.mark(key(1), now: start)
         let next = table.release(key(1), now: start)

@@ -187,7 +187,7 @@ import Testing
                 do throws(PostgresError) {
                     _ = try await client.execute(Rewrite(id: 1), key: Self.key(1))
                 } catch {
-                    if case .crowded = error { isRefused = true }
+                    if case .queueFull = error { isRefused = true }
                 }
             }
             var rows = 0
@@ -255,16 +255,16 @@ import Testing
             Self.few(&$0)
             $0.leasedConnections = 2
         } _: { client in
-            let party = RequestKey(.address, hashing: [192, 0, 2, 1])
+            let batchOwner = RequestKey(.address, hashing: [192, 0, 2, 1])
             let other = RequestKey(.address, hashing: [192, 0, 2, 2])
             var order: [String] = []
             var waiting = 0
             var tasks: [Task<Void, any Error>] = []
-            try await client.withTransaction(use: .long(by: party)) { long in
+            try await client.withTransaction(use: .long(by: batchOwner)) { long in
                 _ = try await long.execute(Rewrite(id: 1))
-                tasks = [party, other].map { party in
+                tasks = [batchOwner, other].map { batchOwner in
                     Task(executorPreference: client.loop) {
-                        try await client.withTransaction(use: .long(by: party)) {
+                        try await client.withTransaction(use: .long(by: batchOwner)) {
                             _ = try await $0.execute(Rewrite(id: 2))
                         }
                     }

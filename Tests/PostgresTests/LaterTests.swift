@@ -40,7 +40,7 @@ import Testing
                 _ = try await client.execute(Setting())
                 for _ in 0..<3 {
                     for id in 1...150 as ClosedRange<Int32> {
-                        client.executeLater(NoteSetting(id: id), about: Self.key(id))
+                        client.executeInBackground(NoteSetting(id: id), about: Self.key(id))
                     }
                 }
                 try await eventually { try await client.execute(Bodies()).count == 150 }
@@ -59,7 +59,7 @@ import Testing
             $0.observer = { recorder.record($0) }
         } _: { client in
             for id in 1...6 as ClosedRange<Int32> {
-                client.executeLater(AddNote(id: id, body: id % 2 == 0 ? nil : "text"), about: Self.key(id))
+                client.executeInBackground(AddNote(id: id, body: id % 2 == 0 ? nil : "text"), about: Self.key(id))
             }
             try await eventually { try await client.execute(NoteIDs()).count == 3 && !recorder.events.isEmpty }
             return try await client.execute(NoteIDs())
@@ -73,7 +73,7 @@ import Testing
         let ids = try await TemporaryDatabase.with(migrations: [notes]) { database in
             try await withClient(url: database.administratorURL) { client in
                 _ = try await client.execute(NoteIDs())
-                client.executeLater(AddNote(id: 7), about: Self.key(7))
+                client.executeInBackground(AddNote(id: 7), about: Self.key(7))
             }
             return try await withClient(url: database.administratorURL) { try await $0.execute(NoteIDs()) }
         }

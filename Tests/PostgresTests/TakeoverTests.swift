@@ -171,40 +171,40 @@ struct ServerStart: Statement {
     @Test func `one scout at a time, closed when it has arrived, and pauses between them`() {
         var pool = PoolStateMachineTests.makeOpenPool(reads: 1, commits: 1, leased: 1, now: start)
         let id = ConnectionID(slot: 3, generation: 0)
-        #expect(text(pool.scout()) == "connect 3.0")
-        #expect(pool.scout() == nil)
+        #expect(text(pool.probeOtherHost()) == "connect 3.0")
+        #expect(pool.probeOtherHost() == nil)
         #expect(text(pool.connected(id, now: start)) == ["close 3.0"])
         #expect(pool.ended(id, now: start, jitter: 0).isEmpty)
-        #expect(pool.scout() == nil)
+        #expect(pool.probeOtherHost() == nil)
         #expect(pool.advance(to: start + .milliseconds(999)).isEmpty)
-        #expect(pool.scout() == nil)
+        #expect(pool.probeOtherHost() == nil)
         #expect(pool.advance(to: start + .seconds(1)).isEmpty, "nothing is opened unasked")
-        #expect(text(pool.scout()) == "connect 3.1")
+        #expect(text(pool.probeOtherHost()) == "connect 3.1")
         #expect(pool.ended(ConnectionID(slot: 3, generation: 1), now: start, jitter: 0).isEmpty)
         #expect(pool.advance(to: start + .milliseconds(200)).isEmpty)
-        #expect(text(pool.scout()) == "connect 3.2")
+        #expect(text(pool.probeOtherHost()) == "connect 3.2")
     }
 
     @Test func `a scout gives nobody a connection and keeps no pool from ending`() {
         var pool = PoolStateMachineTests.makeOpenPool(reads: 1, commits: 0, leased: 0, now: start)
-        _ = pool.scout()
+        _ = pool.probeOtherHost()
         #expect(pool.acquireShared(.reads) == ConnectionID(slot: 0, generation: 0))
         #expect(text(pool.shutDown()) == ["close 1.0"])
         #expect(pool.ended(ConnectionID(slot: 1, generation: 0), now: start, jitter: 0).isEmpty)
         #expect(text(pool.releaseShared(ConnectionID(slot: 0, generation: 0))) == ["close 0.0"])
         #expect(text(pool.ended(ConnectionID(slot: 0, generation: 0), now: start, jitter: 0)) == ["finished"])
-        #expect(pool.scout() == nil)
+        #expect(pool.probeOtherHost() == nil)
     }
 
     @Test func `the server that is silent is looked at for a short time, and every fourth time for the whole`() {
         func short(_ count: Int, _ distances: ClosedRange<Int>) -> [Int] {
-            distances.filter { ScoutedServer(preferred: 5, distance: $0).isShort(among: count) }
+            distances.filter { ProbeTarget(preferred: 5, distance: $0).isShort(among: count) }
         }
         #expect(short(2, 1...16) == [2, 4, 6, 10, 12, 14])
         #expect(short(3, 1...24) == [3, 6, 9, 15, 18, 21])
         #expect(short(1, 1...8) == [], "nobody else is kept waiting")
         #expect(short(0, 1...8) == [], "it is not known yet how many there are")
-        #expect(ScoutedServer(preferred: 5, distance: 3).rotation == 8)
+        #expect(ProbeTarget(preferred: 5, distance: 3).rotation == 8)
     }
 
     @Test func `whoever waits for a lease does not wait for the next attempt when a server is known to answer`() throws
@@ -214,16 +214,16 @@ struct ServerStart: Statement {
         let (_, actions) = try #require(waiting)
         #expect(text(actions) == ["connect 1.0"])
         #expect(pool.ended(ConnectionID(slot: 1, generation: 0), now: start, jitter: 1).isEmpty)
-        #expect(text(pool.hurry()) == ["connect 1.1"])
-        #expect(pool.hurry().isEmpty)
+        #expect(text(pool.retryImmediately()) == ["connect 1.1"])
+        #expect(pool.retryImmediately().isEmpty)
     }
 
     @Test func `who waits to connect does so at once when a server is known to answer`() {
         var pool = PoolStateMachineTests.makePool(reads: 2, commits: 0, leased: 1)
         _ = pool.start()
         for slot in 0..<2 { _ = pool.ended(ConnectionID(slot: slot, generation: 0), now: start, jitter: 1) }
-        #expect(text(pool.hurry()) == ["connect 0.1", "connect 1.1"])
-        #expect(pool.hurry().isEmpty)
+        #expect(text(pool.retryImmediately()) == ["connect 0.1", "connect 1.1"])
+        #expect(pool.retryImmediately().isEmpty)
         // And comes back as soon as after a first failure.
         for slot in 0..<2 { _ = pool.ended(ConnectionID(slot: slot, generation: 1), now: start, jitter: 1) }
         #expect(text(pool.advance(to: start + .milliseconds(100))) == ["connect 0.2", "connect 1.2"])

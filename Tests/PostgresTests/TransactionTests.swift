@@ -22,20 +22,20 @@ import Testing
     {
         let (next, waited, ids) = try await withDatabase(AddNote.schema) { client in
             let (next, waited) = try await client.withTransaction { transaction in
-                transaction.executeWithNext(AddNote(id: 1))
-                transaction.executeWithNext(AddNote(id: 2))
+                transaction.enqueue(AddNote(id: 1))
+                transaction.enqueue(AddNote(id: 2))
                 let next = try await transaction.execute(NoteIDs())
-                transaction.executeWithNext(AddNote(id: 3))
+                transaction.enqueue(AddNote(id: 3))
                 try await transaction.executeWaiting()
                 let waited = try await transaction.execute(NoteIDs())
-                transaction.executeWithNext(AddNote(id: 4))
+                transaction.enqueue(AddNote(id: 4))
                 return (next, waited)
             }
-            try await client.withTransaction { $0.executeWithNext(AddNote(id: 5)) }
+            try await client.withTransaction { $0.enqueue(AddNote(id: 5)) }
             let error = await #expect(throws: PostgresError.self) {
                 try await client.withTransaction { transaction in
                     _ = try await transaction.execute(AddNote(id: 6))
-                    transaction.executeWithNext(AddNote(id: 5))
+                    transaction.enqueue(AddNote(id: 5))
                 }
             }
             #expect(error?.sqlState == .uniqueViolation)

@@ -105,9 +105,9 @@ import Testing
         defer { loop.stop() }
         let offer = try await openOffer(at: path, loop)
         try FileManager.default.linkItem(atPath: path, toPath: left)
-        let heir = try #require(try await Inheritance.claim(from: left))
+        let successor = try #require(try await Inheritance.claim(from: left))
         await loop.run { offer.value.end() }
-        try await heir.takePlace()
+        try await successor.takePlace()
         await loop.run { withExtendedLifetime(offer.value) {} }
     }
 
@@ -174,33 +174,33 @@ import Testing
             shutdown(channel.rawValue, CInt(SHUT_RD))
             #expect(UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue))
             // Whoever comes is served when that one has been heard.
-            let heir = try #require(try await Inheritance.claim(from: path))
+            let successor = try #require(try await Inheritance.claim(from: path))
             #expect(!isTaken())
-            try await heir.takePlace()
+            try await successor.takePlace()
         }
     }
 
     @Test func `what a server left that died while it handed over is the heir's`() async throws {
         let directory = try TemporaryDirectory()
         let left = directory.path + "/left"
-        var heir: Inheritance?
+        var successor: Inheritance?
         try await withOffer(try makeSockets(1)) { path, _ in
             // Nobody removes what a process that was killed had in the file system.
             try FileManager.default.linkItem(atPath: path, toPath: left)
-            heir = try await Inheritance.claim(from: left)
+            successor = try await Inheritance.claim(from: left)
         }
-        try await #require(heir).takePlace()
+        try await #require(successor).takePlace()
     }
 
     /// A server that dies as the system has it: what it had is closed one after the other, and what it listens at comes
     /// after the heir has looked once.
     private func dieSlowly(at listener: SharedDescriptor) {
         func accept() -> CInt { Foundation.accept(listener.rawValue, nil, nil) }
-        let heir = accept()
-        #expect(UnixSocket.send(HandoverMessage(apiCount: 0, metricsCount: 0).text, on: heir))
+        let successor = accept()
+        #expect(UnixSocket.send(HandoverMessage(apiCount: 0, metricsCount: 0).text, on: successor))
         var bytes = [UInt8](repeating: 0, count: 64)
-        #expect(recv(heir, &bytes, bytes.count, 0) > 0)
-        close(heir)
+        #expect(recv(successor, &bytes, bytes.count, 0) > 0)
+        close(successor)
         close(accept())
         shutdown(listener.rawValue, CInt(SHUT_RDWR))
     }
@@ -264,8 +264,8 @@ import Testing
     @Test func `an heir that goes before it serves changes nothing, and the next one is served`() async throws {
         try await withOffer(try makeSockets(1)) { path, isTaken in
             for _ in 0..<5 {
-                let heir = try await Inheritance.claim(from: path)
-                #expect(heir != nil)
+                let successor = try await Inheritance.claim(from: path)
+                #expect(successor != nil)
             }
             #expect(!isTaken())
         }

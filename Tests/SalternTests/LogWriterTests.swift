@@ -27,7 +27,7 @@ import Testing
         if isNonBlocking { #expect(fcntl(ends.write, F_SETFL, O_NONBLOCK) == 0) }
         let writer = LogWriter(descriptor: ends.write, now: Self.time)
         let lines = (0..<40).map(Self.line)
-        for line in lines { writer.write(WipedBytes(line), level: .info) }
+        for line in lines { writer.write(ZeroizingBuffer(line), level: .info) }
         #expect(!writer.flush(within: .milliseconds(300)))
 
         let expected = lines.flatMap { $0 }
@@ -48,7 +48,7 @@ import Testing
     @Test func `beyond four megabytes lines are dropped and counted`() async throws {
         let ends = try Self.pipe()
         let writer = LogWriter(descriptor: ends.write, now: Self.time)
-        for number in 0..<200 { writer.write(WipedBytes(Self.line(number)), level: .info) }
+        for number in 0..<200 { writer.write(ZeroizingBuffer(Self.line(number)), level: .info) }
         let reader = Task.detached {
             var text = ""
             var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -85,11 +85,11 @@ import Testing
         try #require(descriptor >= 0)
         let writer = LogWriter(descriptor: descriptor, now: Self.time)
         for number in 0..<3 {
-            writer.write(WipedBytes("\(number)\n".utf8), level: .info)
+            writer.write(ZeroizingBuffer("\(number)\n".utf8), level: .info)
             #expect(writer.flush(within: .seconds(60)))
         }
         let read = try Self.makeFile(of: descriptor)
-        writer.write(WipedBytes("after\n".utf8), level: .info)
+        writer.write(ZeroizingBuffer("after\n".utf8), level: .info)
         #expect(writer.flush(within: .seconds(60)))
         #expect(read() == Self.note(3) + "after\n")
         #expect(writer.droppedLines == 3)
@@ -101,13 +101,13 @@ import Testing
         let writer = LogWriter(descriptor: ends.write, now: Self.time)
         // More than a pipe holds.
         let torn = [UInt8](repeating: 0x78, count: 2 * 1_024 * 1_024) + Array("\n".utf8)
-        writer.write(WipedBytes(torn + Array("lost\n".utf8)), level: .info)
+        writer.write(ZeroizingBuffer(torn + Array("lost\n".utf8)), level: .info)
         var byte: UInt8 = 0
         #expect(Glibc.read(ends.read, &byte, 1) == 1)
         close(ends.read)
         #expect(writer.flush(within: .seconds(60)))
         let read = try Self.makeFile(of: ends.write)
-        writer.write(WipedBytes("after\n".utf8), level: .info)
+        writer.write(ZeroizingBuffer("after\n".utf8), level: .info)
         #expect(writer.flush(within: .seconds(60)))
         #expect(read() == "\n" + Self.note(2) + "after\n")
         #expect(writer.droppedLines == 2)

@@ -27,7 +27,7 @@ SCENES = [
     *ENDPOINTS.values(),
     ["FindChanges"],
     ["CreateItem", "StoreNewItem"],
-    ["BuryOneItem", "KeepContent", "LeaveTombstone"],
+    ["DeleteOneItem", "ArchiveContent", "WriteTombstone"],
     ["AuthenticateForWrite"],
     ["TouchSession"],
 ]

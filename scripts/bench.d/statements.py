@@ -64,10 +64,10 @@ PARAMETERS = {
     "StoreNewItem": [
         ACCOUNT, "5::bigint", "gen_random_uuid()", "'default'::text", "'aes-256-gcm'::text", "NULL::integer",
         "NULL::bytea", BODY, NOW],
-    "BuryOneItem": [
+    "DeleteOneItem": [
         "4096::bigint", ACCOUNT, TOKEN_HASH, NOW, IDLE_SINCE, ITEM, "(-1)::bigint", TOUCH_DUE],
-    "KeepContent": [NOW, "4096::bigint", ACCOUNT, ITEM, "8191::bigint"],
-    "LeaveTombstone": [NOW, ACCOUNT, "4096::bigint", "8191::bigint", ITEM],
+    "ArchiveContent": [NOW, "4096::bigint", ACCOUNT, ITEM, "8191::bigint"],
+    "WriteTombstone": [NOW, ACCOUNT, "4096::bigint", "8191::bigint", ITEM],
     "AuthenticateForWrite": [TOUCH_DUE, *CALLER, ACCOUNT],
     "TouchSession": [NOW, ACCOUNT, TOKEN_HASH, IDLE_SINCE, "(now() + interval '1 minute')"],
     "FindChanges": [

@@ -14,7 +14,7 @@ EVERYWHERE = {
     "FindLogins", "SummarizeAccounts", "FindLockedAccounts", "FindNeverUsedAccounts",
     "FindAccountsWithSessions", "CountSealedSecrets", "FindOutdatedSecrets", "SumUpAccounts", "CountLiveSessions",
     "CountTheRest", "FindEndedSessions", "FindExpiredContents", "FindOldTombstones", "FindExpiredRotations",
-    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "SampleIterations", "AskEveryNode", "FindDueTombstones",
+    "FindOldEvents", "FindEndedShares", "FindOldAttempts", "SampleIterations", "ReadEveryNode", "FindDueTombstones",
     "FindDueContents", "FindDueRotations", "FindDueEvents", "FindDueAttempts", "FindDueShares",
     "FindExpiredKeyrings", "FindExpiredVersions", "FindDueKeyrings", "FindDueVersions",
 }  # fmt: skip
@@ -25,7 +25,7 @@ ONE_KEY = {"RemoveOldAttempts", "RemoveEndedShares"}
 # Two keys, and so two shards, by their nature: what one says is asked first.
 TWO_KEYS = {"InsertShare"}
 # The chain of the audit log is on the coordinator; a table lock has no plan.
-ELSEWHERE = {"AppendAudit", "KeepChangesOut"}
+ELSEWHERE = {"AppendAudit", "BlockChanges"}
 
 VALUES = {
     "uuid": "'11111111-1111-1111-1111-111111111111'::uuid", "text": "'x'::text",

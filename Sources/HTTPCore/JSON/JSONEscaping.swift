@@ -1,6 +1,6 @@
 /// Writes strings as JSON: quote, backslash and control characters are escaped, everything else is left as it is.
 enum JSONEscaping {
-    static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout WipedBytes) {
+    static func append(_ text: UnsafeBufferPointer<UInt8>, to output: inout ZeroizingBuffer) {
         output.append(ASCII.doubleQuote)
         var start = 0
         var position = 0
@@ -19,7 +19,7 @@ enum JSONEscaping {
         output.append(ASCII.doubleQuote)
     }
 
-    private static func escape(_ byte: UInt8, to output: inout WipedBytes) {
+    private static func escape(_ byte: UInt8, to output: inout ZeroizingBuffer) {
         output.append(ASCII.backslash)
         switch byte {
         case ASCII.doubleQuote, ASCII.backslash: output.append(byte)

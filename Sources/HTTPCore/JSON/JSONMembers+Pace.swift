@@ -1,7 +1,7 @@
 /// The same readings for values that take long to convert: others have their turn meanwhile.
 extension JSONMembers {
     /// Elements of an array that are converted before others have their turn. Each gives way by itself when it is large.
-    private static let elementsPerTurn = 16
+    private static let elementsPerIteration = 16
 
     /// Takes a member that must be there and converts it.
     public mutating func required<Value>(
@@ -28,7 +28,7 @@ extension JSONMembers {
         var values: [Value] = []
         values.reserveCapacity(elements.count)
         for (index, element) in elements.enumerated() {
-            if index % Self.elementsPerTurn == Self.elementsPerTurn - 1 { await pace.giveWay() }
+            if index % Self.elementsPerIteration == Self.elementsPerIteration - 1 { await pace.giveWay() }
             let path = JSONPath.element(index, of: path)
             values.append(try await convertNamingField(element, at: path) { try await convert($0, path) })
         }

@@ -31,7 +31,7 @@ public struct JSONParser: Sendable {
     }
 
     /// Parses a whole document. Strings of the result are slices of `document`.
-    public func parse(_ document: consuming WipedBytes) throws(JSONError) -> JSONValue {
+    public func parse(_ document: consuming ZeroizingBuffer) throws(JSONError) -> JSONValue {
         var parsing = JSONParsing(consume document, limits: self)
         while true {
             if let value = try parsing.advance(work: .max) { return value }
@@ -40,11 +40,11 @@ public struct JSONParser: Sendable {
 
     /// Parses a whole document, which is copied.
     public func parse(_ document: [UInt8]) throws(JSONError) -> JSONValue {
-        try parse(WipedBytes(document))
+        try parse(ZeroizingBuffer(document))
     }
 
     /// Parses a whole document, and lets others have their turn after every so many bytes.
-    public func parse(_ document: consuming WipedBytes, pace: Pace) async throws(JSONError) -> JSONValue {
+    public func parse(_ document: consuming ZeroizingBuffer, pace: Pace) async throws(JSONError) -> JSONValue {
         var parsing = JSONParsing(consume document, limits: self)
         while true {
             if let value = try parsing.advance(work: Pace.slice) { return value }

@@ -31,7 +31,7 @@ public struct JSONParsing: ~Copyable {
     }
 
     /// The document, which nobody else refers to until the first string is found.
-    let document: WipedBytes
+    let document: ZeroizingBuffer
     /// The bytes of ``document``, which lives as long as this value.
     let bytes: UnsafeMutableBufferPointer<UInt8>
     let limits: JSONParser
@@ -48,7 +48,7 @@ public struct JSONParsing: ~Copyable {
     /// What a value costs beside its bytes: memory for it, and for what it is put into.
     private static let valueWork = 64
 
-    package init(_ document: consuming WipedBytes, limits: JSONParser) {
+    package init(_ document: consuming ZeroizingBuffer, limits: JSONParser) {
         var document = consume document
         // The memory is this value's own from here on, or a copy is made.
         bytes = document.withUnsafeMutableBytes { $0.assumingMemoryBound(to: UInt8.self) }

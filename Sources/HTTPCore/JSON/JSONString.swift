@@ -3,29 +3,29 @@
 ///
 /// Two strings are equal when their bytes are, without Unicode normalisation.
 public struct JSONString: Sendable {
-    private let storage: WipedBytes
+    private let storage: ZeroizingBuffer
     private let start: UInt32
     private let end: UInt32
 
     /// Takes a slice of `storage` that is valid UTF-8. A document is shorter than 4 GiB.
-    package init(storage: WipedBytes, range: Range<Int>) {
+    package init(storage: ZeroizingBuffer, range: Range<Int>) {
         self.storage = storage
         start = UInt32(range.lowerBound)
         end = UInt32(range.upperBound)
     }
 
     public init(_ string: String) {
-        self.init(storage: WipedBytes(string.utf8), range: 0..<string.utf8.count)
+        self.init(storage: ZeroizingBuffer(string.utf8), range: 0..<string.utf8.count)
     }
 
     /// Takes ASCII bytes, such as base64, as they are; a byte above 0x7F is a programming error.
     public init(ascii bytes: [UInt8]) {
         precondition(bytes.allSatisfy { $0 < 0x80 }, "these bytes are ASCII")
-        self.init(storage: WipedBytes(bytes), range: 0..<bytes.count)
+        self.init(storage: ZeroizingBuffer(bytes), range: 0..<bytes.count)
     }
 
     /// The bytes, without a copy.
-    public var utf8: Slice<WipedBytes> { storage[Int(start)..<Int(end)] }
+    public var utf8: Slice<ZeroizingBuffer> { storage[Int(start)..<Int(end)] }
 
     /// The number of UTF-8 bytes.
     public var count: Int { Int(end - start) }

@@ -3,25 +3,25 @@
 /// Commas are its own business. That names and values alternate in objects and that exactly one value is written is
 /// the caller's; `finish()` checks that every object and array was closed.
 public struct JSONWriter: Sendable {
-    var bytes: WipedBytes
+    var bytes: ZeroizingBuffer
     private var needsComma = false
     private var depth = 0
 
     public init(capacity: Int = 256) {
-        bytes = WipedBytes(capacity: capacity)
+        bytes = ZeroizingBuffer(capacity: capacity)
     }
 
     /// The document, for readers who keep arrays.
     public consuming func finish() -> [UInt8] { Array(finishWiped()) }
 
     /// The document, in memory that is zeroed when it is given back.
-    public consuming func finishWiped() -> WipedBytes {
+    public consuming func finishWiped() -> ZeroizingBuffer {
         precondition(depth == 0, "every object and array is closed")
         return bytes
     }
 
     /// The document and a line feed behind it.
-    public consuming func finishLine() -> WipedBytes {
+    public consuming func finishLine() -> ZeroizingBuffer {
         bytes.append(ASCII.lineFeed)
         return finishWiped()
     }

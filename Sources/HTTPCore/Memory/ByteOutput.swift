@@ -22,4 +22,4 @@ extension Array: ByteOutput where Element == UInt8 {
     public mutating func append(_ bytes: UnsafeRawBufferPointer) { append(contentsOf: bytes) }
 }
 
-extension WipedBytes: ByteOutput {}
+extension ZeroizingBuffer: ByteOutput {}

@@ -12,7 +12,7 @@ internal import Synchronization
 /// - What has not arrived can be held until others need it (``MemoryCharge/hold``).
 public final class MemoryBudget: Sendable {
     /// Who is charged.
-    public enum Party: Hashable, Sendable {
+    public enum Owner: Hashable, Sendable {
         /// The network of an address, as connections are counted by.
         case address(UInt64)
         case account(UInt64, UInt64)
@@ -22,9 +22,9 @@ public final class MemoryBudget: Sendable {
         /// Within parts.
         var used = 0
         /// By bodies beyond their party's part.
-        var lent: LentMemory
-        var recallable: RecallableMemory
-        var parties: [Party: Int] = [:]
+        var lent: LargeBodyMemory
+        var recallable: RevocableMemory
+        var owners: [Owner: Int] = [:]
     }
 
     /// The bytes of the whole that is divided into parts.
@@ -41,7 +41,7 @@ public final class MemoryBudget: Sendable {
         self.loan = loan
         part = total / 8
         state = Mutex(
-            State(lent: LentMemory(total: loan), recallable: RecallableMemory(total: total, moment: moment)))
+            State(lent: LargeBodyMemory(total: loan), recallable: RevocableMemory(total: total, moment: moment)))
     }
 
     /// Bytes that are charged now.
@@ -51,27 +51,28 @@ public final class MemoryBudget: Sendable {
     public var isLoanWanted: Bool { state.withLock { $0.lent.isWanted } }
 
     /// Bytes that are charged to a party now.
-    public func used(by party: Party) -> Int { state.withLock { $0.parties[party] ?? 0 } }
+    public func used(by owner: Owner) -> Int { state.withLock { $0.owners[owner] ?? 0 } }
 
     /// A charge of nothing, to be enlarged.
-    public func open(for party: Party) -> MemoryCharge { MemoryCharge(self, party) }
+    public func open(for owner: Owner) -> MemoryCharge { MemoryCharge(self, owner) }
 
     /// Exchanges a charge for another one; a smaller one of the same party is always granted.
     /// - Parameters:
-    ///   - borrower: Who waits when what would have to be lent is not there; nil for nobody.
+    ///   - requester: Who waits when what would have to be lent is not there; nil for nobody.
     ///   - holder: When, and who is told when others need it; nil when it is not held but kept.
     fileprivate func exchange(
-        _ old: Int, of payer: Party, for new: Int, of party: Party, by charge: MemoryCharge,
-        borrower: LentMemory.Borrower? = nil, holder: (now: ContinuousClock.Instant, wake: @Sendable () -> Void)? = nil
-    ) -> Borrowing {
+        _ old: Int, of payer: Owner, for new: Int, of owner: Owner, by charge: MemoryCharge,
+        requester: LargeBodyMemory.Requester? = nil,
+        holder: (now: ContinuousClock.Instant, wake: @Sendable () -> Void)? = nil
+    ) -> MemoryGrant {
         let id = ObjectIdentifier(charge)
         var recalls: [@Sendable () -> Void] = []
-        let (answer, wakes) = state.withLock { state -> (Borrowing, [LentMemory.Borrower]) in
-            let rest = (state.parties[party] ?? 0) - (payer == party ? old : 0)
+        let (answer, wakes) = state.withLock { state -> (MemoryGrant, [LargeBodyMemory.Requester]) in
+            let rest = (state.owners[owner] ?? 0) - (payer == owner ? old : 0)
             let (oldLoan, newLoan) = (old > part ? old : 0, new > part ? new : 0)
             let used = state.used + (new - newLoan) - (old - oldLoan)
-            var wakes: [LentMemory.Borrower] = []
-            if new > old || payer != party {
+            var wakes: [LargeBodyMemory.Requester] = []
+            if new > old || payer != owner {
                 guard newLoan > 0 ? rest == 0 : rest + new <= part && used <= total else {
                     if let holder, rest + new <= part {
                         recalls = state.recallable.recall(used: used, at: holder.now)
@@ -79,14 +80,14 @@ public final class MemoryBudget: Sendable {
                     return (.refused, [])
                 }
                 if newLoan > oldLoan {
-                    let (answer, others) = state.lent.lend(newLoan - oldLoan, to: borrower)
+                    let (answer, others) = state.lent.lend(newLoan - oldLoan, to: requester)
                     guard answer == .granted else { return (answer, others) }
                     wakes = others
                 }
             }
             if newLoan < oldLoan { wakes = state.lent.giveBack(oldLoan - newLoan, by: id) }
-            if payer != party { state.parties[payer] = Self.remaining((state.parties[payer] ?? 0) - old) }
-            state.parties[party] = Self.remaining(rest + new)
+            if payer != owner { state.owners[payer] = Self.remaining((state.owners[payer] ?? 0) - old) }
+            state.owners[owner] = Self.remaining(rest + new)
             state.used = used
             if let holder {
                 state.recallable.hold(new, by: id, at: holder.now, wake: holder.wake)
@@ -96,7 +97,7 @@ public final class MemoryBudget: Sendable {
             }
             return (.granted, wakes)
         }
-        for borrower in wakes { borrower.wake() }
+        for requester in wakes { requester.wake() }
         for recall in recalls { recall() }
         return answer
     }
@@ -124,7 +125,7 @@ public final class MemoryBudget: Sendable {
 /// What one body takes of a ``MemoryBudget``; given back when the last reference to it goes.
 public final class MemoryCharge: Sendable {
     private struct State {
-        var party: MemoryBudget.Party
+        var owner: MemoryBudget.Owner
         var count = 0
         /// The network that waits for something to be lent, or has borrowed it.
         var network: UInt64?
@@ -133,9 +134,9 @@ public final class MemoryCharge: Sendable {
     private let budget: MemoryBudget
     private let state: Mutex<State>
 
-    fileprivate init(_ budget: MemoryBudget, _ party: MemoryBudget.Party) {
+    fileprivate init(_ budget: MemoryBudget, _ owner: MemoryBudget.Owner) {
         self.budget = budget
-        state = Mutex(State(party: party))
+        state = Mutex(State(owner: owner))
     }
 
     deinit {
@@ -153,7 +154,7 @@ public final class MemoryCharge: Sendable {
     /// - Returns: Whether there is room; if not, nothing has changed. To have less is always granted.
     @discardableResult public func resize(to count: Int) -> Bool {
         state.withLock { state in
-            let answer = budget.exchange(state.count, of: state.party, for: count, of: state.party, by: self)
+            let answer = budget.exchange(state.count, of: state.owner, for: count, of: state.owner, by: self)
             if answer == .granted { state.count = count }
             return answer == .granted
         }
@@ -167,7 +168,7 @@ public final class MemoryCharge: Sendable {
     public func hold(_ count: Int, at now: ContinuousClock.Instant, wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             let answer = budget.exchange(
-                state.count, of: state.party, for: count, of: state.party, by: self, holder: (now, wake))
+                state.count, of: state.owner, for: count, of: state.owner, by: self, holder: (now, wake))
             if answer == .granted { state.count = count }
             return answer == .granted
         }
@@ -180,11 +181,11 @@ public final class MemoryCharge: Sendable {
     /// - Parameters:
     ///   - network: From where the body comes.
     ///   - wake: Called from any thread when it is worth asking again, and when somebody waits for what this one has.
-    public func borrow(_ count: Int, from network: UInt64, wake: @escaping @Sendable () -> Void) -> Borrowing {
+    public func borrow(_ count: Int, from network: UInt64, wake: @escaping @Sendable () -> Void) -> MemoryGrant {
         state.withLock { state in
-            let borrower = LentMemory.Borrower(id: ObjectIdentifier(self), network: network, wake: wake)
+            let requester = LargeBodyMemory.Requester(id: ObjectIdentifier(self), network: network, wake: wake)
             let answer = budget.exchange(
-                state.count, of: state.party, for: count, of: state.party, by: self, borrower: borrower)
+                state.count, of: state.owner, for: count, of: state.owner, by: self, requester: requester)
             state.network = network
             if answer == .granted { state.count = count }
             return answer
@@ -210,10 +211,10 @@ public final class MemoryCharge: Sendable {
 
     /// Charges another party from now on: the account, once it is known who asks.
     /// - Returns: Whether that party has room; if not, nothing has changed.
-    public func move(to party: MemoryBudget.Party) -> Bool {
+    public func move(to owner: MemoryBudget.Owner) -> Bool {
         state.withLock { state in
-            let answer = budget.exchange(state.count, of: state.party, for: state.count, of: party, by: self)
-            if answer == .granted { state.party = party }
+            let answer = budget.exchange(state.count, of: state.owner, for: state.count, of: owner, by: self)
+            if answer == .granted { state.owner = owner }
             return answer == .granted
         }
     }

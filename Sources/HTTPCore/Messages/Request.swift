@@ -34,7 +34,7 @@ public final class Request: Sendable {
     public var trace: TraceParent? { TraceParent(head.fields) }
 
     /// The body's bytes; from then on there are none.
-    public func takeBody() -> WipedBytes { body?.take() ?? WipedBytes() }
+    public func takeBody() -> ZeroizingBuffer { body?.take() ?? ZeroizingBuffer() }
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {

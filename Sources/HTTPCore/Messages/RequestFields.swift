@@ -21,11 +21,11 @@ public struct RequestFields: Sendable {
         package var value: Range<Int> { Int(valueStart)..<Int(valueEnd) }
     }
 
-    package let storage: WipedBytes
+    package let storage: ZeroizingBuffer
     package let entries: [Entry]
 
     /// Takes a parsed head. Every range must lie within `storage`.
-    package init(storage: WipedBytes, entries: [Entry]) {
+    package init(storage: ZeroizingBuffer, entries: [Entry]) {
         self.storage = storage
         self.entries = entries
     }
@@ -57,7 +57,7 @@ public struct RequestFields: Sendable {
         if others.isEmpty {
             return try storage[entries[first].value].withContiguousStorageIfAvailable(body)
         }
-        var combined = WipedBytes(storage[entries[first].value])
+        var combined = ZeroizingBuffer(storage[entries[first].value])
         for other in others {
             combined.append(ASCII.comma)
             combined.append(ASCII.space)

@@ -52,7 +52,7 @@ public struct RequestHead: Sendable {
     public init(
         method: HTTPMethod, target: String, fields: [(name: String, value: String)] = [], framing: BodyFraming = .none
     ) {
-        var storage = WipedBytes(target.utf8)
+        var storage = ZeroizingBuffer(target.utf8)
         let mark = storage.firstIndex(of: ASCII.questionMark)
         let targetEnd = storage.count
         var entries: [RequestFields.Entry] = []
@@ -76,7 +76,7 @@ public struct RequestHead: Sendable {
     public var path: String { String(decoding: pathBytes, as: UTF8.self) }
 
     /// The bytes of ``path``, without a copy.
-    public var pathBytes: Slice<WipedBytes> { fields.storage[pathRange] }
+    public var pathBytes: Slice<ZeroizingBuffer> { fields.storage[pathRange] }
 
     /// Whether the request names its host by a domain name: neither by an address nor as `localhost`. False when the request
     /// names no host.

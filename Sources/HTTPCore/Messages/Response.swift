@@ -1,7 +1,7 @@
 /// What a response carries after its fields.
 public enum ResponseBody: Sendable, Equatable {
     case none
-    case bytes(WipedBytes)
+    case bytes(ZeroizingBuffer)
     /// Made while it is sent; its length is not known before.
     case stream(ResponseStream)
 

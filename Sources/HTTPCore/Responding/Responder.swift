@@ -13,11 +13,11 @@ public protocol Responder: Sendable {
 public struct KnownRequest: Sendable {
     public let head: RequestHead
     /// Who sends it, when that was found out before its body was read.
-    public var party: MemoryBudget.Party?
+    public var memoryOwner: MemoryBudget.Owner?
 
-    public init(head: RequestHead, party: MemoryBudget.Party? = nil) {
+    public init(head: RequestHead, memoryOwner: MemoryBudget.Owner? = nil) {
         self.head = head
-        self.party = party
+        self.memoryOwner = memoryOwner
     }
 }
 
@@ -32,7 +32,7 @@ public enum Admission: Sendable {
 /// Who sends a body that is too long to be read from just anybody.
 public enum Identification: Sendable {
     /// Somebody who may send it, and whose its memory is.
-    case party(MemoryBudget.Party)
+    case memoryOwner(MemoryBudget.Owner)
     /// Nobody who may: answer so. The body is not read.
     case refuse(Response)
 }

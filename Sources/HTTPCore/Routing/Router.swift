@@ -27,7 +27,7 @@ public struct Router<Metadata: Sendable>: Sendable {
     }
 
     /// Finds the route for a raw path, for example that of ``RequestHead/pathBytes``.
-    public func match(_ method: HTTPMethod, _ path: Slice<WipedBytes>) -> Match {
+    public func match(_ method: HTTPMethod, _ path: Slice<ZeroizingBuffer>) -> Match {
         switch path.withContiguousStorageIfAvailable({ tree.match(method, $0) }) {
         case .found(let index, let parameters): .found(routes[index], parameters)
         case .methodNotAllowed(let methods): .methodNotAllowed(methods)
@@ -37,6 +37,6 @@ public struct Router<Metadata: Sendable>: Sendable {
 
     /// Finds the route for a raw path.
     public func match(_ method: HTTPMethod, _ path: String) -> Match {
-        match(method, WipedBytes(path.utf8)[...])
+        match(method, ZeroizingBuffer(path.utf8)[...])
     }
 }

@@ -123,7 +123,7 @@ struct ConnectionStateMachine {
 
     /// The rest of the body may not be read before it is known who sends it.
     /// - Returns: Whether it is being read.
-    mutating func asksWhoSends() -> Bool {
+    mutating func needsIdentification() -> Bool {
         guard case .readingBody(let exchange) = state else { return false }
         state = .admitting(exchange)
         return true

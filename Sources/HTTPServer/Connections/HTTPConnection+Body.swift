@@ -4,7 +4,7 @@ internal import HTTPCore
 extension HTTPConnection {
     /// Waits for the body of an admitted request.
     func awaitBody(_ request: IncomingRequest) {
-        guard machine.admitted(machine.number, isIdentified: request.party != nil) else { return }
+        guard machine.admitted(machine.number, isIdentified: request.memoryOwner != nil) else { return }
         incoming = request
         guard request.head.framing != .none else { return }
         beginBodyWindow(at: 0)
@@ -61,7 +61,7 @@ extension HTTPConnection {
     /// on now.
     private func append(_ bytes: UnsafeRawBufferPointer, to request: inout IncomingRequest) -> Bool {
         let needed = request.body.capacity(
-            adding: bytes.count, atMost: request.longest, isIdentified: request.party != nil)
+            adding: bytes.count, atMost: request.longest, isIdentified: request.memoryOwner != nil)
         let connection = LoopBound(self, loop: listener.loop)
         let wake: @Sendable () -> Void = { connection.loop.schedule { connection.value.memoryIsAskedFor() } }
         switch request.reserve(needed, in: listener.configuration.budgets, at: listener.loop.now, wake: wake) {
@@ -73,13 +73,13 @@ extension HTTPConnection {
             request.body.append(bytes, capacity: needed)
             return true
         case .waiting:
-            request.heldBack = WipedBytes(copying: bytes)
+            request.heldBack = ZeroizingBuffer(copying: bytes)
             incoming = request
             pauseReading()
-            setDeadline(after: listener.configuration.loanPatience)
+            setDeadline(after: listener.configuration.loanWaitLimit)
             return false
         case .refused:
-            request.heldBack = WipedBytes(copying: bytes)
+            request.heldBack = ZeroizingBuffer(copying: bytes)
             incoming = request
             identifyLate()
             return false
@@ -88,7 +88,7 @@ extension HTTPConnection {
 
     /// Has a body that has come in part counted for its sender, or refuses it when nobody can tell who that is.
     private func identifyLate() {
-        guard let identify = incoming?.plan.identify, incoming?.party == nil, machine.asksWhoSends() else {
+        guard let identify = incoming?.plan.identify, incoming?.memoryOwner == nil, machine.needsIdentification() else {
             return refuse(listener.overload)
         }
         pauseReading()
@@ -100,7 +100,7 @@ extension HTTPConnection {
         guard var request = incoming.take() else { return }
         // What has come of it is counted anew, for its sender.
         request.charge = nil
-        let heldBack = request.heldBack.take() ?? WipedBytes()
+        let heldBack = request.heldBack.take() ?? ZeroizingBuffer()
         guard heldBack.withUnsafeBytes({ append($0, to: &request) }) else { return }
         incoming = request
         beginBodyWindow(at: request.body.bytes.count)
@@ -110,7 +110,7 @@ extension HTTPConnection {
     private func memoryIsAskedFor() {
         guard machine.isReadingBody else { return }
         if incoming?.charge?.isRecalled ?? false {
-            incoming?.heldBack = WipedBytes()
+            incoming?.heldBack = ZeroizingBuffer()
             return identifyLate()
         }
         guard isBodyWaiting else { return comeToBodyEnd() }

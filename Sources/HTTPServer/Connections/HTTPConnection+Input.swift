@@ -30,7 +30,7 @@ extension HTTPConnection {
             guard machine.readsInput, !isReadingPaused, transport.hasPendingBytes else { return }
         }
         // Bytes that wait inside TLS do not make the socket readable.
-        continueNextTurn()
+        continueNextIteration()
     }
 
     /// Takes what was read: bytes of a body straight into it, everything else by way of the parser.
@@ -51,7 +51,7 @@ extension HTTPConnection {
             }
             // A client that does not read its replies gets no further ones.
             guard machine.awaitsHead else { return }
-            guard share.stepsLeft > 0 else { return continueNextTurn() }
+            guard share.stepsLeft > 0 else { return continueNextIteration() }
             guard let event = nextEvent() else { return waitForHead() }
             guard case .head(let head) = event else { continue }
             share.noteStep()
@@ -90,14 +90,14 @@ extension HTTPConnection {
         isReadingPaused = false
         watch?.setReading(true)
         // Bytes that wait inside TLS do not make the socket readable.
-        if transport.hasPendingBytes { continueNextTurn() }
+        if transport.hasPendingBytes { continueNextIteration() }
     }
 
     /// Goes on with what was read after the other connections have had their turn.
-    private func continueNextTurn() {
-        if isTurnRequested { return }
-        isTurnRequested = true
-        listener.loop.notifyAtEndOfTurn(self)
+    private func continueNextIteration() {
+        if isIterationRequested { return }
+        isIterationRequested = true
+        listener.loop.notifyAtIterationEnd(self)
     }
 
     /// Goes on when everybody else has had their turn, those that gave way before included: it has used up its share.

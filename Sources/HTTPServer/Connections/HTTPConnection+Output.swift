@@ -43,12 +43,12 @@ extension HTTPConnection {
     /// Sends the bytes of `listener.writeBuffer`, keeps what the socket does not take, and empties the buffer.
     func sendWriteBuffer() {
         let sent = output.isEmpty ? listener.writeBuffer.withUnsafeBytes { write($0) } : 0
-        if sent < listener.writeBuffer.count { output.append(WipedBytes(listener.writeBuffer[sent...])) }
+        if sent < listener.writeBuffer.count { output.append(ZeroizingBuffer(listener.writeBuffer[sent...])) }
         listener.writeBuffer.removeAll(keepingCapacity: listener.writeBuffer.capacity <= 256 * 1_024)
     }
 
     /// Sends `listener.writeBuffer` and then `bytes`, which are read and kept where they are.
-    func sendWriteBuffer(followedBy bytes: WipedBytes) {
+    func sendWriteBuffer(followedBy bytes: ZeroizingBuffer) {
         // The rest of the first record, so that it is not a short one.
         let prefix = min(bytes.count, max(Self.recordLimit - listener.writeBuffer.count, 0))
         bytes.withUnsafeBytes { listener.writeBuffer.append(UnsafeRawBufferPointer(rebasing: $0[..<prefix])) }

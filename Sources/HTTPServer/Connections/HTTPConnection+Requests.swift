@@ -44,9 +44,9 @@ extension HTTPConnection {
         releasePlace()
         switch identification {
         case .refuse(let response): handOver(response, to: request.head, number, network: request.network)
-        case .party(let party):
-            request.party = party
-            known?.party = party
+        case .memoryOwner(let memoryOwner):
+            request.memoryOwner = memoryOwner
+            known?.memoryOwner = memoryOwner
             if request.heldBack == nil {
                 awaitBody(request)
             } else if machine.admitted(number, isIdentified: true) {
@@ -61,7 +61,7 @@ extension HTTPConnection {
     /// Answers a complete request.
     func run(_ request: IncomingRequest) {
         machine.bodyRead()
-        if request.lentSince != nil || request.party == nil { request.charge?.noteArrival() }
+        if request.lentSince != nil || request.memoryOwner == nil { request.charge?.noteArrival() }
         guard takePlace(for: request.network) else { return refuseForNow(request.head) }
         setDeadline(after: request.plan.handlerDeadline)
         let number = machine.number

@@ -95,7 +95,7 @@ extension HTTPConnection {
             if stream.isChunked {
                 HTTP1ResponseSerializer.appendChunkHead(byteCount: bytes.count, to: &listener.writeBuffer)
             }
-            sendWriteBuffer(followedBy: WipedBytes(bytes))
+            sendWriteBuffer(followedBy: ZeroizingBuffer(bytes))
             if stream.isChunked, machine.isStreaming {
                 listener.writeBuffer.append(contentsOf: HTTP1ResponseSerializer.chunkEnd)
                 sendWriteBuffer()

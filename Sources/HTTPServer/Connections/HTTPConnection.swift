@@ -11,7 +11,7 @@ final class HTTPConnection {
     let client: ClientAddress
     let listener: HTTPListener
     var transport: Transport
-    var asksForTurnEnd = false
+    var isIterationEndRequested = false
     var parser = HTTP1RequestParser()
     var machine: ConnectionStateMachine
 
@@ -46,11 +46,11 @@ final class HTTPConnection {
     var watch: DescriptorWatch?
     var isReadingPaused = false
     /// What it may still do in this turn.
-    var share = TurnShare()
+    var share = IterationShare()
     /// Whether it waits until everybody else has had their turn.
     var givesWay = false
     /// Whether the loop has been asked for the end of this turn.
-    var isTurnRequested = false
+    var isIterationRequested = false
     private var timer: LoopTimer?
     private(set) var deadline: ContinuousClock.Instant?
     private var timerTime: ContinuousClock.Instant?
@@ -115,7 +115,7 @@ final class HTTPConnection {
         case .awaitFirst: setDeadline(at: endOfNewness)
         case .linger: linger()
         case .farewell:
-            transport.sayGoodbye()
+            transport.sendCloseNotify()
             close()
         case .close: close()
         case .abort:
@@ -221,9 +221,9 @@ final class HTTPConnection {
     }
 }
 
-extension HTTPConnection: TurnEndObserver {
-    func turnEnded() {
-        isTurnRequested = false
+extension HTTPConnection: IterationObserver {
+    func iterationEnded() {
+        isIterationRequested = false
         goOn()
     }
 }

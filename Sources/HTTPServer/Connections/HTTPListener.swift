@@ -18,7 +18,7 @@ final class HTTPListener {
 
     /// Where every connection of the loop reads and writes first, so that an idle one holds no buffer.
     let readBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1_024, alignment: 16)
-    var writeBuffer = WipedBytes(capacity: 16 * 1_024)
+    var writeBuffer = ZeroizingBuffer(capacity: 16 * 1_024)
     private var dateSecond = -1
     private var dateValue = HTTPDate(secondsSinceEpoch: 0)
 
@@ -33,7 +33,7 @@ final class HTTPListener {
     private var drained: CheckedContinuation<Void, Never>?
 
     /// How many connections are accepted before the loop looks at the others again.
-    private static let acceptsPerTurn = 64
+    private static let acceptsPerIteration = 64
     private static let exhaustionPause: Duration = .milliseconds(100)
 
     init(
@@ -156,7 +156,7 @@ final class HTTPListener {
     }
 
     private func acceptWaiting(_ acceptor: Acceptor) {
-        for _ in 0..<Self.acceptsPerTurn {
+        for _ in 0..<Self.acceptsPerIteration {
             switch acceptor.socket.accept() {
             case .connection(let descriptor, let client):
                 if configuration.proxyProtocolSenders.contains(client.ip) {

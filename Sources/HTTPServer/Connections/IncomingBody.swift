@@ -6,7 +6,7 @@ internal import HTTPCore
 /// more than was announced or may come: a body is moved a few times at most. Who announces much and sends little has little
 /// memory here.
 struct IncomingBody {
-    private(set) var bytes = WipedBytes()
+    private(set) var bytes = ZeroizingBuffer()
 
     /// Bodies up to this size are not counted: connections are limited by themselves.
     static let freeBytes = 16 * 1_024
@@ -15,8 +15,8 @@ struct IncomingBody {
     private static let smallestCapacity = 4 * 1_024
 
     /// The bytes, for whoever goes on with them.
-    mutating func take() -> WipedBytes {
-        defer { bytes = WipedBytes() }
+    mutating func take() -> ZeroizingBuffer {
+        defer { bytes = ZeroizingBuffer() }
         return bytes
     }
 

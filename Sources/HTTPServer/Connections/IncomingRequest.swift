@@ -8,12 +8,12 @@ struct IncomingRequest: Sendable {
     /// Of whom it comes, as far as addresses tell.
     let network: UInt64
     /// Whose the body's memory is; nil as long as nobody but the address is known.
-    var party: MemoryBudget.Party?
+    var memoryOwner: MemoryBudget.Owner?
     var body = IncomingBody()
     /// What the body counts among the memory of its kind.
     var charge: MemoryCharge?
     /// What was read of the body before it had to wait for memory. Nothing more is read meanwhile.
-    var heldBack: WipedBytes?
+    var heldBack: ZeroizingBuffer?
     /// Since when memory has been lent to it.
     var lentSince: ContinuousClock.Instant?
 
@@ -40,16 +40,16 @@ struct IncomingRequest: Sendable {
     mutating func reserve(
         _ capacity: Int, in budgets: ServerBudgets, at now: ContinuousClock.Instant,
         wake: @escaping @Sendable () -> Void
-    ) -> Borrowing {
-        guard capacity > (party == nil ? IncomingBody.freeUnidentifiedBytes : IncomingBody.freeBytes) else {
+    ) -> MemoryGrant {
+        guard capacity > (memoryOwner == nil ? IncomingBody.freeUnidentifiedBytes : IncomingBody.freeBytes) else {
             return .granted
         }
-        let budget = party == nil ? budgets.unidentifiedBodies : budgets.bodies
-        let charge = charge ?? budget.open(for: party ?? .address(network))
+        let budget = memoryOwner == nil ? budgets.unidentifiedBodies : budgets.bodies
+        let charge = charge ?? budget.open(for: memoryOwner ?? .address(network))
         self.charge = charge
         let peak = plan.memory.peak(of: capacity)
         if peak <= charge.count { return .granted }
-        if party == nil { return charge.hold(peak, at: now, wake: wake) ? .granted : .refused }
+        if memoryOwner == nil { return charge.hold(peak, at: now, wake: wake) ? .granted : .refused }
         guard peak > budget.part else { return charge.resize(to: peak) ? .granted : .refused }
         return charge.borrow(plan.memory.peak(of: longest), from: network, wake: wake)
     }

@@ -3,7 +3,7 @@ internal import HTTPCore
 /// What a socket did not take yet, in order. Each piece is held as it is, not copied.
 struct PendingOutput {
     private struct Segment {
-        var bytes = WipedBytes()
+        var bytes = ZeroizingBuffer()
         /// The bytes that were taken.
         var offset = 0
     }
@@ -14,7 +14,7 @@ struct PendingOutput {
     var isEmpty: Bool { first.offset == first.bytes.count }
 
     /// Adds what follows the first `start` bytes.
-    mutating func append(_ bytes: WipedBytes, from start: Int = 0) {
+    mutating func append(_ bytes: ZeroizingBuffer, from start: Int = 0) {
         guard start < bytes.count else { return }
         if isEmpty {
             first = Segment(bytes: bytes, offset: start)
@@ -24,7 +24,7 @@ struct PendingOutput {
     }
 
     /// The piece that is next, and where in it.
-    var front: (bytes: WipedBytes, offset: Int) { (first.bytes, first.offset) }
+    var front: (bytes: ZeroizingBuffer, offset: Int) { (first.bytes, first.offset) }
 
     /// Forgets so many bytes of the front's piece.
     mutating func removeFirst(_ count: Int) {

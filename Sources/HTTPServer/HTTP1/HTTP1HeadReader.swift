@@ -47,7 +47,7 @@ struct HTTP1HeadReader: Sendable {
     }
 
     /// Judges the head as a whole, whose bytes are `storage`.
-    func finish(_ storage: WipedBytes) throws(HTTP1Error) -> RequestHead {
+    func finish(_ storage: ZeroizingBuffer) throws(HTTP1Error) -> RequestHead {
         guard let requestLine else { throw .syntax(.malformedRequestLine) }
         let isVersion11 = requestLine.versionMinor == 1
         if isVersion11, semantics.host == nil { throw .syntax(.missingHost) }

@@ -58,16 +58,16 @@ extension HTTP1RequestParser {
 
     /// At most so many bytes from the front of the buffer, or nil when there are none. A buffer that holds nothing
     /// else is handed over instead of copied.
-    mutating func takeBytes(atMost maximum: Int) -> WipedBytes? {
+    mutating func takeBytes(atMost maximum: Int) -> ZeroizingBuffer? {
         let count = min(maximum, buffer.count - start)
         guard count > 0 else { return nil }
         received += count
         if start == 0, count == buffer.count {
             let bytes = buffer
-            buffer = WipedBytes()
+            buffer = ZeroizingBuffer()
             return bytes
         }
-        let bytes = WipedBytes(buffer[start..<(start + count)])
+        let bytes = ZeroizingBuffer(buffer[start..<(start + count)])
         start += count
         dropUsedBytes()
         return bytes
@@ -88,7 +88,7 @@ extension HTTP1RequestParser {
     }
 }
 
-extension WipedBytes {
+extension ZeroizingBuffer {
     /// Calls `body` with the bytes from `start` on.
     func withBytes<Result, Failure: Error>(
         from start: Int, _ body: (UnsafeBufferPointer<UInt8>) throws(Failure) -> Result

@@ -7,13 +7,13 @@ extension HTTP1RequestParser {
     ///
     /// - Returns: No bytes when more have to come, and when the last chunk has come.
     /// - Throws: What is wrong with the first chunk. What is wrong with a later one is thrown by the next call.
-    mutating func takeChunks() throws(HTTP1Error) -> WipedBytes {
+    mutating func takeChunks() throws(HTTP1Error) -> ZeroizingBuffer {
         if case .chunkData(let remaining) = state, remaining >= bufferedByteCount {
-            guard let bytes = takeBytes(atMost: remaining) else { return WipedBytes() }
+            guard let bytes = takeBytes(atMost: remaining) else { return ZeroizingBuffer() }
             state = bytes.count == remaining ? .chunkEnd : .chunkData(remaining: remaining - bytes.count)
             return bytes
         }
-        var piece = WipedBytes()
+        var piece = ZeroizingBuffer()
         var position = 0
         do throws(HTTP1Error) {
             // Held here, so that nothing has to hold it for each chunk.
@@ -31,7 +31,7 @@ extension HTTP1RequestParser {
 
     /// Reads chunks from `bytes`, which are those from ``start`` on.
     private mutating func readChunks(
-        _ bytes: UnsafeBufferPointer<UInt8>, at position: inout Int, into piece: inout WipedBytes
+        _ bytes: UnsafeBufferPointer<UInt8>, at position: inout Int, into piece: inout ZeroizingBuffer
     ) throws(HTTP1Error) {
         for _ in 0..<limits.chunksPerPiece {
             if case .chunkLine = state {

@@ -13,7 +13,7 @@ public struct HTTP1RequestParser: Sendable {
     /// The longest body in bytes of the request being read. Set it after `.head`; every head sets it back to no limit.
     public var bodyLimit = Int.max
 
-    var buffer = WipedBytes()
+    var buffer = ZeroizingBuffer()
     /// The first byte in `buffer` that has not been used.
     var start = 0
     /// How many bytes after `start` belong to lines that were read or hold no line feed.
@@ -152,7 +152,7 @@ public struct HTTP1RequestParser: Sendable {
                 try head.read(bytes, line: line)
             }
             guard isComplete else { continue }
-            let result = try head.finish(WipedBytes(buffer[start..<(start + scanned)]))
+            let result = try head.finish(ZeroizingBuffer(buffer[start..<(start + scanned)]))
             dropLine()
             head = HTTP1HeadReader(limits: limits)
             chunks = HTTP1ChunkReader(limits: limits)

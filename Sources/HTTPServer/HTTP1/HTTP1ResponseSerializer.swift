@@ -34,7 +34,7 @@ public struct HTTP1ResponseSerializer: Sendable {
     }
 
     /// The bytes that follow the head, for connections that send them without copying them behind it.
-    public func body(of response: Response) -> WipedBytes? {
+    public func body(of response: Response) -> ZeroizingBuffer? {
         guard !answersHead, !response.status.forbidsBody, case .bytes(let bytes) = response.body else { return nil }
         return bytes
     }

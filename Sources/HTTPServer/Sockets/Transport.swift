@@ -81,7 +81,7 @@ struct Transport: ~Copyable {
     }
 
     /// Tells a peer on TLS that the connection ends as it should. Best effort.
-    func sayGoodbye() { tls?.shutdown() }
+    func sendCloseNotify() { tls?.shutdown() }
 
     /// When the connection is closed, what the peer has not taken is dropped instead of being kept and sent again and
     /// again by the kernel.

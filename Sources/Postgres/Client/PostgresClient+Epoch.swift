@@ -3,8 +3,8 @@ internal import EventLoop
 /// Connections of an epoch that is over.
 extension PostgresClient {
     /// What another client of the process has found.
-    func hear(_ news: DatabaseEpoch.News) {
-        switch news {
+    func receive(_ event: ConnectionGeneration.Event) {
+        switch event {
         case .begun: followEpoch()
         case .stalled(let epoch):
             followEpoch()
@@ -20,11 +20,11 @@ extension PostgresClient {
         let current = epoch.current
         guard current > pool.epoch else { return }
         let now = loop.now
-        let left = connections.compactMap { $0 }.filter { $0.lane != .scout && ($0.isOutdated || !$0.isOpen) }
+        let left = connections.compactMap { $0 }.filter { $0.lane != .probe && ($0.isOutdated || !$0.isOpen) }
         if left.contains(where: { $0.isOutdated && $0.isSilent(now) }) { report(.takenOver) }
         perform(pool.begin(current))
         for connection in left { connection.supersede(now: now) }
-        perform(pool.hurry())
+        perform(pool.retryImmediately())
     }
 }
 

@@ -23,14 +23,14 @@ struct RequestKind {
 
 /// Serves those who wait for a group of a connection that has nothing to do, when a turn of the loop is over: by then
 /// all who hold a key together have come.
-final class Gathering: TurnEndObserver {
+final class BatchFlush: IterationObserver {
     // Part of the client.
     private unowned let client: PostgresClient
-    var asksForTurnEnd = false
+    var isIterationEndRequested = false
 
     init(_ client: PostgresClient) { self.client = client }
 
-    func turnEnded() { client.perform(client.pool.serveIdleCommits()) }
+    func iterationEnded() { client.perform(client.pool.serveIdleCommits()) }
 }
 
 extension PostgresClient {
@@ -50,7 +50,7 @@ extension PostgresClient {
             guard let waiter = pool.waitForGroup(execution, number, bytes: bytes, until: deadline) else {
                 throw unavailable()
             }
-            loop.notifyAtEndOfTurn(gathering)
+            loop.notifyAtIterationEnd(batchFlush)
             if let connection = try await granted(waiter, to: execution) { return connection }
         }
     }

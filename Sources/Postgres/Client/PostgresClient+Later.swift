@@ -44,7 +44,7 @@ extension PostgresClient {
     /// Sends a statement that nobody waits for: within a second or so, together with others, and without waiting for
     /// the disk, so that it may be lost in a crash. It is not sent again when it fails.
     /// - Parameter key: What it is about: of several statements about it, the last one is sent.
-    public func executeLater<S: Statement>(_ statement: S, about key: RequestKey) {
+    public func executeInBackground<S: Statement>(_ statement: S, about key: RequestKey) {
         loop.preconditionInLoop()
         later.add(key, now: loop.now) { connection, execution in connection.send(statement, for: execution) }
     }

@@ -4,7 +4,7 @@ internal import EventLoop
 struct HeldKeys {
     var key: RequestKey?
     /// Whoever has a long lease.
-    var party: RequestKey?
+    var limitKey: RequestKey?
 }
 
 extension PostgresClient {
@@ -16,7 +16,7 @@ extension PostgresClient {
         _ key: RequestKey, joinsGroup: Bool = false, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
         if let route = keys.tryHold(key, now: loop.now) { return route }
-        return try await keys.hold(key, party: joinsGroup ? ObjectIdentifier(self) : nil, until: deadline)
+        return try await keys.hold(key, batchOwner: joinsGroup ? ObjectIdentifier(self) : nil, until: deadline)
     }
 
     /// Holds what a transaction needs. A party waits before it holds up anybody's key.
@@ -24,9 +24,9 @@ extension PostgresClient {
         -> HeldKeys
     {
         var held = HeldKeys()
-        if case .long(let party?) = use {
-            _ = try await hold(party, until: deadline)
-            held.party = party
+        if case .long(let limitKey?) = use {
+            _ = try await hold(limitKey, until: deadline)
+            held.limitKey = limitKey
         }
         if let key {
             do throws(PostgresError) { _ = try await hold(key, until: deadline) } catch {
@@ -40,7 +40,7 @@ extension PostgresClient {
 
     func letGo(_ held: HeldKeys) {
         if let key = held.key { keys.release(key) }
-        if let party = held.party { keys.release(party) }
+        if let limitKey = held.limitKey { keys.release(limitKey) }
     }
 
     // MARK: Connections

@@ -10,7 +10,7 @@ public import EventLoop
 // Safe to share: every entry checks that it is called on the loop's thread, which alone touches the state.
 public final class PostgresClient: @unchecked Sendable {
     /// How many requests of one key wait for each other, in all of the process, before further ones are refused
-    /// (``PostgresError/crowded``).
+    /// (``PostgresError/queueFull``).
     public static let waitersPerKey = 64
 
     /// The loop that the client lives on.
@@ -18,7 +18,7 @@ public final class PostgresClient: @unchecked Sendable {
     let configuration: PostgresConfiguration
     let resolver: HostResolver
     let keys: RequestKeys
-    let epoch: DatabaseEpoch
+    let epoch: ConnectionGeneration
 
     var catalog = StatementCatalog()
     var parameters = Parameters()
@@ -27,15 +27,15 @@ public final class PostgresClient: @unchecked Sendable {
     private var idleExecutions: [Execution] = []
     var recorder = StatisticsRecorder()
     var later = LaterStatements()
-    private(set) lazy var gathering = Gathering(self)
+    private(set) lazy var batchFlush = BatchFlush(self)
     var givenUp: [Int: Backend] = [:]
     private var asksForGivenUp = false
     private var timer: LoopTimer?
-    private var lastLook = ContinuousClock.now
+    private var lastProbe = ContinuousClock.now
     private var shutdownContinuations: [UnsafeContinuation<Void, Never>] = []
     private var hasFinished = false
     /// How far from the preferred one the next look for a server that has taken over goes.
-    var scoutedDistance = 1
+    var probeDistance = 1
     /// Why the last connection could not be opened; `nil` after one was.
     private(set) var failure: ConnectionFailure?
 
@@ -48,7 +48,7 @@ public final class PostgresClient: @unchecked Sendable {
     ///   - epoch: What they share, so that all of them leave a server that one has found to be of no use.
     public init(
         configuration: PostgresConfiguration, loop: EventLoop, keys: RequestKeys = RequestKeys(),
-        epoch: DatabaseEpoch = DatabaseEpoch()
+        epoch: ConnectionGeneration = ConnectionGeneration()
     ) {
         loop.preconditionInLoop()
         self.loop = loop
@@ -59,7 +59,7 @@ public final class PostgresClient: @unchecked Sendable {
         pool = PoolStateMachine(settings: configuration.poolSettings)
         connections = Array(repeating: nil, count: pool.slots.count)
         timer = LoopTimer(loop: loop) { [unowned self] in timerFired() }
-        epoch.join(self) { [weak self] news in loop.schedule { [weak self] in self?.hear(news) } }
+        epoch.join(self) { [weak self] event in loop.schedule { [weak self] in self?.receive(event) } }
         perform(pool.start())
     }
 
@@ -166,8 +166,8 @@ public final class PostgresClient: @unchecked Sendable {
     // MARK: Told by connections
 
     func connectionOpened(_ connection: PostgresConnection) {
-        if connection.lane == .scout, connection.serverEnd?.isStandby ?? true { return scoutArrived(connection) }
-        if connection.lane != .scout { pool.isDistributed = connection.isDistributed }
+        if connection.lane == .probe, connection.serverEnd?.isStandby ?? true { return probeFinished(connection) }
+        if connection.lane != .probe { pool.isDistributed = connection.isDistributed }
         guard let onConnected = configuration.onConnected else { return isIntroduced(connection, in: epoch.current) }
         let bound = LoopBound(connection, loop: loop)
         Task(executorPreference: loop) { await self.introduce(bound.value, onConnected) }
@@ -183,21 +183,21 @@ public final class PostgresClient: @unchecked Sendable {
         connection.extendTimeouts()
         do {
             try await body(lease)
-            if keepsSessions, connection.lane != .scout {
+            if keepsSessions, connection.lane != .probe {
                 _ = try await lease.execute(SetUpSession(configuration: configuration))
             }
         } catch {
-            if connection.lane == .scout { return connection.end(.lost) }
+            if connection.lane == .probe { return connection.end(.lost) }
             // When the connection itself has ended, that says why.
             if connection.isOpen { connectionFailed(.unsuitable(String(describing: error))) }
-            isOfNoUse(connection.rotation)
+            demote(host: connection.rotation)
             return connection.end(.lost)
         }
         if connection.isOpen { isIntroduced(connection, in: lease.epoch) }
     }
 
     private func isIntroduced(_ connection: PostgresConnection, in number: Int) {
-        if connection.lane == .scout { return scoutArrived(connection) }
+        if connection.lane == .probe { return probeFinished(connection) }
         followEpoch()
         connection.epoch = number
         if !connection.isOutdated {
@@ -229,8 +229,8 @@ public final class PostgresClient: @unchecked Sendable {
         if pool.commitsAreClosed, !connection.isOutdated { epoch.stall(self, epoch: pool.epoch) }
     }
 
-    func connectionWasHeard(_ connection: PostgresConnection) {
-        changingCommits { pool.heard(connection.id) }
+    func connectionReceived(_ connection: PostgresConnection) {
+        changingCommits { pool.received(connection.id) }
     }
 
     func changingCommits(_ body: () -> Void) {
@@ -242,7 +242,7 @@ public final class PostgresClient: @unchecked Sendable {
     func report(_ event: PostgresEvent) { configuration.observer?(event) }
 
     /// A server that does not answer at all would keep libpq from the next one: another is tried first.
-    func isOfNoUse(_ rotation: Int) { epoch.avoid(rotation) }
+    func demote(host rotation: Int) { epoch.avoid(rotation) }
 
     func connectionIsRetiring(_ connection: PostgresConnection) {
         if let action = pool.retire(connection.id) { perform([action]) }
@@ -277,9 +277,10 @@ public final class PostgresClient: @unchecked Sendable {
     private func connect(_ id: ConnectionID) {
         givenUp[id.slot] = nil
         let lane = pool.slots[id.slot].lane
-        let scouted = lane == .scout ? nextScoutedServer() : nil
+        let probeTarget = lane == .probe ? nextProbeTarget() : nil
         let connection = PostgresConnection(
-            id: id, lane: lane, rotation: scouted?.rotation ?? epoch.preferredServer, scouted: scouted, client: self)
+            id: id, lane: lane, rotation: probeTarget?.rotation ?? epoch.preferredServer, probeTarget: probeTarget,
+            client: self)
         connections[id.slot] = connection
         connection.open()
     }
@@ -292,22 +293,22 @@ public final class PostgresClient: @unchecked Sendable {
     // MARK: Time
 
     /// How often connections are looked after, however often the timer is set anew.
-    private static let lookInterval = Duration.milliseconds(250)
+    private static let probeInterval = Duration.milliseconds(250)
 
     private func timerFired() {
         let now = ContinuousClock.now
-        lastLook = now
+        lastProbe = now
         for connection in connections { connection?.checkDeadlines(now: now) }
         keys.expire(now: now)
         if later.isDue(now) { sendLater(now: now) }
         askForGivenUp()
         perform(pool.advance(to: now))
-        lookForAnotherServer(now: now)
+        probeNextHost(now: now)
     }
 
     func scheduleTimer() {
         let now = ContinuousClock.now
-        var untilNext = lastLook + Self.lookInterval - now
+        var untilNext = lastProbe + Self.probeInterval - now
         if let deadline = pool.nextDeadline { untilNext = min(untilNext, deadline - now) }
         if let due = later.due { untilNext = min(untilNext, due - now) }
         timer?.schedule(after: max(untilNext, .milliseconds(1)))

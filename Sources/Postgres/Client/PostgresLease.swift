@@ -16,7 +16,7 @@ public final class PostgresLease {
     }
 
     /// Whether the connection only looks whether its server is to be used, and is closed then.
-    public var isScout: Bool { connection.lane == .scout }
+    public var isProbe: Bool { connection.lane == .probe }
 
     /// Whether the server is one node of a cluster.
     public var isDistributed: Bool { connection.isDistributed }

@@ -25,7 +25,7 @@ public struct PostgresStatistics: Sendable {
     }
 
     /// Requests of one key wait for each other (``RequestKey``), and hold no connection while they do.
-    public struct TurnCounts: Sendable {
+    public struct KeyWaitCounts: Sendable {
         /// Requests that wait now.
         public var waiting = 0
         /// Requests that have waited and had their turn, and for how long in all.

@@ -52,7 +52,7 @@ public final class Transaction {
 
     /// Sends a statement in the same round trip as the next one, or as the commit. Whoever sends that one is told what is
     /// wrong with this.
-    public func executeWithNext<S: Statement>(_ statement: S) {
+    public func enqueue<S: Statement>(_ statement: S) {
         waiting.append { connection, execution in connection.send(statement, for: execution) }
     }
 

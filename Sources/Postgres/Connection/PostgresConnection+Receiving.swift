@@ -5,11 +5,11 @@ internal import EventLoop
 extension PostgresConnection {
     func read() {
         guard let connection = handle?.pointer else { return }
-        lastHeard = loop.now
+        lastReceived = loop.now
         repeat {
             if isStalled {
                 isStalled = false
-                client.connectionWasHeard(self)
+                client.connectionReceived(self)
             }
             let isAlive = PQconsumeInput(connection) == 1
             // What came before the end, above all the server's last error, still counts.
@@ -95,7 +95,7 @@ extension PostgresConnection {
         // Nobody may come for a while.
         if pipeline.owesRollBack && isOpen {
             settleDebts()
-            loop.notifyAtEndOfTurn(self)
+            loop.notifyAtIterationEnd(self)
         }
     }
 

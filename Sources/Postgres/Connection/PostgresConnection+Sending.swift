@@ -6,7 +6,7 @@ extension PostgresConnection {
     /// Starts a request: the statements that are sent until the next call belong together.
     /// - Parameter isTransaction: Whether it has several statements that write, and no transaction of its own.
     func beginRequest(isReadOnly: Bool, isTransaction: Bool = false) {
-        if pipeline.isIdle { lastHeard = loop.now }
+        if pipeline.isIdle { lastReceived = loop.now }
         if expectedMembers > 0 {
             beginMember()
         } else {
@@ -16,7 +16,7 @@ extension PostgresConnection {
             if isDistributed && isTransaction { beginBlock() }
         }
         sendsFirstStatement = true
-        loop.notifyAtEndOfTurn(self)
+        loop.notifyAtIterationEnd(self)
     }
 
     /// Bounds waits for locks in the transaction that was begun on every node that takes part in it: a session's setting
@@ -113,7 +113,7 @@ extension PostgresConnection {
         }
     }
 
-    func turnEnded() {
+    func iterationEnded() {
         guard endGroup() else { return }
         sync()
         if isBroken { return end(.lost) }

@@ -5,18 +5,18 @@ extension PostgresConnection {
     /// Whether the server has owed an answer for long enough to ask who is the primary.
     func isSilent(_ now: ContinuousClock.Instant) -> Bool {
         if phase == .closed || phase == .open && pipeline.isIdle { return false }
-        return now >= lastHeard + patience
+        return now >= lastReceived + patience
     }
 
     private var patience: Duration {
         let patience = client.configuration.takeoverPatience
         // A server that still answers does so soon; those of its connections that did not have had the whole time.
         if isSuperseded { return patience / 4 }
-        return scouted?.isShort(among: opening?.serverCount ?? 0) == true ? patience / 4 : patience
+        return probeTarget?.isShort(among: opening?.serverCount ?? 0) == true ? patience / 4 : patience
     }
 
     /// Whoever looks for a server that answers does not wait long for one that does not, or begins to and stops.
-    private func isSilentScout(_ now: ContinuousClock.Instant) -> Bool { lane == .scout && isSilent(now) }
+    private func isSilentProbe(_ now: ContinuousClock.Instant) -> Bool { lane == .probe && isSilent(now) }
 
     /// Whether it leads, or may lead, to another server. With one server only, an opening that takes long is slow.
     func isElsewhere(than found: ServerEnd) -> Bool {
@@ -54,18 +54,18 @@ extension PostgresConnection {
     func checkDeadlines(now: ContinuousClock.Instant) {
         switch phase {
         case .opening, .settingUp:
-            if now >= openingDeadline || isSilentScout(now) {
+            if now >= openingDeadline || isSilentProbe(now) {
                 failure = failure ?? opening?.resolutionFailure ?? .timedOut
-                if lane != .scout { client.isOfNoUse(rotation) }
+                if lane != .probe { client.demote(host: rotation) }
                 end(.lost)
             }
         case .open:
             if pipeline.isIdle { return }
-            if lane == .scout && now >= openingDeadline || isSilentScout(now) { return end(.lost) }
+            if lane == .probe && now >= openingDeadline || isSilentProbe(now) { return end(.lost) }
             if isSuperseded && isSilent(now) { return end(.lost) }
-            if now >= lastHeard + client.configuration.silenceTimeout { return end(.silent) }
+            if now >= lastReceived + client.configuration.silenceTimeout { return end(.silent) }
             let isCommitting = lane == .commits || commitsUnderWay > 0
-            if isCommitting, !isStalled, now >= lastHeard + client.configuration.commitPatience {
+            if isCommitting, !isStalled, now >= lastReceived + client.configuration.commitPatience {
                 isStalled = true
                 client.connectionStalled(self)
             }

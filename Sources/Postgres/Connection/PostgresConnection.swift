@@ -4,7 +4,7 @@ internal import EventLoop
 /// One connection in pipeline mode: opens, sends what it is given, and hands each answer to the request it belongs to.
 ///
 /// Lives on its loop. What is sent during a turn of the loop is written at the turn's end.
-final class PostgresConnection: TurnEndObserver {
+final class PostgresConnection: IterationObserver {
     enum Phase {
         case opening, settingUp, open, closed
     }
@@ -14,7 +14,7 @@ final class PostgresConnection: TurnEndObserver {
     /// Which of several servers was tried first.
     let rotation: Int
     /// Of who looks whether another server has taken over: where he looks.
-    let scouted: ScoutedServer?
+    let probeTarget: ProbeTarget?
     // The client closes its connections before it goes.
     unowned let client: PostgresClient
     let loop: EventLoop
@@ -40,7 +40,7 @@ final class PostgresConnection: TurnEndObserver {
     var isStalled = false
     /// Requests under way that end a transaction on a lease.
     var commitsUnderWay = 0
-    var lastHeard: ContinuousClock.Instant
+    var lastReceived: ContinuousClock.Instant
 
     /// What was sent since the last sync.
     enum OpenBatch {
@@ -50,20 +50,20 @@ final class PostgresConnection: TurnEndObserver {
     /// Requests that have yet to be sent as members of a group.
     var expectedMembers = 0
     var sendsFirstStatement = false
-    var asksForTurnEnd = false
+    var isIterationEndRequested = false
     var isBroken = false
 
     init(
-        id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, scouted: ScoutedServer? = nil,
+        id: ConnectionID, lane: PoolStateMachine<Execution>.Lane, rotation: Int, probeTarget: ProbeTarget? = nil,
         client: PostgresClient
     ) {
         self.id = id
         self.lane = lane
         self.rotation = rotation
-        self.scouted = scouted
+        self.probeTarget = probeTarget
         self.client = client
         loop = client.loop
-        lastHeard = loop.now
+        lastReceived = loop.now
         openingDeadline = loop.now + client.configuration.connectTimeout
     }
 
@@ -91,7 +91,7 @@ final class PostgresConnection: TurnEndObserver {
     /// Starts to connect.
     func open() {
         let opening = ConnectionOpening(loop: loop) { [unowned self] in
-            lastHeard = loop.now
+            lastReceived = loop.now
         } completion: { [unowned self] handle in
             guard let handle else { return end(.lost) }
             self.handle = handle
@@ -99,13 +99,13 @@ final class PostgresConnection: TurnEndObserver {
         }
         self.opening = opening
         let hosts = HostList(client.configuration.connectionOptions(for: lane))
-        opening.start(hosts, rotation: rotation, isAlone: lane == .scout, resolver: client.resolver)
+        opening.start(hosts, rotation: rotation, isAlone: lane == .probe, resolver: client.resolver)
     }
 
     private func setUp(_ connection: OpaquePointer) {
         guard PQsetnonblocking(connection, 1) == 0, PQenterPipelineMode(connection) == 1 else { return end(.lost) }
         phase = .settingUp
-        lastHeard = loop.now
+        lastReceived = loop.now
         guard watchSocket(of: connection) else { return end(.lost) }
         let execution = Execution()
         execution.completion = { [unowned self, unowned execution] outcome in
@@ -162,7 +162,7 @@ final class PostgresConnection: TurnEndObserver {
         watch = nil
         handle = nil
         for (execution, verdict) in pipeline.end() { settle(execution, verdict) }
-        if wasOpening && reason == .lost && lane != .scout { client.connectionFailed(failure ?? .other) }
+        if wasOpening && reason == .lost && lane != .probe { client.connectionFailed(failure ?? .other) }
         client.connectionEnded(self, isGivenUp: reason == .silent)
     }
 }

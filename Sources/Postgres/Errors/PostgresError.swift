@@ -11,11 +11,11 @@ public indirect enum PostgresError: Error, Sendable {
     /// if that is what was wrong.
     case unavailable(retryAfter: Duration, because: ConnectionFailure? = nil)
     /// The statement was not sent: as many as may wait for its key are waiting already.
-    case crowded
+    case queueFull
     /// The server did not answer in time, and the connection was given up: the statement may have taken effect.
     case timedOut
     /// The change has taken effect, but the server that goes on may not have it: the server warned while it committed, or
-    /// another one has taken over meanwhile (``DatabaseEpoch``).
+    /// another one has taken over meanwhile (``ConnectionGeneration``).
     case commitInDoubt
     /// The row is not what the statement's type expects.
     case decoding(DecodingFailure)
@@ -51,7 +51,7 @@ public indirect enum PostgresError: Error, Sendable {
     public var isTransient: Bool {
         switch self {
         case .server(let error): error.state.isTransient
-        case .connectionLost, .unavailable, .crowded, .timedOut, .commitInDoubt: true
+        case .connectionLost, .unavailable, .queueFull, .timedOut, .commitInDoubt: true
         case .decoding, .cancelled, .configuration: false
         }
     }
@@ -82,7 +82,7 @@ extension PostgresError: CustomStringConvertible {
             "no connection to PostgreSQL was free in time, or another request of the same account, share or userid did "
                 + "not end; try again in \(delay)"
         case .unavailable(_, let reason?): "no connection to PostgreSQL could be opened: \(reason)"
-        case .crowded: "too many requests wait for the same account, share or userid"
+        case .queueFull: "too many requests wait for the same account, share or userid"
         case .commitInDoubt: "it was committed, but the server that goes on may not have the change"
         case .timedOut: "PostgreSQL did not answer in time"
         case .decoding(let failure): failure.description

@@ -35,7 +35,7 @@ struct KeyTable<Waiter> {
         /// Wait until ``release(_:now:)`` or ``expire(now:)`` names the waiter, or ``cancel(_:)`` it.
         case wait(Ticket)
         /// As many wait for this key as may.
-        case crowded
+        case queueFull
         /// Too many wait in all, or nobody was to wait.
         case refused
     }
@@ -52,7 +52,7 @@ struct KeyTable<Waiter> {
         var since: Instant
         var deadline: Instant
         /// Who may hold it together with him.
-        var party: ObjectIdentifier?
+        var batchOwner: ObjectIdentifier?
     }
 
     private struct Holding {
@@ -73,7 +73,7 @@ struct KeyTable<Waiter> {
     private var deadlines = Queue<(deadline: Instant, ticket: Ticket)>()
     private var lastDeadline: Instant?
     private var marks: [RequestKey: Mark] = [:]
-    private var served = PostgresStatistics.TurnCounts()
+    private var served = PostgresStatistics.KeyWaitCounts()
 
     init(settings: Settings = Settings()) { self.settings = settings }
 
@@ -84,31 +84,32 @@ struct KeyTable<Waiter> {
     var waiterCount: Int { waiting.count }
 
     /// Who waits, and has waited.
-    var turns: PostgresStatistics.TurnCounts {
-        var turns = served
-        turns.waiting = waiting.count
-        return turns
+    var keyWaits: PostgresStatistics.KeyWaitCounts {
+        var keyWaits = served
+        keyWaits.waiting = waiting.count
+        return keyWaits
     }
 
     // MARK: Holding
 
     /// Holds `key` if nobody does; otherwise queues, unless `waiter` is `nil` or too many wait.
-    /// - Parameter party: Requests of the same one may hold the key together.
+    /// - Parameter batchOwner: Requests of the same one may hold the key together.
     mutating func acquire(
-        _ key: RequestKey, party: ObjectIdentifier? = nil, waiter: @autoclosure () -> Waiter?, now: Instant,
+        _ key: RequestKey, batchOwner: ObjectIdentifier? = nil, waiter: @autoclosure () -> Waiter?, now: Instant,
         deadline: Instant
     ) -> Answer {
         guard var holding = held[key] else {
             held[key] = Holding()
             return .held(route(of: key, now: now))
         }
-        guard holding.waiting.count < settings.waitersPerKey else { return .crowded }
+        guard holding.waiting.count < settings.waitersPerKey else { return .queueFull }
         guard waiting.count < settings.waiters, let waiter = waiter() else { return .refused }
         // Never before that of somebody who came earlier, so that the first one is always the next to end.
         let deadline = max(deadline, lastDeadline ?? deadline)
         lastDeadline = deadline
         let place = waiting.append(
-            Entry(waiter: waiter, key: key, since: now, deadline: deadline, party: party), to: &holding.waiting)
+            Entry(waiter: waiter, key: key, since: now, deadline: deadline, batchOwner: batchOwner),
+            to: &holding.waiting)
         held[key] = holding
         let ticket = Ticket(key: key, place: place)
         dropServedDeadlines()
@@ -128,9 +129,9 @@ struct KeyTable<Waiter> {
         var route = route(of: key, now: now)
         var next = [first]
         // On a connection of his own everybody would wait for the others.
-        if case .shared = route, let party = first.party {
+        if case .shared = route, let batchOwner = first.batchOwner {
             while next.count < settings.holders,
-                let entry = waiting.popFirst(of: &holding.waiting, where: { $0.party == party })
+                let entry = waiting.popFirst(of: &holding.waiting, where: { $0.batchOwner == batchOwner })
             {
                 next.append(entry)
             }

@@ -10,7 +10,7 @@ public final class RequestKeys: Sendable {
     var counts: (held: Int, waiting: Int) { table.withLock { ($0.heldCount, $0.waiterCount) } }
 
     /// Who waits for a key, in all of the process, and has waited.
-    public var turns: PostgresStatistics.TurnCounts { table.withLock { $0.turns } }
+    public var keyWaits: PostgresStatistics.KeyWaitCounts { table.withLock { $0.keyWaits } }
 
     /// Holds `key`, unless somebody does.
     func tryHold(_ key: RequestKey, now: ContinuousClock.Instant) -> KeyTable<KeyWaiter>.Route? {
@@ -21,18 +21,18 @@ public final class RequestKeys: Sendable {
     }
 
     /// Holds `key` when its turn has come.
-    /// - Parameter party: Requests of the same one may hold the key together.
+    /// - Parameter batchOwner: Requests of the same one may hold the key together.
     func hold(
-        _ key: RequestKey, party: ObjectIdentifier? = nil, until deadline: ContinuousClock.Instant
+        _ key: RequestKey, batchOwner: ObjectIdentifier? = nil, until deadline: ContinuousClock.Instant
     ) async throws(PostgresError) -> KeyTable<KeyWaiter>.Route {
         let waiter = KeyWaiter()
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 let outcome: KeyWaiter.Outcome? = table.withLock { table in
                     if waiter.isCancelled { return .cancelled }
-                    switch table.acquire(key, party: party, waiter: waiter, now: .now, deadline: deadline) {
+                    switch table.acquire(key, batchOwner: batchOwner, waiter: waiter, now: .now, deadline: deadline) {
                     case .held(let route): return .held(route)
-                    case .crowded: return .crowded
+                    case .queueFull: return .queueFull
                     case .refused: return .refused
                     case .wait(let ticket):
                         waiter.ticket = ticket
@@ -51,7 +51,7 @@ public final class RequestKeys: Sendable {
         }
         switch outcome {
         case .held(let route): return route
-        case .crowded: throw .crowded
+        case .queueFull: throw .queueFull
         case .refused: throw .unavailable(retryAfter: .seconds(1))
         case .cancelled: throw .cancelled
         }
@@ -81,7 +81,7 @@ public final class RequestKeys: Sendable {
 final class KeyWaiter: @unchecked Sendable {
     enum Outcome: Sendable {
         case held(KeyTable<KeyWaiter>.Route)
-        case crowded, refused, cancelled
+        case queueFull, refused, cancelled
     }
 
     var continuation: UnsafeContinuation<Outcome, Never>?

@@ -24,7 +24,7 @@ extension PoolStateMachine {
     }
 
     /// A connection that was silent has answered: its commit has ended.
-    mutating func heard(_ id: ConnectionID) {
+    mutating func received(_ id: ConnectionID) {
         guard isCurrent(id), slots[id.slot].isStalled else { return }
         slots[id.slot].isStalled = false
         if slots[id.slot].lane != .reads { commitsAreClosed = false }

@@ -8,7 +8,7 @@ extension PoolStateMachine {
         if isShutDown { return [.close(id)] }
         slots[id.slot].epoch = epoch ?? self.epoch
         let lane = slots[id.slot].lane
-        if lane == .scout || isOutdated(id.slot) {
+        if lane == .probe || isOutdated(id.slot) {
             slots[id.slot].phase = .retiring(load: 0)
             return [.close(id)]
         }
@@ -44,7 +44,7 @@ extension PoolStateMachine {
     }
 
     private mutating func replace(_ index: Int, failed: Bool, now: Instant, jitter: Double) -> [Action] {
-        if slots[index].lane == .scout { return scoutEnded(failed: failed, now: now) }
+        if slots[index].lane == .probe { return probeEnded(failed: failed, now: now) }
         if !failed && slots[index].lane == .leases { return serveLeaseWaiters() }
         let exponent = min(max(slots[index].failures - 1, 0), 16)
         let delay = min(settings.backOff.lowerBound * (1 << exponent), settings.backOff.upperBound)

@@ -9,8 +9,8 @@ struct PoolStateMachine<Request> {
     /// What a connection is for.
     enum Lane: Int {
         case reads, commits, leases
-        /// One connection that looks whether another server has taken over; see ``scout()``.
-        case scout
+        /// One connection that looks whether another server has taken over; see ``probeOtherHost()``.
+        case probe
     }
 
     struct Settings {
@@ -104,7 +104,7 @@ struct PoolStateMachine<Request> {
         slots += Array(repeating: Slot(lane: .reads), count: settings.readConnections)
         slots += Array(repeating: Slot(lane: .commits), count: settings.commitConnections)
         slots += Array(repeating: Slot(lane: .leases), count: settings.leasedConnections)
-        slots.append(Slot(lane: .scout))
+        slots.append(Slot(lane: .probe))
     }
 
     static var longQueue: Int { 3 }
@@ -116,7 +116,7 @@ struct PoolStateMachine<Request> {
         case .reads: 0..<settings.readConnections
         case .commits: settings.readConnections..<commits
         case .leases: commits..<slots.count - 1
-        case .scout: slots.count - 1..<slots.count
+        case .probe: slots.count - 1..<slots.count
         }
     }
 
@@ -135,7 +135,7 @@ struct PoolStateMachine<Request> {
         case .reads: queues[lane.rawValue].count
         case .commits: queues[lane.rawValue].count + queues[4...].reduce(0) { $0 + $1.count }
         case .leases: queues[lane.rawValue].count + queues[Self.longQueue].count
-        case .scout: 0
+        case .probe: 0
         }
     }
 

@@ -105,14 +105,14 @@ extension SalternAPI {
     ///   - cursor: From the page before; nil for everything.
     ///   - collection: Nil for all of them; a cursor belongs to the collection with which it was had.
     ///   - isMetaOnly: Without titles and bodies.
-    ///   - tellsDeletions: Whether a listing of everything has all tombstones: for who holds items already.
+    ///   - reportsDeletions: Whether a listing of everything has all tombstones: for who holds items already.
     public func listChanges(
         since cursor: String? = nil, collection: String? = nil, isMetaOnly: Bool = false, limit: Int? = nil,
-        tellsDeletions: Bool = false, _ token: Token
+        reportsDeletions: Bool = false, _ token: Token
     ) async throws(APIError) -> ChangePage {
         let query = [
             ("since", cursor), ("collection", collection), ("fields", isMetaOnly ? "meta" : nil),
-            ("limit", limit.map(String.init)), ("tombstones", tellsDeletions ? "all" : nil),
+            ("limit", limit.map(String.init)), ("tombstones", reportsDeletions ? "all" : nil),
         ]
         let target = Self.target("/v1/changes", query)
         return try await call(

@@ -3,7 +3,7 @@ extension SyncEngine {
     ///
     /// Where there are chunks, heads are asked for first. A run of chunks is taken as it is, a run of other things is asked
     /// for again with its content.
-    func page(since cursor: String?, tellsDeletions: Bool) async -> Result<ChangePage, APIError> {
+    func page(since cursor: String?, reportsDeletions: Bool) async -> Result<ChangePage, APIError> {
         let hasChunks: Bool
         do { hasChunks = try store.hasChunks() } catch { hasChunks = false }
         return await Result.of { () throws(APIError) in
@@ -11,7 +11,7 @@ extension SyncEngine {
             var limit = limits.page
             while true {
                 let page = try await server.changes(
-                    since: cursor, limit: limit, isMetaOnly: isMetaOnly, tellsDeletions: tellsDeletions)
+                    since: cursor, limit: limit, isMetaOnly: isMetaOnly, reportsDeletions: reportsDeletions)
                 guard isMetaOnly else { return page }
                 let heads = page.changes.prefix { $0.isWholeAsHead }.count
                 if heads == page.changes.count { return page }

@@ -12,8 +12,8 @@ extension Vault {
         _ content: SecureBytes, _ attachment: ItemID, _ index: Int, _ draft: AttachmentDraft? = nil
     ) async throws(VaultError) -> ItemID {
         // Nobody changes the keys meanwhile.
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         let opened = try open
         let sealer = opened.engine.sealer
         let id = sealer.chunkID(attachment, index, content)

@@ -31,8 +31,8 @@ extension Vault {
             }
         }
         if !hasAny { return }
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         try await removeAbandoned(of: attachment)
     }
 
@@ -73,8 +73,8 @@ extension Vault {
 
     /// Takes back what was left of attachments with which nobody goes on.
     func takeBackAbandoned() async throws(VaultError) {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         try await removeAbandoned()
     }
 

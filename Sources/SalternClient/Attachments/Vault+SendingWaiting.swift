@@ -31,7 +31,7 @@ extension Vault {
                 continue
             }
             sent += chunk.byteCount
-            progressObservers.tell(.sentContent(sent, of: total))
+            progressObservers.notify(.sentContent(sent, of: total))
         }
         return sent > 0
     }

@@ -52,8 +52,8 @@ extension Vault {
         guard try stored({ try store.hasChunks() }) else { return (0, SyncReport()) }
         // A plan has ten years at most; a server may answer with any number.
         let days = Int64(min(max(try await account().limits.deletedDays, 30), 3_650))
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         // A manifest that another device has put meanwhile is here before anything is decided.
         let report = try await round()
         guard report.isHeld == false else { throw .deletionsHeld }

@@ -78,7 +78,7 @@ extension Vault {
         }
         let ids = gathered ?? []
         gathered = nil
-        if !ids.isEmpty { tell(ids) }
+        if !ids.isEmpty { notify(ids) }
         return places
     }
 }

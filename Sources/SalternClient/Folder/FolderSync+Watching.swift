@@ -27,7 +27,7 @@ extension FolderSync {
         let (nudges, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let watcher = FolderWatcher(root, calls, schedule) { continuation.yield() }
         let vault = self.vault
-        let news = WatchedNews()
+        let news = WatchedChanges()
         let changes = vault.changes()
         let lends = settings.lendsStore
         continuation.yield()
@@ -36,7 +36,7 @@ extension FolderSync {
             do throws(VaultError) {
                 if lends {
                     try await vault.listen {
-                        news.hear()
+                        news.receive()
                         continuation.yield()
                     }
                 } else {
@@ -66,8 +66,8 @@ extension FolderSync {
         for await _ in nudges {
             let now = ContinuousClock.now
             let due = watcher.take(at: now)
-            let (items, hasHeard) = news.take()
-            guard nextWhole <= now || !due.isEmpty || !items.isEmpty || hasHeard || mustExamineAll else {
+            let (items, hasChanged) = news.take()
+            guard nextWhole <= now || !due.isEmpty || !items.isEmpty || hasChanged || mustExamineAll else {
                 timer?.cancel()
                 timer = Self.timer(until: min(nextWhole, watcher.nextDue ?? nextWhole), continuation)
                 continue
@@ -173,20 +173,20 @@ extension FolderSync {
 }
 
 /// What has changed in the vault or on the server, and waits for a round.
-private final class WatchedNews: Sendable {
-    private let news = Mutex<(items: Set<ItemID>, hasHeard: Bool)>(([], false))
+private final class WatchedChanges: Sendable {
+    private let news = Mutex<(items: Set<ItemID>, hasChanged: Bool)>(([], false))
 
     /// Notes a change of the vault. One without items is a notice: deletions may have begun to wait, which a round reports.
     func add(_ ids: Set<ItemID>) {
         news.withLock { news in
             news.items.formUnion(ids)
-            if ids.isEmpty { news.hasHeard = true }
+            if ids.isEmpty { news.hasChanged = true }
         }
     }
 
-    func hear() { news.withLock { $0.hasHeard = true } }
+    func receive() { news.withLock { $0.hasChanged = true } }
 
-    func take() -> (items: Set<ItemID>, hasHeard: Bool) {
+    func take() -> (items: Set<ItemID>, hasChanged: Bool) {
         news.withLock { news in
             defer { news = ([], false) }
             return news

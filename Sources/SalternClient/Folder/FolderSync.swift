@@ -69,7 +69,7 @@ public actor FolderSync {
                 return report
             }
             let tree = try FolderTree(root, system)
-            tree.onRead = { [observers = vault.progressObservers] in observers.tell(.read($0)) }
+            tree.onRead = { [observers = vault.progressObservers] in observers.notify(.read($0)) }
             var report = FolderReport()
             guard let (id, isAnew) = try await identify(tree, &report) else {
                 // What is not the folder that is known says nothing about it, and gets nothing that belongs in it.
@@ -237,7 +237,7 @@ public actor FolderSync {
                 } else {
                     failed[action] = .some(system.takeFailure())
                 }
-                vault.progressObservers.tell(.settled(number + 1, of: permitted.count))
+                vault.progressObservers.notify(.settled(number + 1, of: permitted.count))
             }
             if round.focus != nil, permitted.contains(where: \.changesRules) { try await round.takeWhole(vault) }
         }

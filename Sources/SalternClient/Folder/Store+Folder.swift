@@ -234,6 +234,6 @@ extension Store {
     /// Whether somebody has deleted it: what is only absent was not.
     func isBuried(_ id: ItemID) throws -> Bool {
         if let change = try change(id) { return change.content == nil }
-        return try item(id) == nil && grave(id) != nil
+        return try item(id) == nil && tombstone(id) != nil
     }
 }

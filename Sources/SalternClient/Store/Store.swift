@@ -244,7 +244,7 @@ final class Store {
     // MARK: Graves
 
     /// Notes a tombstone in the place of an item.
-    func bury(_ id: ItemID, _ deletion: Revision, at moment: Date) throws {
+    func storeTombstone(_ id: ItemID, _ deletion: Revision, at moment: Date) throws {
         let edit = try item(id).flatMap { $0.isSealed ? nil : $0.edit }
         try removeItem(id)
         try database.execute(
@@ -256,10 +256,10 @@ final class Store {
             .integer(Int64(moment.timeIntervalSince1970)))
     }
 
-    func grave(_ id: ItemID) throws -> Grave? {
+    func tombstone(_ id: ItemID) throws -> Tombstone? {
         try database.rows("SELECT revision, edit FROM graves WHERE id = ?", .blob(id.bytes)) { row in
             guard let revision = row.integer(0) else { throw StoreError.damaged }
-            return Grave(deletion: Revision(revision), edit: row.integer(1).map(UInt64.init(bitPattern:)))
+            return Tombstone(deletion: Revision(revision), edit: row.integer(1).map(UInt64.init(bitPattern:)))
         }.first
     }
 

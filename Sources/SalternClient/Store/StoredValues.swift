@@ -11,7 +11,7 @@ struct StoredItem: Hashable, Sendable {
 }
 
 /// What is known of an item that the server has a tombstone of.
-struct Grave: Hashable, Sendable {
+struct Tombstone: Hashable, Sendable {
     var deletion: Revision
     /// The number of the last edit that was known here; nil when the item was not.
     var edit: UInt64?

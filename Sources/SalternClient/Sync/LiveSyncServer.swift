@@ -9,11 +9,11 @@ struct LiveSyncServer: SyncServer {
     private static let cursorByteLimit = 4 << 10
 
     func changes(
-        since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
+        since cursor: String?, limit: Int, isMetaOnly: Bool, reportsDeletions: Bool
     ) async throws(APIError) -> ChangePage {
         let page = try await retries({ () throws(APIError) in
             try await api.listChanges(
-                since: cursor, isMetaOnly: isMetaOnly, limit: limit, tellsDeletions: tellsDeletions, token)
+                since: cursor, isMetaOnly: isMetaOnly, limit: limit, reportsDeletions: reportsDeletions, token)
         })
         guard page.changes.count <= limit, page.cursor.utf8.count <= Self.cursorByteLimit else {
             throw .unexpectedReply

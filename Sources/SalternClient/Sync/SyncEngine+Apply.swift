@@ -11,7 +11,7 @@ extension SyncEngine {
         switch Reconciliation.decide(item: item, change: change, server: server, isComparing: isComparing) {
         case .nothing:
             if server.deleted {
-                try bury(server.id, server.revision, into: &report)
+                try storeTombstone(server.id, server.revision, into: &report)
             } else {
                 try store.setListed(server.id, listing)
             }
@@ -19,7 +19,7 @@ extension SyncEngine {
             try take(server, over: item, listing, into: &report)
         case .sendAgain: break
         case .remove, .keepAgainstDeletion, .bothDeleted:
-            try bury(server.id, server.revision, into: &report)
+            try storeTombstone(server.id, server.revision, into: &report)
         case .confirmed(let isDone):
             try confirm(server, isDone: isDone, change, listing)
         case .conflict:
@@ -33,7 +33,7 @@ extension SyncEngine {
     }
 
     /// The server has a tombstone: what nobody has changed here goes to the trash, and a change creates the item again.
-    func bury(_ id: ItemID, _ deletion: Revision, into report: inout SyncReport) throws {
+    func storeTombstone(_ id: ItemID, _ deletion: Revision, into report: inout SyncReport) throws {
         let item = try store.item(id)
         guard var change = try store.change(id) else {
             if let item {
@@ -41,7 +41,7 @@ extension SyncEngine {
                 report.changed.insert(id)
                 report.removed.insert(id)
             }
-            return try store.bury(id, deletion, at: moment)
+            return try store.storeTombstone(id, deletion, at: moment)
         }
         if let content = change.content, change.isFirstEdit, (try? sealer.open(content, id))?.edit.isCopy == true {
             // Another device has made the same copy, and there somebody has deleted it.
@@ -49,12 +49,12 @@ extension SyncEngine {
             try store.forgetChange(id)
             report.changed.insert(id)
             report.removed.insert(id)
-            return try store.bury(id, deletion, at: moment)
+            return try store.storeTombstone(id, deletion, at: moment)
         }
         // What is sealed above the deletion was made by who knew of it.
         let floor = SealedBox.Edit.floor(of: deletion)
         if change.base == nil, change.content != nil, change.edit > floor { return }
-        try store.bury(id, deletion, at: moment)
+        try store.storeTombstone(id, deletion, at: moment)
         guard let content = change.content else { return try store.forgetChange(id) }
         if change.base != nil || change.sent != nil { try store.note(.keptAfterDeletion, id) }
         // Others may hold later edits than this one, from before the deletion: for them it has to come after those.
@@ -97,7 +97,7 @@ extension SyncEngine {
             // Nobody here can make a copy of it.
             try store.trash(item, at: moment)
         }
-        if item?.isSealed ?? true, let known = try store.grave(server.id)?.edit, theirs.edit < known {
+        if item?.isSealed ?? true, let known = try store.tombstone(server.id)?.edit, theirs.edit < known {
             try store.note(.rolledBack, server.id)
         }
         // Nothing in a body says whether there is a title beside it.
@@ -138,7 +138,7 @@ extension SyncEngine {
         else { return try store.note(.rolledBack, item.id) }
         let isKnown =
             try store.current(copy) != nil || store.item(copy) != nil || store.trashed(copy) != nil
-            || store.grave(copy) != nil
+            || store.tombstone(copy) != nil
         if !isKnown {
             try recordCopy(copy, sealed)
             report.changed.insert(copy)

@@ -49,7 +49,7 @@ extension SyncEngine {
             edit: item?.edit ?? 0)
         if confirmation.digest == nil {
             guard item == nil else { return }
-            change.edit = try store.grave(id)?.edit ?? 0
+            change.edit = try store.tombstone(id)?.edit ?? 0
         } else {
             guard item?.revision == confirmation.revision else { return }
         }

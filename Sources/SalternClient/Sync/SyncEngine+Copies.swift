@@ -9,7 +9,7 @@ extension SyncEngine {
         let copy = version.copyID(of: id)
         guard let there = try store.current(copy) ?? store.trashed(copy)?.content ?? store.item(copy)?.content else {
             // A tombstone of what was never here is the server's word.
-            return (try store.grave(copy) == nil ? copy : newID(), false)
+            return (try store.tombstone(copy) == nil ? copy : newID(), false)
         }
         return (try? sealer.open(there, copy)) == nil ? (newID(), false) : (copy, true)
     }
@@ -38,7 +38,7 @@ extension SyncEngine {
             body: base.body)
         guard let version = try? sealer.open(lost, change.id).item else { return false }
         let copy = lost.copyID(of: change.id)
-        guard try store.change(copy) == nil, try store.trashed(copy) == nil, try store.grave(copy) == nil else {
+        guard try store.change(copy) == nil, try store.trashed(copy) == nil, try store.tombstone(copy) == nil else {
             return false
         }
         let there = try store.item(copy)?.content

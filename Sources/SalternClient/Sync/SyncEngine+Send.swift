@@ -146,7 +146,7 @@ extension SyncEngine {
                 if let state {
                     try apply(state, into: &report)
                 } else {
-                    try bury(id, dispute.revision ?? Revision(0), into: &report)
+                    try storeTombstone(id, dispute.revision ?? Revision(0), into: &report)
                 }
             }
         }
@@ -164,7 +164,7 @@ extension SyncEngine {
                         StoredItem(id: change.id, revision: revision, content: content, edit: change.edit),
                         listing: listing)
                 } else {
-                    try store.bury(change.id, revision, at: moment)
+                    try store.storeTombstone(change.id, revision, at: moment)
                 }
                 try store.noteConfirmation(of: change, at: revision, listing: listing)
                 try goOn(from: change, at: revision)

@@ -72,9 +72,9 @@ final class SyncEngine {
         while true {
             let cursor = try store.text(.cursor)
             // Who lists everything anew holds items, and has to hear which of them are gone.
-            let tellsDeletions = try store.number(.listing) ?? 0 > 0
+            let reportsDeletions = try store.number(.listing) ?? 0 > 0
             let page: ChangePage
-            switch await self.page(since: cursor, tellsDeletions: tellsDeletions) {
+            switch await self.page(since: cursor, reportsDeletions: reportsDeletions) {
             case .success(let fetched): page = fetched
             case .failure(.problem(let problem))
             where problem.isAboutCursor && cursor != nil && beginnings < limits.beginnings:
@@ -154,7 +154,7 @@ final class SyncEngine {
                     isHeld = true
                     continue
                 }
-                try bury(deletion.id, deletion.revision, into: &report)
+                try storeTombstone(deletion.id, deletion.revision, into: &report)
                 try store.forgetHold(deletion.id)
             }
             switch agreement {
@@ -253,7 +253,7 @@ protocol SyncServer: Sendable {
     /// - Parameter isMetaOnly: Without titles and bodies.
     /// - Throws: ``APIError/unexpectedReply`` for more than was asked for.
     func changes(
-        since cursor: String?, limit: Int, isMetaOnly: Bool, tellsDeletions: Bool
+        since cursor: String?, limit: Int, isMetaOnly: Bool, reportsDeletions: Bool
     ) async throws(APIError) -> ChangePage
     /// One item as it is; nil when there is none.
     /// - Throws: ``APIError/unexpectedReply`` for another item.

@@ -43,7 +43,7 @@ final class Observers<Value: Sendable>: Sendable {
 
     func remove(_ id: UUID) { _ = observers.withLock { $0?.removeValue(forKey: id) } }
 
-    func tell(_ value: Value) {
+    func notify(_ value: Value) {
         // A stream that has just ended calls back: not under the lock.
         for observer in observers.withLock({ Array(($0 ?? [:]).values) }) { observer.onValue(value) }
     }

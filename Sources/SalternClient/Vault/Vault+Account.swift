@@ -28,7 +28,7 @@ extension Vault {
             }
         }
         // Whether they can be sent is another question now.
-        if !concerned.isEmpty { tell(concerned) }
+        if !concerned.isEmpty { notify(concerned) }
     }
 
     /// Returns the account's sessions, one for each device that is logged in.
@@ -115,7 +115,7 @@ extension Vault {
                 try file.append(piece)
                 last = Array((last + piece).suffix(1_024))
                 count += piece.count
-                progressObservers.tell(.exported(count))
+                progressObservers.notify(.exported(count))
             }
         } catch {
             throw error as? VaultError ?? .unavailable(.transport(error as? TransportError ?? .connectionLost))

@@ -46,7 +46,7 @@ extension Vault {
         let (nudges, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let end = FollowingEnd()
         let edits = editObservers.add()
-        let news = FollowedNews()
+        let news = FollowedChanges()
         try await sync()
         onSuccess()
         await withTaskGroup { group in
@@ -90,15 +90,15 @@ extension Vault {
     func listen(_ onChange: @Sendable () -> Void) async throws(VaultError) {
         var failures = 0
         while !Task.isCancelled {
-            let hasHeard = Locked(false)
+            let hasChanged = Locked(false)
             let error = VaultError(
                 await Self.events(api, try open.token) { _ in
-                    hasHeard.withLock { $0 = true }
+                    hasChanged.withLock { $0 = true }
                     onChange()
                 })
             if Task.isCancelled { return }
             guard case .unavailable(let cause) = error, !cause.isAboutTrust else { throw error }
-            failures = hasHeard.withLock(\.self) ? 1 : failures + 1
+            failures = hasChanged.withLock(\.self) ? 1 : failures + 1
             let wait = settings.retries.wait(after: failures, asked: cause.retryAfter, chance: .random(in: 0...1))
             try? await Task.sleep(for: wait)
         }
@@ -134,7 +134,7 @@ private final class FollowingEnd: Sendable {
 }
 
 /// The events since the last sync was begun.
-private final class FollowedNews: Sendable {
+private final class FollowedChanges: Sendable {
     /// The last revision that the server has reported, and nil for an edit or for a report without a revision.
     private let reports = Locked<(revision: Int64?, hasOthers: Bool)>((nil, false))
 

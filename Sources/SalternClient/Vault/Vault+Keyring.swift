@@ -25,7 +25,7 @@ extension Vault {
 
     /// Whether the server goes on having an older keyring than is known: somebody may have put the later one back, here or
     /// on another device.
-    func lookAtOlderKeyringAgain() async throws(VaultError) {
+    func recheckOlderKeyring() async throws(VaultError) {
         if try stored({ try store.notices() }).contains(where: { $0.kind == .keyringRolledBack }) {
             try await takeLaterKeyring()
         }

@@ -82,7 +82,7 @@ extension Vault {
         while store.isLent || lending.returns == returns {
             if !lending.isExchanging {
                 guard mustRest else { break }
-                if store.isLent || lending.resting == lending.users && !hasTurn {
+                if store.isLent || lending.resting == lending.users && !serverLock.isLocked {
                     do throws(VaultError) { try await exchange() } catch .store(.inUse) where isPatient { continue }
                     break
                 }
@@ -131,8 +131,8 @@ extension Vault {
     func endStoreUse() async {
         lending.users -= 1
         guard lending.users == 0 else { return }
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         if lending.users == 0 && attaching.isEmpty { lend() }
     }
 

@@ -31,8 +31,8 @@ extension Vault {
     /// - Throws: ``VaultError/store(_:)`` with ``StoreError/inUse`` while an attachment is being sent or a folder is in sync:
     ///   nothing is lent then. A sync that is under way comes to its end first.
     public func lendStore() async throws(VaultError) {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         if store.isLent || store.isClosed { return }
         guard lending.users == 0, attaching.isEmpty else { throw .store(.inUse) }
         lentStamps = try stored { try store.stamps() }
@@ -54,17 +54,17 @@ extension Vault {
         let before = lending.outsideWrites
         let wasWritten = try await reclaimStore(isPatient: false) != before
         lending.users -= 1
-        if wasWritten { tellOthers() }
+        if wasWritten { notifyOtherProcesses() }
         return wasWritten
     }
 
     /// Reports the items that another process has changed.
-    private func tellOthers() {
+    private func notifyOtherProcesses() {
         guard let stamps = try? store.stamps() else { return }
         let ids = Set(stamps.keys).union(lentStamps.keys).filter { stamps[$0] != lentStamps[$0] }
         lentStamps = [:]
         // What the other process has not sent is sent from here, too.
-        if !ids.isEmpty { tell(Set(ids)) }
+        if !ids.isEmpty { notify(Set(ids)) }
     }
 
     /// Opens the store, after other processes that use it.

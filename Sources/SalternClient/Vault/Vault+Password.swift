@@ -34,8 +34,8 @@ extension Vault {
         _ current: Password, _ new: Password, userid newUserid: String?,
         _ send: (SalternAPI, NewCredential, SecretBytes, Token) async throws(APIError) -> CredentialReply
     ) async throws(VaultError) {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         let useridBefore = try open.userid
         try await settleUnconfirmedChange()
         let opened = try open
@@ -132,8 +132,8 @@ extension Vault {
     ///
     /// Example: "Password and recovery" in docs/app.md.
     public func makeRecoveryCode(password: Password) async throws(VaultError) -> RecoveryCode {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         try await settleUnconfirmedChange()
         let opened = try open
         let iterations = try knownIterations()
@@ -178,8 +178,8 @@ extension Vault {
     /// try await vault.removeRecoveryCode(password: password)
     /// ```
     public func removeRecoveryCode(password: Password) async throws(VaultError) {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         try await settleUnconfirmedChange()
         let opened = try open
         let iterations = try knownIterations()

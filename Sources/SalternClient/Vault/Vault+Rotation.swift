@@ -23,8 +23,8 @@ extension Vault {
     @discardableResult
     public func rotateKeys(password: Password) async throws(VaultError) -> SyncReport {
         // What is sent to the server while keys change would be sealed with the old one.
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         var report = try await round()
         guard !report.isHeld else { throw .deletionsHeld }
         let opened = try open
@@ -118,7 +118,7 @@ extension Vault {
                 guard batch.count >= limits.batch || bytes >= limits.batchBytes else { continue }
                 try await send(batch, rotation, opened)
                 count += batch.count
-                try tellProgress(count)
+                try reportProgress(count)
                 (batch, bytes) = ([], 0)
             }
             guard let end = ids.last else { break }
@@ -133,18 +133,18 @@ extension Vault {
             try await send(batch, rotation, opened)
             count += batch.count
             (batch, bytes) = ([], 0)
-            try tellProgress(count)
+            try reportProgress(count)
         }
         if !batch.isEmpty {
             try await send(batch, rotation, opened)
             count += batch.count
-            try tellProgress(count)
+            try reportProgress(count)
         }
         return count
     }
 
-    private func tellProgress(_ count: Int) throws(VaultError) {
-        progressObservers.tell(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
+    private func reportProgress(_ count: Int) throws(VaultError) {
+        progressObservers.notify(.sealedAnew(count, of: Int(try stored { try store.itemCount() })))
     }
 
     private func send(_ batch: [StagedItem], _ rotation: RotationID, _ opened: Opened) async throws(VaultError) {

@@ -57,8 +57,8 @@ extension Vault {
         password: Password, code: String? = nil, userid: String? = nil, restoringKeyring: Bool = false
     ) async throws(VaultError) {
         guard let known = try stored({ try store.text(.userid) }) else { throw .locked }
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         guard let userid else { return try await logIn(asKnown: known, password, code, restoringKeyring) }
         try await logIn(userid, password, code, renamed: true, restoringKeyring: restoringKeyring)
     }
@@ -356,7 +356,7 @@ extension Vault {
         engine.takeLaterKeyring = { [weak self] in try await self?.takeLaterKeyring() }
         engine.onProgress = { [progressObservers, store] report in
             let unsent = (try? store.changeCount()) ?? 0
-            progressObservers.tell(
+            progressObservers.notify(
                 report.sent > 0 ? .sent(report.sent, of: report.sent + unsent) : .fetched(report.fetched))
         }
         return Opened(account: account, userid: userid, token: token, password: password, engine: engine)

@@ -67,7 +67,7 @@ extension Vault {
         store.close()
         opened = nil
         // Who follows hears that there is nothing to follow.
-        tell([])
+        notify([])
         endObserving()
         try stored { try ending.get() }
     }

@@ -22,8 +22,8 @@ extension Vault {
     }
 
     private func roundInTurn(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         return try await round(agreement)
     }
 
@@ -60,29 +60,14 @@ extension Vault {
         }
     }
 
-    // MARK: Turns
-
-    /// Waits until nobody else brings store and server together, or changes the keys between them.
-    func beginTurn() async {
-        while hasTurn { await withCheckedContinuation { waiting.append($0) } }
-        hasTurn = true
-    }
-
-    func endTurn() {
-        hasTurn = false
-        let waiters = waiting
-        waiting = []
-        for waiter in waiters { waiter.resume() }
-    }
-
     // MARK: Rounds
 
-    /// For who has the turn.
+    /// Requires that the caller holds ``serverLock``.
     func round(_ agreement: DeletionAgreement = .none) async throws(VaultError) -> SyncReport {
         try await syncing { () async throws(VaultError) in
             try await settleUnconfirmedChange()
             try await settleRotation()
-            try await lookAtOlderKeyringAgain()
+            try await recheckOlderKeyring()
             try await makeRoom()
             var report = try await runEngine(agreement)
             if try await sendWaiting(), try stored({ try store.changeCount() }) > 0 {
@@ -118,7 +103,7 @@ extension Vault {
             defer {
                 noteRemoved(report)
                 let hasNotices = (try? store.lastNotice()) != noticesBefore
-                if !report.changed.isEmpty || hasNotices { tellSynced(report.changed) }
+                if !report.changed.isEmpty || hasNotices { notifySynced(report.changed) }
             }
             try await engine.round(into: &report, agreement, sends: sends)
             mayAskForLimits = true

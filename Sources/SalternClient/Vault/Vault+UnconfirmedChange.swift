@@ -80,9 +80,9 @@ extension Vault {
     /// For who has no turn, and is about to show the server what the person has typed. Whoever has it is not waited for: who
     /// leaves would wait for a silent server.
     func settleBeforeProof() async throws(VaultError) {
-        guard !hasTurn, try unconfirmedChange() != nil else { return }
-        await beginTurn()
-        defer { endTurn() }
+        guard !serverLock.isLocked, try unconfirmedChange() != nil else { return }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         try await settleUnconfirmedChange()
     }
 

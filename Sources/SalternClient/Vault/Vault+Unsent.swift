@@ -63,7 +63,7 @@ extension Vault {
             try store.forgetChange(id)
             try store.forgetRefusals(of: id)
         }
-        tell([id])
+        notify([id])
     }
 
     /// No plan and no batch allows more sealed bytes in an item.

@@ -23,11 +23,11 @@ public actor Vault {
                 state = .idle
             }
             openings += 1
-            openingObservers.tell(openings)
+            openingObservers.notify(openings)
         }
     }
     /// The state of the last sync; or that the vault is locked or signed out.
-    public internal(set) var state = SyncState.locked { didSet { stateObservers.tell(state) } }
+    public internal(set) var state = SyncState.locked { didSet { stateObservers.notify(state) } }
     /// Items of edits that are stored together, and reported together afterwards; nil for single edits.
     var gathered: Set<ItemID>?
     nonisolated let observers = Observers<ItemChanges>()
@@ -38,7 +38,8 @@ public actor Vault {
     /// The number of times that the vault was opened, by a password, by a new session or by new keys.
     var openings = 0
     nonisolated let openingObservers = Observers<Int>()
-    var hasTurn = false
+    /// Held by each task that brings store and server together, or changes the keys between them.
+    let serverLock = AsyncMutex()
     /// Items that were deleted elsewhere, and that nobody has been told of: whoever syncs in the background tells nobody.
     private var removed: Set<ItemID> = []
     /// Whether the server may be asked what the plan allows without being needed: not again while it does not answer.
@@ -55,7 +56,6 @@ public actor Vault {
     var beforePiece: (@Sendable (isolated Vault) async throws(VaultError) -> Void)?
     /// How many versions were opened to look for manifests.
     var readCount = 0
-    var waiting: [CheckedContinuation<Void, Never>] = []
     /// How often somebody has locked the vault: what was begun before that does not open it.
     var lockCount = 0
 
@@ -208,14 +208,14 @@ public actor Vault {
                 if let other { try store.note(.conflict, other, other: id) }
             }
         }
-        tell([id])
+        notify([id])
     }
 
     private func nextEdit(ofRemoved id: ItemID, _ sealer: Sealer) throws(VaultError) -> SealedBox.Edit {
         // The trash may have an unsent edit of what the server has, or an older one.
         let last = try stored { try [store.trashed(id), store.item(id)] }.compactMap(\.self).max { $0.edit < $1.edit }?
             .content
-        let deletion = try stored { try store.grave(id) }?.deletion
+        let deletion = try stored { try store.tombstone(id) }?.deletion
         guard let last, let opened = try? sealer.open(last, id) else {
             var edit = SealedBox.Edit.first
             if let deletion { edit.number += SealedBox.Edit.floor(of: deletion) }
@@ -253,7 +253,7 @@ public actor Vault {
                 }
             }
         }
-        tell([id])
+        notify([id])
     }
 
     /// Restores an item that was deleted here or elsewhere, from the trash of this device.
@@ -280,7 +280,7 @@ public actor Vault {
         if notice.kind.isLasting { return }
         try stored { try store.forgetNotice(notice.number) }
         // No item is other than before, but models show notices.
-        tellSynced([])
+        notifySynced([])
     }
 
     // MARK: Observing
@@ -296,18 +296,18 @@ public actor Vault {
     public nonisolated func changes() -> AsyncStream<Set<ItemID>> { observers.add { $0.ids } }
 
     /// Reports items that were changed here by a person or the app, which are to be sent.
-    func tell(_ ids: Set<ItemID>) {
+    func notify(_ ids: Set<ItemID>) {
         if let others = gathered {
             gathered = others.union(ids)
             return
         }
-        tellSynced(ids)
-        editObservers.tell(ids)
+        notifySynced(ids)
+        editObservers.notify(ids)
     }
 
     /// Reports items that a sync has changed here.
-    func tellSynced(_ ids: Set<ItemID>) {
-        observers.tell(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
+    func notifySynced(_ ids: Set<ItemID>) {
+        observers.notify(ItemChanges(ids: ids, collections: try? store.currentCollections(of: ids)))
     }
 
     /// Ends every sequence that an app observes.

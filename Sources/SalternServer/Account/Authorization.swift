@@ -138,7 +138,7 @@ final class Authorization {
     /// Ends sessions of the account.
     /// - Throws: ``Unauthenticated`` when the caller's is not live, or a `PostgresError`.
     func end<Removal: CallersSessionRemoval>(_ removal: Removal) async throws -> [Removal.Row] {
-        try await write(NoteCallersEnds(removal: removal), then: removal)
+        try await write(RecordCallersSessionEnds(removal: removal), then: removal)
     }
 
     /// Changes what belongs to the account by two statements of one transaction, of which the second one answers.
@@ -177,7 +177,7 @@ final class Authorization {
         try await requireKnown()
         guard alone else { return try await database.execute(repeat each statement, key: key) }
         return try await database.withTransaction(key: key) { transaction in
-            transaction.executeWithNext(PlanForParameters())
+            transaction.enqueue(PlanForParameters())
             return try await transaction.execute(repeat each statement)
         }
     }
@@ -277,7 +277,7 @@ final class Authorization {
         let session = try find(sessions)
         guard session.isTouchDue else { return }
         // Nobody waits for it: a session whose use is not recorded is only a little older.
-        database.executeLater(TouchSession(caller: caller), about: .session(caller.tokenHash))
+        database.executeInBackground(TouchSession(caller: caller), about: .session(caller.tokenHash))
     }
 }
 
@@ -285,9 +285,9 @@ extension Authorization {
     /// An attempt to show a secret of the account within the session. It counts for the session's own slot, so that a
     /// stolen token keeps no other device out, and serves no better to guess than the token of a device.
     /// - Parameter userid: The account's.
-    func attempt(_ userid: Userid) async throws(PostgresError) -> GuardedAttempt {
+    func attempt(_ userid: Userid) async throws(PostgresError) -> ThrottledCheck {
         let login = try await database.execute(FindLogin(userid: userid)).first
         let device = KnownDevice.ofSession(accountID, tokenHash, generation: login?.deviceGeneration ?? 0)
-        return GuardedAttempt(attempts: attempts, userid: userid, device: device, client: client)
+        return ThrottledCheck(attempts: attempts, userid: userid, device: device, client: client)
     }
 }

@@ -18,7 +18,7 @@ extension Application {
             build.open(.get, "/v1/health/live", rate: nil, ShowLiveness()),
             build.open(
                 .get, "/v1/health/ready", rate: nil,
-                ShowReadiness(database: parts.database, readiness: parts.throttle.readiness)),
+                ShowReadiness(database: parts.database, readiness: parts.nodeState.readiness)),
 
             build.open(.post, "/v1/kdf", rate: .lookup, body: small, ShowKDFParameters(parts)),
 
@@ -90,7 +90,7 @@ extension Application {
             build.account(.post, "/v1/shares", body: share, guests: sharing, CreateShare(parts)),
             build.account(.get, "/v1/shares", query: ["limit", "page"], ListShares(parts)),
             build.open(.get, "/v1/shares/{id}", rate: .share, OpenShare(parts)),
-            build.open(.head, "/v1/shares/{id}", rate: .share, LookAtShare(parts)),
+            build.open(.head, "/v1/shares/{id}", rate: .share, InspectShare(parts)),
             build.account(.put, "/v1/shares/{id}", body: share, guests: .managersOfShares, ReplaceShare(parts)),
             build.account(.delete, "/v1/shares/{id}", guests: .managersOfShares, DeleteShare(parts)),
         ] + pages(parts.configuration, build)

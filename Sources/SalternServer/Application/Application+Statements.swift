@@ -46,7 +46,7 @@ extension Application {
             statement(Owned<ExportRotations>.self), statement(Owned<ExportStagedItems>.self),
             statement(Owned<ExportShareIDs>.self), statement(Owned<ExportShare>.self),
             // History
-            statement(ReadDatabase.self), statement(FindRestoreMark.self), statement(KeepChangesOut.self),
+            statement(ReadDatabase.self), statement(FindRestoreMark.self), statement(BlockChanges.self),
             statement(MoveRevisionBase.self), statement(NoteFingerprint.self),
             statement(FindAccountsWithSessions.self),
             // Invites
@@ -57,9 +57,10 @@ extension Application {
             statement(Owned<FindItem>.self), statement(Owned<FindItemPart>.self), statement(Owned<FindItems>.self),
             statement(Owned<FindItemHeaders>.self), statement(Owned<FindSliceEnd>.self),
             statement(Guarded<WriteItem>.self), statement(Guarded<ReplaceItem>.self),
-            statement(Guarded<CreateItem>.self), statement(StoreNewItem.self), statement(Guarded<BuryItem>.self),
-            statement(Guarded<BuryOneItem>.self), statement(KeepContent.self), statement(LeaveTombstone.self),
-            statement(Guarded<UnburyItem>.self), statement(StoreRestored.self), statement(Guarded<DropContents>.self),
+            statement(Guarded<CreateItem>.self), statement(StoreNewItem.self), statement(Guarded<DecideDeletion>.self),
+            statement(Guarded<DeleteOneItem>.self), statement(ArchiveContent.self), statement(WriteTombstone.self),
+            statement(Guarded<RestoreItemRow>.self), statement(StoreRestored.self),
+            statement(Guarded<DropContents>.self),
             // Keyrings
             statement(Owned<FindKeyring>.self), statement(Guarded<WriteKeyring>.self),
             statement(MoveKeyringRevision.self),
@@ -71,7 +72,7 @@ extension Application {
             // Versions
             statement(Owned<FindVersions>.self), statement(Owned<FindVersion>.self),
             statement(Owned<FindVersionPart>.self), statement(Owned<HasItem>.self),
-            statement(WeighVersions.self), statement(KeepVersions.self), statement(CountVersions.self),
+            statement(MeasureVersions.self), statement(KeepVersions.self), statement(CountVersions.self),
             statement(DropVersions.self), statement(ExpireSomeVersions.self),
             statement(Guarded<ReplaceKeeping>.self), statement(KeepReplaced.self), statement(StoreReplacement.self),
             // LiveStream
@@ -86,8 +87,8 @@ extension Application {
             statement(AssignPlan.self),
             // Purge
             statement(TakePurgeLock.self), statement(ReleasePurgeLock.self), statement(HoldPurgeLock.self),
-            statement(BeginBite.self), statement(LimitLockWait.self),
-            statement(FindEndedSessions.self), statement(NoteEnds<RemoveSessions>.self),
+            statement(BeginPurgeSlice.self), statement(LimitLockWait.self),
+            statement(FindEndedSessions.self), statement(RecordSessionEnds<RemoveSessions>.self),
             statement(RemoveSessions.self), statement(FindExpiredContents.self), statement(RemoveContents.self),
             statement(FindExpiredKeyrings.self), statement(RemoveExpiredKeyrings.self),
             statement(FindExpiredVersions.self), statement(RemoveVersions.self), statement(FindDueVersions.self),
@@ -123,17 +124,18 @@ extension Application {
             statement(RemoveEvents.self),
             // Service
             statement(ReadInstallation.self), statement(CreateInstallation.self), statement(ReadSchemaVersion.self),
-            statement(ReadDatabaseState.self), statement(ReadReplicationState.self), statement(AskEveryNode.self),
+            statement(ReadDatabaseState.self), statement(ReadReplicationState.self), statement(ReadEveryNode.self),
             // Sessions
             statement(Authenticate.self), statement(AuthenticateForWrite.self), statement(TouchSession.self),
             statement(OpenSession.self), statement(StoreSession.self), statement(CountSessions.self),
-            statement(FindSurplusSessions.self), statement(NoteEnds<TrimSessions>.self),
+            statement(FindSurplusSessions.self), statement(RecordSessionEnds<TrimSessions>.self),
             statement(TrimSessions.self),
-            statement(NoteEnds<RemoveAllSessions>.self), statement(RemoveAllSessions.self),
+            statement(RecordSessionEnds<RemoveAllSessions>.self), statement(RemoveAllSessions.self),
             statement(Owned<FindSessions>.self),
-            statement(Guarded<NoteCallersEnds<RemoveSession>>.self), statement(Guarded<RemoveSession>.self),
-            statement(Guarded<NoteCallersEnds<RemoveOtherSessions>>.self), statement(Guarded<RemoveOtherSessions>.self),
-            statement(Guarded<NoteCallersEnds<RemoveCurrentSession>>.self),
+            statement(Guarded<RecordCallersSessionEnds<RemoveSession>>.self), statement(Guarded<RemoveSession>.self),
+            statement(Guarded<RecordCallersSessionEnds<RemoveOtherSessions>>.self),
+            statement(Guarded<RemoveOtherSessions>.self),
+            statement(Guarded<RecordCallersSessionEnds<RemoveCurrentSession>>.self),
             statement(Guarded<RemoveCurrentSession>.self),
             // Shares
             statement(TakeView.self), statement(CountViewsLeft.self), statement(FindManagedShare.self),
@@ -147,9 +149,9 @@ extension Application {
             // Statistics
             statement(SumUpAccounts.self), statement(CountLiveSessions.self), statement(CountTheRest.self),
             // Sync
-            statement(Guarded<ApplyBatch>.self), statement(KeepContents.self), statement(LeaveTombstones.self),
+            statement(Guarded<ApplyBatch>.self), statement(ArchiveContents.self), statement(WriteTombstones.self),
             statement(ReleaseContents.self),
-            statement(Guarded<WeighPuts>.self), statement(CountPuts.self),
+            statement(Guarded<MeasurePuts>.self), statement(CountPuts.self),
             statement(WritePuts.self), statement(Owned<FindChanges>.self),
             statement(Owned<FindChangeHeaders>.self),
             // Throttling

@@ -21,26 +21,26 @@ public struct Application: Responder {
     ///   - installation: What ``Installation/load(configuration:database:clock:)`` returned.
     ///   - database: The client of the loop that calls the responder.
     ///   - revisions: The node's watcher, which somebody runs.
-    ///   - throttle: The node's; the same for all loops.
+    ///   - nodeState: The node's; the same for all loops.
     ///   - log: Where every request leaves a line.
     ///   - metrics: Where every request is counted.
     ///   - clock: The time for everything that is stored and compared.
     ///   - pace: How long work lets the others on the loop have their turn.
     public init(
         configuration: ServiceConfiguration, installation: Installation, database: PostgresClient,
-        revisions: RevisionWatcher, throttle: Throttle, log: Log, metrics: RequestMetrics,
+        revisions: RevisionWatcher, nodeState: NodeState, log: Log, metrics: RequestMetrics,
         clock: any WallClock, pace: Pace = .yielding
     ) {
         let finisher = ResponseFinisher(
             log: log, metrics: metrics, strictTransportSecurity: configuration.strictTransportSecurity)
         let dependencies = Dependencies(
             configuration: configuration, installation: installation, database: database, revisions: revisions,
-            throttle: throttle, clock: clock)
+            nodeState: nodeState, clock: clock)
         let builder = RouteBuilder(
             finisher: finisher, database: database, attempts: dependencies.attempts, sessions: configuration.sessions,
-            knownSessions: throttle.knownSessions, clock: clock)
+            knownSessions: nodeState.knownSessions, clock: clock)
         self.finisher = finisher
-        limiter = throttle.addresses
+        limiter = nodeState.addresses
         proxies = configuration.trustedProxies
         self.metrics = metrics
         self.pace = pace
@@ -120,7 +120,7 @@ public struct Application: Responder {
         return { [finisher] in
             let start = ContinuousClock.now
             do {
-                return .party(try await identify(request))
+                return .memoryOwner(try await identify(request))
             } catch {
                 return .refuse(
                     finisher.response(
@@ -176,13 +176,14 @@ struct Dependencies: Sendable {
     let installation: Installation
     let database: PostgresClient
     let revisions: RevisionWatcher
-    let throttle: Throttle
+    let nodeState: NodeState
     let clock: any WallClock
 
     /// What slows guessing down.
     var attempts: Attempts {
         Attempts(
-            subjects: installation.attempts, database: database, turns: throttle.turns, looks: throttle.looks,
+            subjects: installation.attempts, database: database, counterQueue: nodeState.counterQueue,
+            checks: nodeState.checks,
             devices: DeviceTokens(keys: configuration.masterKey.subkeys("known-device")),
             previousKeys: PreviousKeys(keys: configuration.masterKey.subkeys("previous-key")), clock: clock)
     }

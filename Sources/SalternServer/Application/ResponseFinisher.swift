@@ -63,7 +63,7 @@ final class ResponseFinisher: Sendable {
             if let error = error as? any OperatorProblem { error.write(to: log, requestID: requestID) }
             return error.problem
         }
-        if Self.saysThatTheClientHasGone(error) { return Self.clientGone }
+        if Self.isClientDisconnect(error) { return Self.clientGone }
         if let error = error as? PostgresError {
             let problem = DatabaseProblem.problem(for: error)
             // Who sends too much at once is no failure of the database.
@@ -80,7 +80,7 @@ final class ResponseFinisher: Sendable {
 
     /// A handler is cancelled when its connection has ended. (One that has taken too long is as well, when that was answered
     /// and counted.)
-    private static func saysThatTheClientHasGone(_ error: any Error) -> Bool {
+    private static func isClientDisconnect(_ error: any Error) -> Bool {
         if case .cancelled? = error as? PostgresError { return true }
         return error is CancellationError
     }
@@ -112,14 +112,14 @@ enum DatabaseProblem {
                 HTTPStatus(507), "storage_full", title: "Insufficient Storage",
                 detail: "The server's disk is full. Nothing was changed.", responseFields: ["Retry-After": "60"])
         }
-        if case .crowded = error {
+        if case .queueFull = error {
             return Problem(
                 .tooManyRequests, "too_many_waiting",
                 detail: "Too many requests of the same account, share or userid are waiting. "
                     + "Nothing was changed. Send the same request again.",
                 limit: PostgresClient.waitersPerKey, responseFields: ["Retry-After": "1"])
         }
-        guard error.isTransient || saysThatTheSchemaIsAway(error) else { return .internalError }
+        guard error.isTransient || isSchemaMissing(error) else { return .internalError }
         var seconds: Int64 = 1
         if case .unavailable(let delay, _) = error { seconds = min(max(delay.components.seconds + 1, 1), 60) }
         return Problem(
@@ -129,7 +129,7 @@ enum DatabaseProblem {
     }
 
     /// A restore begins with the schema put aside.
-    private static func saysThatTheSchemaIsAway(_ error: PostgresError) -> Bool {
+    private static func isSchemaMissing(_ error: PostgresError) -> Bool {
         error.sqlState == .undefinedTable || error.sqlState == .invalidSchemaName
     }
 }

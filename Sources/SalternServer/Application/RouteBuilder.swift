@@ -72,13 +72,13 @@ struct RouteBuilder: Sendable {
     private static let anybodysLimit = 98_304
 
     /// Whose session a request shows; restricted ones have one route.
-    @Sendable private func identifySession(_ request: Request) async throws -> MemoryBudget.Party {
-        try await authorization(of: request).identify().memoryParty
+    @Sendable private func identifySession(_ request: Request) async throws -> MemoryBudget.Owner {
+        try await authorization(of: request).identify().memoryOwner
     }
 
     /// The same, where a restricted session is good too, and one that has set a credential and ended with that.
-    @Sendable private func identifyAnySession(_ request: Request) async throws -> MemoryBudget.Party {
-        try await authorization(of: request).identifyAny().memoryParty
+    @Sendable private func identifyAnySession(_ request: Request) async throws -> MemoryBudget.Owner {
+        try await authorization(of: request).identifyAny().memoryOwner
     }
 
     private func authorization(of request: Request) throws(Unauthenticated) -> Authorization {
@@ -114,7 +114,7 @@ struct RouteBuilder: Sendable {
     private static func metadata(
         _ method: HTTPMethod, _ template: String, rate: RateClass?, needsSession: Bool, guests: GuestRule = .nobody,
         query: [String], bytesQuery: [String] = [], ignoresQuery: Bool = false, deadline: Duration,
-        identify: (@Sendable (Request) async throws -> MemoryBudget.Party)? = nil
+        identify: (@Sendable (Request) async throws -> MemoryBudget.Owner)? = nil
     ) -> RouteMetadata {
         RouteMetadata(
             name: "\(method.name) \(template)", rateClass: rate, needsSession: needsSession, guests: guests,

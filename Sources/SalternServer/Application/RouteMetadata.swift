@@ -20,12 +20,14 @@ public struct RouteMetadata: Sendable {
     public let handlerDeadline: Duration
     /// Finds out who sends a long body before it is read; nil where every body is short. Throws what is answered to
     /// somebody who may not send it.
-    let identify: (@Sendable (Request) async throws -> MemoryBudget.Party)?
+    let identify: (@Sendable (Request) async throws -> MemoryBudget.Owner)?
 
     /// Whose session a request showed, if it was looked up before the body was read. A share's manager has none.
     func account(of request: KnownRequest) -> AccountID? {
-        guard needsSession, !guests.admits(request.head.fields), let party = request.party else { return nil }
-        return AccountID(memoryParty: party)
+        guard needsSession, !guests.admits(request.head.fields), let memoryOwner = request.memoryOwner else {
+            return nil
+        }
+        return AccountID(memoryOwner: memoryOwner)
     }
 }
 
@@ -37,7 +39,7 @@ protocol OpenEndpoint: Sendable {
 /// An endpoint that anybody may call, with a body too long to be read from just anybody.
 protocol LongBodyEndpoint: OpenEndpoint {
     /// Finds out who sends a request before its body is read: once more than the reply does, but only for a long body.
-    func identify(_ request: Request) async throws -> MemoryBudget.Party
+    func identify(_ request: Request) async throws -> MemoryBudget.Owner
 }
 
 /// An endpoint that works on the account of the caller's session.

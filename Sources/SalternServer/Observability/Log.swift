@@ -4,7 +4,7 @@ internal import Postgres
 /// Where log lines go. Called from any thread; must not block for long.
 public protocol LogSink: Sendable {
     /// Takes one line, which ends in a line feed.
-    func write(_ line: WipedBytes, level: LogLevel)
+    func write(_ line: ZeroizingBuffer, level: LogLevel)
     /// The number of lines that were lost, since the start.
     var droppedLines: Int { get }
 }

@@ -54,12 +54,12 @@ struct ShowReadiness: OpenEndpoint {
     /// Whether all nodes answer that have a part of the accounts.
     private static func isWhole(_ database: PostgresClient) async -> Bool {
         guard database.isDistributed else { return true }
-        return (try? await database.execute(AskEveryNode())) != nil
+        return (try? await database.execute(ReadEveryNode())) != nil
     }
 }
 
 /// Asks whatever nodes there are. That it finds nothing is an answer too.
-struct AskEveryNode: Statement {
+struct ReadEveryNode: Statement {
     typealias Row = Bool
 
     static let isReadOnly = true

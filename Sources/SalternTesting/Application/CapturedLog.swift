@@ -8,7 +8,7 @@ public final class CapturedLog: LogSink {
 
     public init() {}
 
-    public func write(_ line: WipedBytes, level: LogLevel) {
+    public func write(_ line: ZeroizingBuffer, level: LogLevel) {
         captured.withLock { $0.append(String(decoding: line, as: UTF8.self)) }
     }
 

@@ -79,9 +79,9 @@ public final class TestApplication: Sendable {
         let revisions = RevisionWatcher(sessions: configuration.sessions, keepAlive: .seconds(1))
         let capturing = Log(minimumLevel: .debug, sink: log) { UTCTimestamp(microsecondsSinceEpoch: 0) }
         let start = clock.now
-        let throttle = Throttle(configuration.rateLimits, sessions: tally) { clock.now - start }
+        let nodeState = NodeState(configuration.rateLimits, sessions: tally) { clock.now - start }
         var settings = settings
-        let epoch = DatabaseEpoch()
+        let epoch = ConnectionGeneration()
         let watch = DatabaseWatch(clock: nil, failover: .asynchronous, epoch: epoch, log: capturing)
         settings.onConnected = watch.welcome
         let postgres = await loop.run { [settings] in
@@ -93,7 +93,7 @@ public final class TestApplication: Sendable {
                     configuration: configuration,
                     installation: try await Installation.load(
                         configuration: configuration, database: postgres, clock: clock),
-                    database: postgres, revisions: revisions, throttle: throttle, log: capturing, metrics: metrics,
+                    database: postgres, revisions: revisions, nodeState: nodeState, log: capturing, metrics: metrics,
                     clock: clock, pace: Pace { await loop.giveWay() })
             }
             let watching = Task(executorPreference: loop) {
@@ -230,7 +230,7 @@ public final class TestApplication: Sendable {
                     return application.refusal(
                         .bodyTooLarge(limit: plan.bodyLimit), of: await Self.known(head, plan), from: client)
                 }
-                plan.body?.fill(with: WipedBytes(body))
+                plan.body?.fill(with: ZeroizingBuffer(body))
                 return await plan.respond()
             }
         }
@@ -238,8 +238,8 @@ public final class TestApplication: Sendable {
 
     /// What a connection knows of a request whose body it reads.
     private static func known(_ head: RequestHead, _ plan: Plan) async -> KnownRequest {
-        guard case .party(let party)? = await plan.identify?() else { return KnownRequest(head: head) }
-        return KnownRequest(head: head, party: party)
+        guard case .memoryOwner(let memoryOwner)? = await plan.identify?() else { return KnownRequest(head: head) }
+        return KnownRequest(head: head, memoryOwner: memoryOwner)
     }
 
     private func shutdown() async {

@@ -171,7 +171,7 @@ struct SyncFolder {
         }
         if watches {
             let told = Mutex(Set(known))
-            let standing = Mutex(StandingLines())
+            let standing = Mutex(RepeatedLines())
             let learning = PeriodicTask(every: .seconds(3_600))
             do {
                 try await sync.watch { report in
@@ -187,15 +187,15 @@ struct SyncFolder {
                     try show(
                         report, try await vault.heldDeletions(), notices.filter { !before.contains($0) }, console
                     ) { lines in standing.withLock { $0.takeNew(lines) } }
-                    if console.hasLostOutput { throw NobodyReads() }
+                    if console.hasLostOutput { throw OutputClosed() }
                 }
-            } catch is NobodyReads {
+            } catch is OutputClosed {
                 return
             }
             throw Explanation.interrupted
         }
         let report = try await console.showingProgress(of: vault) { try await sync.run() }
-        let notices = try await vault.notices().toBeSaid(after: known)
+        let notices = try await vault.notices().unreported(after: known)
         try show(report, try await vault.heldDeletions(), notices, console)
         // Not what was asked for: without it the next time will do.
         if !report.isOffline { try? await account.learnPins() }
@@ -205,7 +205,7 @@ struct SyncFolder {
     }
 
     /// What has happened cannot be told any more: then the command ends, and its status says so.
-    private struct NobodyReads: Error {}
+    private struct OutputClosed: Error {}
 
     private func show(
         _ report: FolderReport, _ held: [HeldDeletion], _ notices: [Notice], _ console: Console,
@@ -249,7 +249,7 @@ struct FolderFailure {
 }
 
 /// Lines about how things are, which every round reports. With `--watch` each is printed when it was not so in the round before.
-private struct StandingLines {
+private struct RepeatedLines {
     private var last: Set<String> = []
 
     mutating func takeNew(_ lines: [String]) -> [String] {

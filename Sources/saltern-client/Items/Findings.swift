@@ -21,7 +21,7 @@ struct Findings: Encodable {
     ) async throws -> Findings {
         let report = try await sync()
         return Findings(
-            report: report, notices: try await vault.notices().toBeSaid(after: known),
+            report: report, notices: try await vault.notices().unreported(after: known),
             unsent: try await vault.unsentCount(), held: try await vault.heldDeletions())
     }
 
@@ -59,7 +59,7 @@ extension [Notice] {
     var wantAttention: Bool { contains { $0.kind != .recoveryCodeOutdated } }
 
     /// Those that were not said before, and what is said until somebody has mended it.
-    func toBeSaid(after known: some Sequence<Notice>) -> [Notice] {
+    func unreported(after known: some Sequence<Notice>) -> [Notice] {
         let numbers = Set(known.map(\.number))
         return filter { !numbers.contains($0.number) || $0.kind.isLasting }
     }

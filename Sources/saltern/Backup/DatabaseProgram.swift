@@ -42,7 +42,7 @@ struct DatabaseProgram {
     func run(
         _ words: [String], input: OpenFile, output: OpenFile, line: (String) -> Void = { _ in }
     ) throws {
-        let complaints = Pipe.withoutHeirs()
+        let complaints = Pipe.notInherited()
         try input.rewind()
         let child = try start(
             words,
@@ -141,7 +141,7 @@ struct DatabaseProgram {
 
 extension Pipe {
     /// A pipe of which a program that is started has no end but the one that it is given: so it ends when it is closed here.
-    static func withoutHeirs() -> Pipe {
+    static func notInherited() -> Pipe {
         let pipe = Pipe()
         for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
             _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)

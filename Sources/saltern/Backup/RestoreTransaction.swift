@@ -23,7 +23,7 @@ struct RestoreTransaction {
 
     /// All or nothing. Whoever restores owns it, whatever the owner was called when it was backed up.
     func commit() throws {
-        let (script, orders, answers) = (Pipe.withoutHeirs(), Pipe.withoutHeirs(), Pipe.withoutHeirs())
+        let (script, orders, answers) = (Pipe.notInherited(), Pipe.notInherited(), Pipe.notInherited())
         let complaints = try OpenFile(contents: "")
         let program = DatabaseProgram("psql", console, password: connection.password)
         let child = try program.start(

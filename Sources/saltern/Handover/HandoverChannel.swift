@@ -15,7 +15,7 @@ struct HandoverMessage: Equatable {
     var metricsCount: Int
 
     static let readiness = "ready\n"
-    static let surrender = "yours\n"
+    static let yield = "yours\n"
     static let descriptorLimit = Int(SALTERN_DESCRIPTOR_LIMIT)
 
     init(apiCount: Int, metricsCount: Int) {

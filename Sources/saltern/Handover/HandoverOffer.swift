@@ -16,7 +16,7 @@ final class HandoverOffer {
     private var timer: LoopTimer?
     /// Whether another server serves from now on. What is at the path then is its.
     private var isOver = false
-    private var heir: (channel: SharedDescriptor, watch: DescriptorWatch)?
+    private var successor: (channel: SharedDescriptor, watch: DescriptorWatch)?
 
     /// Gets ready beside `path`; nobody finds it there before ``open()``.
     /// - Parameters:
@@ -41,7 +41,7 @@ final class HandoverOffer {
     func open() throws {
         guard let listener else { return }
         try place.take()
-        timer = LoopTimer(loop: loop) { [unowned self] in forgetHeir() }
+        timer = LoopTimer(loop: loop) { [unowned self] in removeSuccessor() }
         let watch = DescriptorWatch(loop: loop, descriptor: listener.rawValue) { [unowned self] _ in
             accept(from: listener)
         }
@@ -58,7 +58,7 @@ final class HandoverOffer {
         // Who has connected shall not wait for an answer.
         listener = nil
         // An heir looks whether anybody serves as soon as it is let go of.
-        forgetHeir()
+        removeSuccessor()
         timer?.cancel()
         timer = nil
     }
@@ -66,13 +66,13 @@ final class HandoverOffer {
     private func accept(from listener: SharedDescriptor) {
         let raw = Foundation.accept(listener.rawValue, nil, nil)
         // One at a time: a second one asks again.
-        guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw), heir == nil, !isOver,
+        guard let descriptor = try? OwnedDescriptor(takingOwnershipOf: raw), successor == nil, !isOver,
             UnixSocket.isTrusted(raw), fcntl(raw, F_SETFD, FD_CLOEXEC) == 0, fcntl(raw, F_SETFL, O_NONBLOCK) == 0
         else { return }
         let channel = SharedDescriptor(descriptor)
-        let watch = DescriptorWatch(loop: loop, descriptor: raw) { [unowned self] _ in hear() }
+        let watch = DescriptorWatch(loop: loop, descriptor: raw) { [unowned self] _ in receive() }
         watch.setReading(true)
-        heir = (channel, watch)
+        successor = (channel, watch)
         timer?.schedule(after: patience)
         let bound = LoopBound(self, loop: loop)
         Task(executorPreference: loop) { [sockets] in
@@ -82,32 +82,32 @@ final class HandoverOffer {
     }
 
     private func send(_ api: ListeningSockets, _ metrics: ListeningSockets, on channel: SharedDescriptor) {
-        guard heir?.channel === channel else { return }
+        guard successor?.channel === channel else { return }
         let text = Array(
             HandoverMessage(apiCount: api.rawValues.count, metricsCount: metrics.rawValues.count).text.utf8)
         let descriptors = api.rawValues + metrics.rawValues
         let sent = saltern_send_descriptors(channel.rawValue, text, text.count, descriptors, CInt(descriptors.count))
-        if sent != text.count { forgetHeir() }
+        if sent != text.count { removeSuccessor() }
     }
 
-    private func hear() {
-        guard let channel = heir?.channel else { return }
+    private func receive() {
+        guard let channel = successor?.channel else { return }
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = recv(channel.rawValue, &bytes, bytes.count, 0)
         if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
         let isReady = count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.readiness.utf8)
         // An heir that has gone, or waits no longer, cannot be told: then this server goes on.
-        let isTold = isReady && UnixSocket.send(HandoverMessage.surrender, on: channel.rawValue)
-        forgetHeir()
-        if isTold {
+        let isNotified = isReady && UnixSocket.send(HandoverMessage.yield, on: channel.rawValue)
+        removeSuccessor()
+        if isNotified {
             isOver = true
             completion()
         }
     }
 
-    private func forgetHeir() {
+    private func removeSuccessor() {
         timer?.pause()
-        heir?.watch.cancel()
-        heir = nil
+        successor?.watch.cancel()
+        successor = nil
     }
 }

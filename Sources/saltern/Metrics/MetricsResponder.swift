@@ -8,7 +8,7 @@ import Synchronization
 
 /// Answers `GET /metrics` on a listener of its own, and nothing else.
 struct MetricsResponder: Responder {
-    let backbone: Backbone
+    let runtime: ServerRuntime
     let server: HTTPServer
     let budgets: ServerBudgets
     let facts: MetricsFacts
@@ -25,7 +25,7 @@ struct MetricsResponder: Responder {
             Plan(bodyLimit: 0, handlerDeadline: .seconds(10)) { [self] in
                 Response(
                     status: .ok, fields: ["Content-Type": PrometheusText.contentType, "Cache-Control": "no-store"],
-                    body: .bytes(WipedBytes(await text())))
+                    body: .bytes(ZeroizingBuffer(await text())))
             })
     }
 
@@ -37,18 +37,18 @@ struct MetricsResponder: Responder {
         var text = PrometheusText()
         text.metric("saltern_build_info", .gauge, "The program that runs.")
         text.sample("saltern_build_info", labels: ["version": ShowVersion.version], 1)
-        text.requests(backbone.shares.map(\.metrics))
+        text.requests(runtime.shares.map(\.metrics))
         connections(&text)
         text.single(
-            "saltern_live_streams", .gauge, "Streams of changes that are open.", backbone.revisions.streamCount)
+            "saltern_live_streams", .gauge, "Streams of changes that are open.", runtime.revisions.streamCount)
         memory(&text)
         let name = "saltern_rate_limited_requests_total"
         text.metric(name, .counter, "Requests refused because of their client address, by class.")
-        for (rateClass, count) in backbone.throttle.addresses.refused {
+        for (rateClass, count) in runtime.nodeState.addresses.refused {
             text.sample(name, labels: ["class": rateClass.rawValue], count)
         }
         await database(&text)
-        if let difference = backbone.clock.difference {
+        if let difference = runtime.clock.difference {
             text.single(
                 "saltern_clock_difference_seconds", .gauge, "How far this machine's clock is ahead of the database's.",
                 difference / .seconds(1))
@@ -80,7 +80,7 @@ struct MetricsResponder: Responder {
         text.single(
             "saltern_forwarded_for_ignored_total", .counter,
             "Requests with X-Forwarded-For from an address that SALTERN_TRUSTED_PROXIES does not name.",
-            backbone.shares.reduce(0) { $0 + $1.metrics.ignoredForwards })
+            runtime.shares.reduce(0) { $0 + $1.metrics.ignoredForwards })
         text.single(
             "saltern_tls_handshakes_total", .counter, "TLS handshakes completed.",
             counters.completedHandshakes.load(ordering: .relaxed))
@@ -102,13 +102,13 @@ struct MetricsResponder: Responder {
     }
 
     private func database(_ text: inout PrometheusText) async {
-        let first = backbone.shares[0]
+        let first = runtime.shares[0]
         var statistics = await first.loop.run { first.database.statistics() }
-        for share in backbone.shares.dropFirst() {
+        for share in runtime.shares.dropFirst() {
             statistics.add(await share.loop.run { share.database.statistics() })
         }
         let state = await first.loop.run { await DatabaseState.read(first.database, within: Self.databasePatience) }
-        text.database(statistics, backbone.keys.turns, state)
+        text.database(statistics, runtime.keys.keyWaits, state)
     }
 
     private func seldom(_ text: inout PrometheusText) {
@@ -148,7 +148,7 @@ struct MetricsResponder: Responder {
         text.single(
             "saltern_log_lines_dropped_total", .counter,
             "Lines of the log that were lost: nothing read them, or the disk was full.",
-            backbone.log.droppedLines)
+            runtime.log.droppedLines)
         var usage = rusage()
         getrusage(CInt(RUSAGE_SELF.rawValue), &usage)
         let seconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)

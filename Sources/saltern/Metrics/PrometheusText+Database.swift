@@ -4,7 +4,7 @@ import SalternServer
 extension PrometheusText {
     /// The clients of all loops, and what the database says of itself.
     mutating func database(
-        _ statistics: PostgresStatistics, _ turns: PostgresStatistics.TurnCounts, _ state: DatabaseState?
+        _ statistics: PostgresStatistics, _ keyWaits: PostgresStatistics.KeyWaitCounts, _ state: DatabaseState?
     ) {
         single(
             "saltern_database_up", .gauge,
@@ -24,7 +24,7 @@ extension PrometheusText {
             replication(state)
         }
         lanes(statistics)
-        self.turns(turns)
+        self.keyWaits(keyWaits)
         statements(statistics.statements)
     }
 
@@ -46,14 +46,14 @@ extension PrometheusText {
         write("saltern_database_wait_seconds_total", .counter, "How long they have waited.") { $0.waited / .seconds(1) }
     }
 
-    private mutating func turns(_ turns: PostgresStatistics.TurnCounts) {
+    private mutating func keyWaits(_ keyWaits: PostgresStatistics.KeyWaitCounts) {
         single(
-            "saltern_database_turns_waiting", .gauge,
-            "Requests that wait for the turn of their account, share or userid.", turns.waiting)
-        single("saltern_database_turn_waits_total", .counter, "Requests that have waited for it.", turns.waits)
+            "saltern_database_keys_waiting", .gauge,
+            "Requests that wait for the turn of their account, share or userid.", keyWaits.waiting)
+        single("saltern_database_key_waits_total", .counter, "Requests that have waited for it.", keyWaits.waits)
         single(
-            "saltern_database_turn_wait_seconds_total", .counter, "How long they have waited.",
-            turns.waited / .seconds(1))
+            "saltern_database_key_wait_seconds_total", .counter, "How long they have waited.",
+            keyWaits.waited / .seconds(1))
     }
 
     private mutating func statements(_ statements: [String: PostgresStatistics.StatementCounts]) {

@@ -79,7 +79,7 @@ final class LogWriter: LogSink {
         thread.start()
     }
 
-    func write(_ line: WipedBytes, level: LogLevel) {
+    func write(_ line: ZeroizingBuffer, level: LogLevel) {
         let isFirst = pending.withLock { pending in
             let isFirst = pending.bytes.isEmpty && pending.dropped == 0
             if pending.bytes.count + line.count > Self.limit {
@@ -125,18 +125,18 @@ final class LogWriter: LogSink {
                 return dropped
             }
             if buffer.isEmpty, droppedBefore == 0 { return }
-            sayWhatIsLost()
-            let unsaid = losses.count
-            if unsaid == 0 { writeAll(buffer) } else { losses.note(buffer, writtenUpTo: 0) }
-            dropped.add(losses.count - unsaid, ordering: .relaxed)
+            reportLosses()
+            let unreported = losses.count
+            if unreported == 0 { writeAll(buffer) } else { losses.note(buffer, writtenUpTo: 0) }
+            dropped.add(losses.count - unreported, ordering: .relaxed)
             losses.count += droppedBefore
-            sayWhatIsLost()
+            reportLosses()
         }
     }
 
     /// Tells the reader how many lines it misses, in a line of its own. When that cannot be written either, it is tried
     /// again with the next line.
-    private func sayWhatIsLost() {
+    private func reportLosses() {
         guard losses.count > 0 else { return }
         let count = losses.count
         losses.count = 0

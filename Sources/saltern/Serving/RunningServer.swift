@@ -7,20 +7,20 @@ import TransportSecurity
 
 /// The composition root of `saltern serve`: loops, database clients, applications and listeners, and their end.
 final class RunningServer: Sendable {
-    private let backbone: Backbone
+    private let runtime: ServerRuntime
     private let installation: Installation
-    private let entrances: Entrances
+    private let listeners: Listeners
     private let facts: MetricsFacts
     private let log: Log
 
     /// Where clients connect.
-    var address: SocketAddress { entrances.api.address }
+    var address: SocketAddress { listeners.api.address }
 
     /// The addresses in numbers at which clients connect.
-    var listeningAddresses: [SocketAddress] { get async { await entrances.api.listeningAddresses } }
+    var listeningAddresses: [SocketAddress] { get async { await listeners.api.listeningAddresses } }
 
     /// Where metrics are read, when they are served at all.
-    var metricsAddress: SocketAddress? { entrances.metrics?.server.address }
+    var metricsAddress: SocketAddress? { listeners.metrics?.server.address }
 
     /// Waits for the database, checks the schema, and begins to serve, in place of the server that does, if there is one
     /// that hands over. What was started is stopped again when something fails.
@@ -31,50 +31,50 @@ final class RunningServer: Sendable {
         _ configuration: ServeConfiguration, log: Log, onWaiting: @escaping @Sendable () -> Void = {},
         onTakeover: @escaping @Sendable () -> Void
     ) async throws -> RunningServer {
-        let backbone = try await Backbone.start(configuration, log: log)
+        let runtime = try await ServerRuntime.start(configuration, log: log)
         do {
-            return try await RunningServer(configuration, backbone, log, onWaiting, onTakeover)
+            return try await RunningServer(configuration, runtime, log, onWaiting, onTakeover)
         } catch {
-            await backbone.stop()
+            await runtime.stop()
             throw error
         }
     }
 
     private init(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ log: Log,
+        _ configuration: ServeConfiguration, _ runtime: ServerRuntime, _ log: Log,
         _ onWaiting: @escaping @Sendable () -> Void,
         _ onTakeover: @escaping @Sendable () -> Void
     ) async throws {
-        self.backbone = backbone
+        self.runtime = runtime
         self.log = log
         let facts = MetricsFacts(configuration.tls)
         self.facts = facts
-        let first = backbone.shares[0]
+        let first = runtime.shares[0]
         // A server that takes over leaves the addresses to the other one until it can serve.
         var listener: HTTPServer?
         if configuration.handoverSocket == nil {
-            listener = try await Entrances.listenWhileStarting(configuration, backbone, log: log)
+            listener = try await Listeners.listenWhileStarting(configuration, runtime, log: log)
         }
         do {
             var isFirst = true
             installation = try await DatabasePatience(log: log, onWaiting: onWaiting).perform {
                 if !isFirst, listener == nil, let path = configuration.handoverSocket,
-                    try await !Inheritance.isOffered(at: path)
+                    try await !InheritedSockets.isOffered(at: path)
                 {
-                    listener = try await Entrances.listenWhileStarting(configuration, backbone, log: log)
+                    listener = try await Listeners.listenWhileStarting(configuration, runtime, log: log)
                 }
                 isFirst = false
-                return try await Self.prepareDatabase(configuration, first, backbone.clock, log)
+                return try await Self.prepareDatabase(configuration, first, runtime.clock, log)
             }
             await Self.reportMissingKeys(configuration.service.masterKey, first, log)
-            var inheritance: Inheritance?
+            var inherited: InheritedSockets?
             if listener == nil, let path = configuration.handoverSocket {
-                inheritance = try await Inheritance.claim(from: path)
+                inherited = try await InheritedSockets.claim(from: path)
             }
-            let applications = backbone.applications(configuration.service, installation, log)
-            entrances = try await Entrances.prepare(
-                configuration, backbone, applications, facts, inheritance, listener, onTakeover: onTakeover)
-            try await entrances.open(inPlaceOf: inheritance, log: log)
+            let applications = runtime.applications(configuration.service, installation, log)
+            listeners = try await Listeners.prepare(
+                configuration, runtime, applications, facts, inherited, listener, onTakeover: onTakeover)
+            try await listeners.open(inPlaceOf: inherited, log: log)
         } catch {
             await listener?.drain(deadline: .zero)
             throw error
@@ -83,7 +83,7 @@ final class RunningServer: Sendable {
 
     /// Checks that the database is one to be used, and reads what belongs to it.
     private static func prepareDatabase(
-        _ configuration: ServeConfiguration, _ share: Backbone.Share, _ clock: DatabaseClock, _ log: Log
+        _ configuration: ServeConfiguration, _ share: ServerRuntime.Share, _ clock: DatabaseClock, _ log: Log
     ) async throws -> Installation {
         do {
             try await Migrator(configuration: configuration.database, migrations: Schema.migrations, loop: share.loop)
@@ -112,7 +112,7 @@ final class RunningServer: Sendable {
 
     /// Refuses a database that may lose what it has said to be committed, unless the operator has asked for that.
     private static func requireSafeDatabase(
-        _ configuration: ServeConfiguration, _ share: Backbone.Share, _ log: Log
+        _ configuration: ServeConfiguration, _ share: ServerRuntime.Share, _ log: Log
     ) async throws {
         let findings = try await share.loop.run {
             try await share.database.unsafeSettings(
@@ -126,7 +126,8 @@ final class RunningServer: Sendable {
     }
 
     /// Tells the operator what a server can go on with, and what will be missed when it matters.
-    private static func warn(_ configuration: ServeConfiguration, _ share: Backbone.Share, _ log: Log) async throws {
+    private static func warn(_ configuration: ServeConfiguration, _ share: ServerRuntime.Share, _ log: Log) async throws
+    {
         let needed = configuration.databaseConnectionCount
         for facts in try await share.loop.run({ try await share.database.execute(ReadStartingFacts()) }) {
             if needed > facts.connectionLimit {
@@ -145,7 +146,7 @@ final class RunningServer: Sendable {
 
     /// Tells the operator when the database has secrets that the master key does not open: a wrong or an old file, most
     /// likely. The server can do everything else, so it starts.
-    private static func reportMissingKeys(_ masterKey: MasterKey, _ share: Backbone.Share, _ log: Log) async {
+    private static func reportMissingKeys(_ masterKey: MasterKey, _ share: ServerRuntime.Share, _ log: Log) async {
         await share.loop.run {
             do throws(PostgresError) {
                 let counts = try await SealedSecrets(database: share.database).counts()
@@ -163,8 +164,8 @@ final class RunningServer: Sendable {
     func use(_ tls: TLSFiles, _ service: ServiceConfiguration, _ failures: ReloadFailures = ReloadFailures()) {
         var service = service
         service.pins = tls.pins
-        entrances.api.replace(tls.context, responders: backbone.applications(service, installation, log))
-        if let metrics = entrances.metrics, !metrics.server.address.isLoopback {
+        listeners.api.replace(tls.context, responders: runtime.applications(service, installation, log))
+        if let metrics = listeners.metrics, !metrics.server.address.isLoopback {
             metrics.server.replace(tls.context, responders: [metrics.responder])
         }
         facts.use(tls)
@@ -174,7 +175,7 @@ final class RunningServer: Sendable {
     /// Does all that a server does beside its requests, until it is cancelled; returns when all of it has ended.
     func work(_ configuration: ServeConfiguration) async {
         let (service, isMeasured) = (configuration.service, configuration.metricsListen != nil)
-        let refusals = RefusalReport(server: entrances.api, metrics: backbone.shares.map(\.metrics), log: log)
+        let refusals = RefusalReport(server: listeners.api, metrics: runtime.shares.map(\.metrics), log: log)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.keepDecoysCurrent() }
             group.addTask { await self.watchDatabase() }
@@ -187,9 +188,9 @@ final class RunningServer: Sendable {
 
     /// Draws the decoys' iteration counts anew now and every hour, if they are old, until it is cancelled.
     private func keepDecoysCurrent() async {
-        let share = backbone.shares[0]
+        let share = runtime.shares[0]
         repeat {
-            await share.loop.run { [log, clock = backbone.clock] in
+            await share.loop.run { [log, clock = runtime.clock] in
                 do throws(PostgresError) {
                     try await DecoyParameters.redraw(database: share.database, clock: clock)
                 } catch {
@@ -208,9 +209,9 @@ final class RunningServer: Sendable {
         var turn = 0
         var hasTold = false
         while (try? await Task.sleep(for: Self.watchInterval)) != nil {
-            let share = backbone.shares[turn % backbone.shares.count]
+            let share = runtime.shares[turn % runtime.shares.count]
             turn += 1
-            let failure = await share.loop.run { [watch = backbone.watch] () async -> String? in
+            let failure = await share.loop.run { [watch = runtime.watch] () async -> String? in
                 do {
                     try await watch.look(share.database)
                     return nil
@@ -229,9 +230,9 @@ final class RunningServer: Sendable {
     }
 
     func purge(_ configuration: ServiceConfiguration) async {
-        let share = backbone.shares[0]
+        let share = runtime.shares[0]
         let purge = RegularPurge(
-            database: share.database, configuration: configuration, clock: backbone.clock, facts: facts, log: log)
+            database: share.database, configuration: configuration, clock: runtime.clock, facts: facts, log: log)
         await share.loop.run { await purge.run() }
     }
 
@@ -240,9 +241,9 @@ final class RunningServer: Sendable {
 
     /// Looks now and every five minutes what is to be purged, for those who read metrics, until it is cancelled.
     private func watchBacklog(_ policy: PurgePolicy) async {
-        let share = backbone.shares[0]
+        let share = runtime.shares[0]
         repeat {
-            let backlog = await share.loop.run { [clock = backbone.clock] in
+            let backlog = await share.loop.run { [clock = runtime.clock] in
                 try? await PurgeBacklog.read(share.database, policy: policy, now: clock.now)
             }
             if !Task.isCancelled { facts.use(backlog) }
@@ -252,8 +253,8 @@ final class RunningServer: Sendable {
     /// Lets requests finish within `timeout`, waits for the end of `work`, which was cancelled, and closes everything. So no
     /// purge goes on with a closed pool.
     func stop(timeout: Duration, after work: Task<Void, Never>? = nil) async {
-        await entrances.close(timeout: timeout)
+        await listeners.close(timeout: timeout)
         await work?.value
-        await backbone.stop()
+        await runtime.stop()
     }
 }

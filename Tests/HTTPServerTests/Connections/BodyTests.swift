@@ -4,8 +4,8 @@ import SalternTesting
 import Testing
 
 @Suite struct BodyTests {
-    private static func head(_ length: Int, party: Int = 0) -> String {
-        "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(party)\r\nContent-Length: \(length)\r\n\r\n"
+    private static func head(_ length: Int, memoryOwner: Int = 0) -> String {
+        "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(memoryOwner)\r\nContent-Length: \(length)\r\n\r\n"
     }
 
     private static let body = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 3) }
@@ -46,9 +46,9 @@ import Testing
         configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
-            for party in 1...50 {
+            for memoryOwner in 1...50 {
                 let client = try await server.connect()
-                try await client.send(Self.head(8_000_000, party: party) + "x")
+                try await client.send(Self.head(8_000_000, memoryOwner: memoryOwner) + "x")
                 clients.append(client)
             }
             try await Self.send(server, 1_000_000)

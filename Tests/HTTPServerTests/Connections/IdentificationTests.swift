@@ -5,14 +5,14 @@ import Testing
 
 /// Long bodies are read from those only who are known.
 @Suite struct IdentificationTests {
-    private static func head(_ length: Int, party: String, _ fields: String = "") -> String {
-        "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(party)\r\nContent-Length: \(length)\r\n\(fields)\r\n"
+    private static func head(_ length: Int, memoryOwner: String, _ fields: String = "") -> String {
+        "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(memoryOwner)\r\nContent-Length: \(length)\r\n\(fields)\r\n"
     }
 
     @Test func `a long body of nobody is refused before it is sent`() async throws {
         try await withServer { server in
             let client = try await server.connect()
-            try await client.send(Self.head(98_305, party: "nobody", "Expect: 100-continue\r\n"))
+            try await client.send(Self.head(98_305, memoryOwner: "nobody", "Expect: 100-continue\r\n"))
             let reply = try await client.reply()
             #expect(reply.status == 401)
             #expect(reply.field("Connection") == "close")
@@ -28,7 +28,7 @@ import Testing
     @Test func `a short body is read without asking who sends it`() async throws {
         try await withServer { server in
             let client = try await server.connect()
-            try await client.send(Self.head(98_304, party: "nobody"))
+            try await client.send(Self.head(98_304, memoryOwner: "nobody"))
             try await client.send([UInt8](repeating: 65, count: 98_304))
             #expect(try await client.reply().text.hasPrefix("98304 "))
             #expect(server.responder.identified == 0)
@@ -38,7 +38,7 @@ import Testing
     @Test func `a body that is sent along waits until its sender is known`() async throws {
         try await withServer { server in
             let client = try await server.connect()
-            try await client.send(Self.head(1_000_000, party: "waiting"))
+            try await client.send(Self.head(1_000_000, memoryOwner: "waiting"))
             let body = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 >> 2) }
             async let sent = client.send(body + Array("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
             try await eventually { server.responder.started == 1 }
@@ -57,7 +57,7 @@ import Testing
             var strangers: [RawConnection] = []
             for _ in 0..<4 {
                 let stranger = try await server.connect(from: "127.0.0.2")
-                try await stranger.send(Self.head(98_000, party: "nobody"))
+                try await stranger.send(Self.head(98_000, memoryOwner: "nobody"))
                 try await stranger.send([UInt8](repeating: 65, count: 97_999))
                 strangers.append(stranger)
                 // One after the other, so that the first two have the room.
@@ -69,9 +69,9 @@ import Testing
             for stranger in strangers.dropFirst(2) { #expect(try await stranger.reply().status == 401) }
 
             // Somebody who is known is served at the same address, and anybody at another.
-            for (address, party) in [("127.0.0.2", "7"), ("127.0.0.3", "nobody")] {
+            for (address, memoryOwner) in [("127.0.0.2", "7"), ("127.0.0.3", "nobody")] {
                 let client = try await server.connect(from: address)
-                try await client.send(Self.head(98_000, party: party))
+                try await client.send(Self.head(98_000, memoryOwner: memoryOwner))
                 try await client.send([UInt8](repeating: 65, count: 98_000))
                 #expect(try await client.reply().text.hasPrefix("98000 "))
                 client.close()
@@ -87,9 +87,9 @@ import Testing
         configuration.budgets = ServerBudgets(unidentifiedBodies: MemoryBudget(total: 1_200_000, loan: 0))
         try await withServer(configuration) { server in
             var clients: [RawConnection] = []
-            for party in 0..<16 {
+            for memoryOwner in 0..<16 {
                 let client = try await server.connect()
-                try await client.send(Self.head(98_000, party: "\(party)", "Expect: 100-continue\r\n"))
+                try await client.send(Self.head(98_000, memoryOwner: "\(memoryOwner)", "Expect: 100-continue\r\n"))
                 #expect(try await client.reply().status == 100)
                 clients.append(client)
             }
@@ -151,7 +151,7 @@ import Testing
         try await withServer(configuration) { server in
             var others: [RawConnection] = []
             for address in 2..<12 {
-                for head in [Self.head(98_000, party: "nobody"), Self.guestHead(98_000)] {
+                for head in [Self.head(98_000, memoryOwner: "nobody"), Self.guestHead(98_000)] {
                     let other = try await server.connect(from: "127.0.0.\(address)")
                     try await other.send(head)
                     // So much of each is free.
@@ -176,7 +176,7 @@ import Testing
             unidentifiedBodies: MemoryBudget(total: 800_000, loan: 0, moment: .zero))
         try await withServer(configuration) { server in
             let heads =
-                [Self.head(98_000, party: "7"), Self.head(98_000, party: "nobody")]
+                [Self.head(98_000, memoryOwner: "7"), Self.head(98_000, memoryOwner: "nobody")]
                 + Array(repeating: Self.guestHead(98_000), count: 8)
             var others: [RawConnection] = []
             for (number, head) in heads.enumerated() {
@@ -211,7 +211,7 @@ import Testing
             var clients: [RawConnection] = []
             for _ in 0..<3 {
                 let client = try await server.connect()
-                try await client.send(Self.head(900_000, party: "1"))
+                try await client.send(Self.head(900_000, memoryOwner: "1"))
                 try await client.send([UInt8](repeating: 65, count: 899_999))
                 clients.append(client)
                 // The first has the room before the others come.
@@ -220,7 +220,7 @@ import Testing
             for client in clients.dropFirst() { #expect(try await client.reply().status == 503) }
             #expect(configuration.budgets.bodies.used(by: .account(0, 1)) <= 1_000_000)
             let other = try await server.connect()
-            try await other.send(Self.head(900_000, party: "2"))
+            try await other.send(Self.head(900_000, memoryOwner: "2"))
             try await other.send([UInt8](repeating: 65, count: 900_000))
             #expect(try await other.reply().status == 200)
             for client in clients + [other] { client.close() }

@@ -170,7 +170,7 @@ final class TestResponder: Responder {
             })
     }
 
-    /// Who sends to `/upload` is the number in `X-Party`, 0 without one; `nobody` is refused.
+    /// Who sends to `/upload` is the number in `X-Owner`, 0 without one; `nobody` is refused.
     private func identification(of head: RequestHead) -> (@Sendable () async -> Identification)? {
         guard head.path == "/upload" else { return nil }
         return { [self] in
@@ -180,20 +180,20 @@ final class TestResponder: Responder {
             guard name != "nobody" else {
                 return .refuse(Problem(.unauthorized, "unauthenticated").response())
             }
-            return .party(.account(0, UInt64(name) ?? 0))
+            return .memoryOwner(.account(0, UInt64(name) ?? 0))
         }
     }
 
     func refusal(_ refusal: Refusal, of request: KnownRequest?, from client: ClientAddress) -> Response {
-        refused.withLock { $0.append(request.map { "\($0.head.path) \($0.party.map { "\($0)" } ?? "-")" }) }
+        refused.withLock { $0.append(request.map { "\($0.head.path) \($0.memoryOwner.map { "\($0)" } ?? "-")" }) }
         return refusal.problem.response()
     }
 
     private static func letters(_ letter: UInt8, count: Int) -> Response {
-        Response(status: .ok, body: .bytes(WipedBytes([UInt8](repeating: letter, count: count))))
+        Response(status: .ok, body: .bytes(ZeroizingBuffer([UInt8](repeating: letter, count: count))))
     }
 
-    private static func text(_ text: String) -> ResponseBody { .bytes(WipedBytes(text.utf8)) }
+    private static func text(_ text: String) -> ResponseBody { .bytes(ZeroizingBuffer(text.utf8)) }
 
     /// Depends on every byte and its place.
     static func checksum(of bytes: [UInt8]) -> UInt64 {

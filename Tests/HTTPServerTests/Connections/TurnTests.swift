@@ -11,19 +11,19 @@ import Testing
 @Suite struct TurnTests {
     @Test func `a share is for one turn`() {
         let now = ContinuousClock.now
-        var share = TurnShare()
+        var share = IterationShare()
         share.begin(now)
-        for _ in 0..<TurnShare.steps { share.noteStep() }
-        for _ in 0..<TurnShare.reads { share.noteRead() }
-        share.noteWritten(TurnShare.writtenBytes)
+        for _ in 0..<IterationShare.steps { share.noteStep() }
+        for _ in 0..<IterationShare.reads { share.noteRead() }
+        share.noteWritten(IterationShare.writtenBytes)
         share.begin(now)
         #expect(share.stepsLeft == 0)
         #expect(share.readsLeft == 0)
         #expect(share.writtenBytesLeft == 0)
         share.begin(now + .nanoseconds(1))
-        #expect(share.stepsLeft == TurnShare.steps)
-        #expect(share.readsLeft == TurnShare.reads)
-        #expect(share.writtenBytesLeft == TurnShare.writtenBytes)
+        #expect(share.stepsLeft == IterationShare.steps)
+        #expect(share.readsLeft == IterationShare.reads)
+        #expect(share.writtenBytesLeft == IterationShare.writtenBytes)
     }
 
     @Test func `a body in chunks of one byte takes more turns than its bytes would`() async throws {
@@ -44,7 +44,7 @@ import Testing
         #expect(turns >= Self.shares(of: refused + 1))
     }
 
-    private static func shares(of steps: Int) -> Int { (steps + TurnShare.steps - 1) / TurnShare.steps }
+    private static func shares(of steps: Int) -> Int { (steps + IterationShare.steps - 1) / IterationShare.steps }
 
     /// How many turns of the loop end until a request of `/guest` has come, from when everything waits on the socket: that
     /// turn and those between.
@@ -78,9 +78,9 @@ import Testing
 }
 
 /// Counts the turns of a loop, from any thread.
-private final class TurnCounter: TurnEndObserver, @unchecked Sendable {
+private final class TurnCounter: IterationObserver, @unchecked Sendable {
     // Safe to share: only the loop touches it.
-    var asksForTurnEnd = false
+    var isIterationEndRequested = false
     private let loop: EventLoop
     private let count = Atomic(0)
     private let isDone = Atomic(false)
@@ -89,11 +89,11 @@ private final class TurnCounter: TurnEndObserver, @unchecked Sendable {
 
     var turns: Int { count.load(ordering: .relaxed) }
 
-    func start() { loop.notifyAtEndOfTurn(self) }
+    func start() { loop.notifyAtIterationEnd(self) }
 
     func stop() { isDone.store(true, ordering: .relaxed) }
 
-    func turnEnded() {
+    func iterationEnded() {
         count.add(1, ordering: .relaxed)
         if !isDone.load(ordering: .relaxed) { start() }
     }

@@ -208,7 +208,7 @@ import Testing
             Issue.record("no piece")
             return
         }
-        #expect(bytes == WipedBytes("xyz".utf8))
+        #expect(bytes == ZeroizingBuffer("xyz".utf8))
         #expect(throws: HTTP1Error.syntax(.malformedChunk)) { try parser.next() }
         #expect(throws: HTTP1Error.syntax(.malformedChunk)) { try parser.next() }
     }

@@ -15,7 +15,7 @@ import Testing
     @Test func `a response is status line, fields and body`() {
         let response = Response(
             status: .created, fields: ["Content-Type": "application/json", "ETag": "\"7\""],
-            body: .bytes(WipedBytes("{}".utf8)))
+            body: .bytes(ZeroizingBuffer("{}".utf8)))
         #expect(
             text(response) == """
                 HTTP/1.1 201 Created\r
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func `a response to HEAD has the length of the body and no body`() {
-        let response = Response(status: .ok, body: .bytes(WipedBytes("12345".utf8)))
+        let response = Response(status: .ok, body: .bytes(ZeroizingBuffer("12345".utf8)))
         let head = text(response, HTTP1ResponseSerializer(answersHead: true))
         #expect(head.hasSuffix("Content-Length: 5\r\n\r\n"))
         #expect(HTTP1ResponseSerializer(answersHead: true).body(of: response) == nil)

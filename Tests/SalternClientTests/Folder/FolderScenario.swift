@@ -84,7 +84,7 @@ final class MemoryDevice: PersonsFolder {
     /// What has changed in the folder and the vault since this was asked last.
     private func takeFocus() async -> FolderFocus {
         let mark = ItemID.random()
-        await vault?.tell([mark])
+        await vault?.notify([mark])
         var focus = FolderFocus(entries: disk.takeChanged())
         guard let changes else { return focus }
         for await ids in changes {

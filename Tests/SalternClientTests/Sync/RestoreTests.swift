@@ -253,5 +253,5 @@ import Testing
 }
 
 extension Vault {
-    fileprivate func buryUnseen(_ id: ItemID) throws { try store.bury(id, Revision(1), at: Date()) }
+    fileprivate func buryUnseen(_ id: ItemID) throws { try store.storeTombstone(id, Revision(1), at: Date()) }
 }

@@ -141,7 +141,7 @@ extension SyncScenario {
             if let id = try await send(sender) { sent.append(id) }
         }
         let life = person.devices[index].life
-        let hasHeard = try await hears(vault, sent) { end.withLock { $0 != nil } || life.hasEnded }
+        let hasChanged = try await hears(vault, sent) { end.withLock { $0 != nil } || life.hasEnded }
         let early = end.withLock { $0 }
         following.cancel()
         await following.value
@@ -150,7 +150,7 @@ extension SyncScenario {
         switch early {
         case .failure(.store)? where life.hasFailed: break
         case .failure(let error)?: throw error
-        default: #expect(hasHeard || life.hasEnded, "seed \(seed): the follower has not heard of what was sent")
+        default: #expect(hasChanged || life.hasEnded, "seed \(seed): the follower has not heard of what was sent")
         }
     }
 

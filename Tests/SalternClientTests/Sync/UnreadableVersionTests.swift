@@ -157,12 +157,12 @@ import Testing
             id: id, revision: Revision(1), content: ItemContent(collection: "notes", format: "saltern-1", body: [1]),
             edit: 7)
         try store.put(item, listing: 0)
-        try store.bury(id, Revision(2), at: .distantPast)
+        try store.storeTombstone(id, Revision(2), at: .distantPast)
         item.edit = 0
         try store.put(item, listing: 0)
-        #expect(try store.grave(id)?.edit == 7)
-        try store.bury(id, Revision(3), at: .distantPast)
-        #expect(try store.grave(id)?.edit == 7)
+        #expect(try store.tombstone(id)?.edit == 7)
+        try store.storeTombstone(id, Revision(3), at: .distantPast)
+        #expect(try store.tombstone(id)?.edit == 7)
     }
 }
 

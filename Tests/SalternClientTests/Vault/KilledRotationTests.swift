@@ -76,7 +76,7 @@ import Testing
             #expect(try await vault.unsentCount() == 0, "round \(round)")
         }
         let (token, keyring) = try await vault.secrets()
-        let page = try await vault.api.listChanges(since: nil, limit: 500, tellsDeletions: false, token)
+        let page = try await vault.api.listChanges(since: nil, limit: 500, reportsDeletions: false, token)
         #expect(!page.more)
         #expect(
             try Set(page.changes.compactMap(\.body?.bytes).map { try SealedBox.keyID(of: $0) })

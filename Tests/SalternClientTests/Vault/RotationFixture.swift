@@ -37,7 +37,7 @@ final class RotationFixture: Sendable {
         #expect(try await notes(vault).all() == expected)
         #expect(try await vault.notices().isEmpty)
         let (token, keyring) = try await vault.secrets()
-        let page = try await server.api().listChanges(since: nil, limit: 200, tellsDeletions: false, token)
+        let page = try await server.api().listChanges(since: nil, limit: 200, reportsDeletions: false, token)
         #expect(!page.more)
         let bodies = page.changes.compactMap(\.body?.bytes) + page.changes.compactMap(\.title?.bytes)
         #expect(keyring.dataKeys.count == 1)

@@ -61,10 +61,10 @@ struct HotStatements {
         get throws {
             let first = try owner.item(1)
             let range = ItemRange(first: ItemPage.lowest, collection: nil, limit: 100)
-            let burial = BuryItem(id: first, precondition: .present)
+            let burial = DecideDeletion(id: first, precondition: .present)
             let second = try owner.item(2)
             let replacement = ReplaceKeeping(write: try put(first, .present))
-            let restoration = UnburyItem(id: try owner.item(10), precondition: .present)
+            let restoration = RestoreItemRow(id: try owner.item(10), precondition: .present)
             return [
                 Probe(Authenticate(caller: caller), rows: 2),
                 Probe(AuthenticateForWrite(caller: caller), rows: 2),
@@ -79,14 +79,14 @@ struct HotStatements {
                 write(ReplaceItem(write: try put(first, .present)), rows: 5),
                 write(ReplaceItem(write: try put(first, .revision(1))), rows: 5),
                 write(CreateItem(write: try put(ItemID.random(), .absent)), rows: 5),
-                write(BuryOneItem(burial: burial), rows: 6),
+                write(DeleteOneItem(burial: burial), rows: 6),
                 write(burial, rows: 12),
-                Probe(KeepContent(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
-                Probe(LeaveTombstone(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(ArchiveContent(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
+                Probe(WriteTombstone(burial: burial, accountID: owner.account, now: Self.now), rows: 4),
                 write(replacement, rows: 6),
                 Probe(KeepReplaced(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
                 Probe(StoreReplacement(replacement: replacement, accountID: owner.account, now: Self.now), rows: 4),
-                Probe(WeighVersions(accountID: owner.account, ids: [first, second], keptSince: Self.now), rows: 8),
+                Probe(MeasureVersions(accountID: owner.account, ids: [first, second], keptSince: Self.now), rows: 8),
                 Probe(
                     KeepVersions(
                         accountID: owner.account, ids: [first, second], now: Self.now, expiresAt: Self.now), rows: 10),
@@ -132,7 +132,7 @@ struct HotStatements {
                 since: nil, collection: CollectionName("rare"), limit: 100, listsAllTombstones: false)
             return [
                 write(ApplyBatch(operations: operations), rows: 40),
-                write(WeighPuts(puts: puts), rows: 8),
+                write(MeasurePuts(puts: puts), rows: 8),
                 Probe(
                     CountPuts(
                         accountID: owner.account,
@@ -164,8 +164,8 @@ struct HotStatements {
                 Probe(FindMovedRevisions(question: question, now: Self.now, idleSince: caller.idleSince), rows: 50),
                 write(batch, rows: 20),
                 Probe(StoreStaged(batch: batch, accountID: owner.account), rows: 20),
-                Probe(KeepContents(accountID: owner.account, ids: ids, expiresAt: Self.now), rows: 10),
-                Probe(LeaveTombstones(accountID: owner.account, ids: ids, revisions: [1, 2], now: Self.now), rows: 4),
+                Probe(ArchiveContents(accountID: owner.account, ids: ids, expiresAt: Self.now), rows: 10),
+                Probe(WriteTombstones(accountID: owner.account, ids: ids, revisions: [1, 2], now: Self.now), rows: 4),
                 read(FindRotation(id: try owner.rotation(), now: Self.now), rows: 2),
                 Probe(FindRotations(accountID: owner.account), rows: 1),
             ]
@@ -209,15 +209,15 @@ struct HotStatements {
                 // With statistics of a time when accounts had one session and two events, both walk the account's sessions
                 // (100) and compare its events (200) with each one that ends: sessions + ended sessions × events, and of the
                 // removal two walks over the events of the kind. The plan and ``SecurityEventLimit`` bound these.
-                Probe(NoteEnds(removal: trimming), rows: 310),
+                Probe(RecordSessionEnds(removal: trimming), rows: 310),
                 Probe(trimming, rows: 510),
-                Probe(NoteEnds(removal: trimmingMany), rows: 100 + 25 * 200),
+                Probe(RecordSessionEnds(removal: trimmingMany), rows: 100 + 25 * 200),
                 Probe(trimmingMany, rows: 510),
                 read(
                     FindSessions(tokenHash: owner.tokenHash, now: Self.now, idleSince: caller.idleSince), rows: 100),
-                write(NoteCallersEnds(removal: RemoveSession(id: SessionID.random())), rows: 110),
+                write(RecordCallersSessionEnds(removal: RemoveSession(id: SessionID.random())), rows: 110),
                 write(RemoveSession(id: SessionID.random()), rows: 310),
-                write(NoteCallersEnds(removal: RemoveCurrentSession()), rows: 10),
+                write(RecordCallersSessionEnds(removal: RemoveCurrentSession()), rows: 10),
                 write(RemoveCurrentSession(isDropDue: true), rows: 210),
                 write(RemoveCurrentSession(isDropDue: false), rows: 10),
                 read(FindAccount(now: Self.now, idleSince: caller.idleSince), rows: 220),

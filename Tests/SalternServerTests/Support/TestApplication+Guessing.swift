@@ -9,8 +9,8 @@ extension TestApplication {
     /// What checks secrets as the application does, beside it.
     var guarding: Attempts {
         Attempts(
-            subjects: AttemptSubjects(secret: .random()), database: postgres, turns: AttemptTurns(),
-            looks: LooksUnderWay(), devices: DeviceTokens(keys: configuration.masterKey.subkeys("known-device")),
+            subjects: AttemptSubjects(secret: .random()), database: postgres, turns: CounterQueue(),
+            checks: ActiveSecretChecks(), devices: DeviceTokens(keys: configuration.masterKey.subkeys("known-device")),
             previousKeys: PreviousKeys(keys: configuration.masterKey.subkeys("previous-key")), clock: clock)
     }
 

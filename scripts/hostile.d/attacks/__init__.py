@@ -3,7 +3,7 @@
 from attacks.guessing import DeviceGuesses, WrongLogIns
 from attacks.load import Deletions, LargeBatches, LargePages, OneAccount, Pipelines
 from attacks.locks import BrokenStatement, LockedAccount, PopularShare, RotationCommit, ShareDeletions
-from attacks.memory import Bombs, GuestBodies, HeldBodies, LargeBodies, LentMemory, MadeUpBombs, UnreadReplies
+from attacks.memory import Bombs, GuestBodies, HeldBodies, LargeBodies, LargeBodyMemory, MadeUpBombs, UnreadReplies
 from attacks.slow import SlowBodies, SlowClients, SlowHandshakes, SlowHeads, SlowReplies, SlowStreams
 from attacks.leases import Leases
 from attacks.tiny import TinyChunks, TinyFields, TinyRecords, TinyTrailers, WholeChunks
@@ -37,7 +37,7 @@ def every_attack() -> list[Attack]:
         LargeBatches(),
         Pipelines(),
         Deletions(),
-        LentMemory(),
+        LargeBodyMemory(),
         TinyChunks(),
         WholeChunks(),
         TinyFields(),

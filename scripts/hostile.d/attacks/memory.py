@@ -159,7 +159,7 @@ class GuestBodies(Attack):
         return None
 
 
-class LentMemory(Attack):
+class LargeBodyMemory(Attack):
     """The memory for large bodies, taken and kept by slow senders of many accounts at two addresses."""
 
     name = "lent-memory"

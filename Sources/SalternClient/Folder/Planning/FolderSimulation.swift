@@ -63,9 +63,9 @@ struct FolderSimulation {
             report.deletedHere.append(path)
         case .deleteThere(let id):
             if let path = view.remote[id]?.path { report.deletedThere.append(path) }
-            bury(id)
+            storeTombstone(id)
             view.known[id] = nil
-        case .mergeThere(let id): bury(id)
+        case .mergeThere(let id): storeTombstone(id)
         case .setExecutable(let id, let path, let isExecutable):
             guard let remote = view.remote[id], view.local[path] != nil else { return false }
             view.local[path]?.isExecutable = isExecutable
@@ -129,7 +129,7 @@ struct FolderSimulation {
         return stamp
     }
 
-    private mutating func bury(_ id: ItemID) {
+    private mutating func storeTombstone(_ id: ItemID) {
         view.remote[id] = nil
         view.buried.insert(id)
     }

@@ -21,8 +21,8 @@ extension Vault {
 
     /// Fetches what is new on the server, and sends nothing.
     func fetch(_ agreement: DeletionAgreement) async throws(VaultError) -> SyncReport {
-        await beginTurn()
-        defer { endTurn() }
+        await serverLock.lock()
+        defer { serverLock.unlock() }
         return try await runEngine(agreement, sends: false)
     }
 }

@@ -10,7 +10,7 @@ struct ExportAccount: AccountEndpoint {
 
     init(_ parts: Dependencies) {
         service = parts.configuration.name
-        running = parts.throttle.exports
+        running = parts.nodeState.exports
     }
 
     func respond(to request: Request, authorization: Authorization) async throws -> Response {

@@ -16,11 +16,11 @@ public enum RegistrationMode: String, Sendable, CaseIterable {
 
 extension AccountID {
     /// Whose the memory of a request of this account is.
-    var memoryParty: MemoryBudget.Party { .account(uuid.high, uuid.low) }
+    var memoryOwner: MemoryBudget.Owner { .account(uuid.high, uuid.low) }
 
     /// The account whose the memory is; nil when it is an address's.
-    init?(memoryParty party: MemoryBudget.Party) {
-        guard case .account(let high, let low) = party else { return nil }
+    init?(memoryOwner: MemoryBudget.Owner) {
+        guard case .account(let high, let low) = memoryOwner else { return nil }
         self.init(UUID(high: high, low: low))
     }
 }

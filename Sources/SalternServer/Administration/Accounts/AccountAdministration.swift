@@ -27,7 +27,7 @@ public struct AccountAdministration: Sendable {
         try await act(on: reference) { transaction, account in
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
             let (locked, _, ended) = try await transaction.execute(
-                SetLock(accountID: account, lockedAt: signature.now), NoteEnds(removal: removal), removal)
+                SetLock(accountID: account, lockedAt: signature.now), RecordSessionEnds(removal: removal), removal)
             guard !(locked.isEmpty && ended.isEmpty) else { return Outcome(accountID: account, isChanged: false) }
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .locked, now: signature.now))
@@ -54,7 +54,7 @@ public struct AccountAdministration: Sendable {
     public func endSessions(_ reference: AccountReference, by signature: AuditSignature) async throws -> Outcome {
         try await act(on: reference) { transaction, account in
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: signature.now)
-            let ended = try await transaction.execute(NoteEnds(removal: removal), removal).1.count
+            let ended = try await transaction.execute(RecordSessionEnds(removal: removal), removal).1.count
             guard ended > 0 else { return Outcome(accountID: account, isChanged: false) }
             try await transaction.note(
                 RecordSecurityEvent(

@@ -12,9 +12,9 @@ enum PastedCode {
     ///
     /// - Parameter keepsHyphens: Whether hyphens are part of the code.
     /// - Returns: Nil when the text is too long, or has a character that no code has.
-    static func read(_ text: JSONString, keepsHyphens: Bool) -> WipedBytes? {
+    static func read(_ text: JSONString, keepsHyphens: Bool) -> ZeroizingBuffer? {
         guard text.count <= byteLimit else { return nil }
-        var code = WipedBytes(capacity: text.count)
+        var code = ZeroizingBuffer(capacity: text.count)
         var bytes = text.utf8.makeIterator()
         var decoder = Unicode.UTF8()
         while true {

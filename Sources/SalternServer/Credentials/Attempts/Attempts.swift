@@ -2,19 +2,19 @@ internal import HTTPCore
 internal import Postgres
 
 /// Slows guessing down: counts failures in a row in the database, and refuses to look at a further secret until the delay
-/// is over. Whoever checks a secret does so in a ``GuardedAttempt``.
+/// is over. Whoever checks a secret does so in a ``ThrottledCheck``.
 struct Attempts: Sendable {
     let subjects: AttemptSubjects
     let database: PostgresClient
-    let turns: AttemptTurns
-    let looks: LooksUnderWay
+    let counterQueue: CounterQueue
+    let checks: ActiveSecretChecks
     let devices: DeviceTokens
     let previousKeys: PreviousKeys
     let clock: any WallClock
 
     /// An attempt of somebody who has no session.
-    func attempt(_ userid: Userid, _ claim: DeviceClaim, from client: ClientAddress) -> GuardedAttempt {
-        GuardedAttempt(
+    func attempt(_ userid: Userid, _ claim: DeviceClaim, from client: ClientAddress) -> ThrottledCheck {
+        ThrottledCheck(
             attempts: self, userid: userid, device: claim.token.flatMap { devices.device($0) }, client: client)
     }
 

@@ -78,7 +78,7 @@ struct CredentialChange: Sendable {
             MoveCredential(
                 accountID: accountID, credentialRevision: credentialRevision, userid: newUserid, keyring: new.keyring,
                 keyringRevision: new.keyringRevision),
-            NoteEnds(removal: removal), removal)
+            RecordSessionEnds(removal: removal), removal)
         guard let keyringRevision = moved.first else { throw CredentialProblem.keyringChanged }
         // They would go on opening with the password of before, or hold data keys that were replaced.
         _ = try await transaction.execute(RemoveKeptKeyrings(accountID: accountID))

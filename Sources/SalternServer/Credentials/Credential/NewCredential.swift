@@ -36,7 +36,7 @@ struct NewCredential: Sendable {
             throw CredentialProblem.keyringRequired(present: revision)
         }
         let hasRecovery = found?.hasRecovery ?? false
-        if hasRecovery, !recovery.isSaid, changesKeys || keyring != nil { throw RecoveryProblem.keyringRequired }
+        if hasRecovery, !recovery.isSpecified, changesKeys || keyring != nil { throw RecoveryProblem.keyringRequired }
         return hasRecovery
     }
 

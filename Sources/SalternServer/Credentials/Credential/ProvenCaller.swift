@@ -42,9 +42,9 @@ extension Authorization {
     func prove(_ key: PasswordKey, replacement: Verifier? = nil) async throws -> ProvenCaller {
         guard let userid = try await read(FindUserid()).first else { throw Unauthenticated() }
         let (caller, previousKeys) = (caller, attempts.previousKeys)
-        return try await attempt(userid).run { look -> Finding<ProvenCaller> in
+        return try await attempt(userid).run { check -> CheckResult<ProvenCaller> in
             // The userid may have been left meanwhile, and taken by somebody else, whose key is not looked at.
-            guard let login = look.login, login.accountID == caller.accountID else {
+            guard let login = check.login, login.accountID == caller.accountID else {
                 return .undecided(WrongCurrentKey())
             }
             let isPresent = key.verifier == login.verifier

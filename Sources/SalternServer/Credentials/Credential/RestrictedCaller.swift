@@ -56,8 +56,8 @@ extension Authorization {
         let find = FindCompletedRecovery(accountID: accountID, tokenHash: tokenHash, now: now)
         guard let completed = try await database.execute(find).first else { return nil }
         let (accountID, tokenHash, iterations, verifier) = (accountID, tokenHash, new.iterations, new.verifier)
-        let generation = try await attempt(completed.userid).run { look -> Finding<Int64> in
-            guard let login = look.login, login.accountID == accountID,
+        let generation = try await attempt(completed.userid).run { check -> CheckResult<Int64> in
+            guard let login = check.login, login.accountID == accountID,
                 login.credentialRevision == completed.credentialRevision
             else { return .undecided(Unauthenticated()) }
             guard verifier == login.verifier, iterations == login.kdfIterations else {

@@ -17,7 +17,7 @@ struct ShowKDFParameters: OpenEndpoint {
     func respond(to request: Request) async throws -> Response {
         let userid = try JSONBody.read(request) { try $0.required("userid", Userid.init(json:)) }
         let find = FindKDFParameters(userid: userid, slot: decoys.slot(for: userid))
-        let row = try await SteadyPace.lookup.always { try await database.execute(find).first }
+        let row = try await ResponseTiming.lookup.always { try await database.execute(find).first }
         guard let row else { throw InstallationError.missing }
         return .json { writer in
             writer.object { writer in

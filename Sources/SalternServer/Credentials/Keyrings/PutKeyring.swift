@@ -32,7 +32,7 @@ struct PutKeyring: AccountEndpoint {
         if let key = body.currentKey { proven = try await authorization.prove(key) }
         while true {
             let write = WriteKeyring(
-                precondition: preconditions.current, keyring: body.keyring, coversRecovery: body.recovery.isSaid)
+                precondition: preconditions.current, keyring: body.keyring, coversRecovery: body.recovery.isSpecified)
             let written: (row: WriteKeyring.Row, hasRecovery: Bool)
             if let proven {
                 written = try await authorization.change(as: proven) { transaction in
@@ -67,7 +67,7 @@ struct PutKeyring: AccountEndpoint {
         guard written.isAccepted else { return (written, written.hasRecovery) }
         // A retry: by now another device may have set another code.
         let isRetry = written.outcome == .unchanged && write.precondition != .revision(written.revision)
-        let appliesRecovery = recovery.isSaid && !isRetry
+        let appliesRecovery = recovery.isSpecified && !isRetry
         let replacesRecovery = appliesRecovery && recovery.replacesKeyring && written.hasRecovery
         if written.outcome == .updated || replacesRecovery {
             if let before { try await transaction.keep(before, of: accountID, isProven: isProven, now: now) }

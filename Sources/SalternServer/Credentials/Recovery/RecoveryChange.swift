@@ -5,7 +5,7 @@ internal import Postgres
 /// and nothing else.
 enum RecoveryChange: Sendable {
     /// The request says nothing.
-    case unsaid
+    case unspecified
     /// What the code opens from now on.
     case keyring(Keyring)
     /// There is to be none any more.
@@ -17,15 +17,15 @@ enum RecoveryChange: Sendable {
         let keyring = try members.optional("recoveryKeyring", Keyring.init(json:))
         let isRemoved = try members.optional("removeRecovery") { try $0.bool() } ?? false
         switch (keyring, isRemoved) {
-        case (nil, false): self = .unsaid
+        case (nil, false): self = .unspecified
         case (let keyring?, false): self = .keyring(keyring)
         case (nil, true): self = .removed
         case (_?, true): throw RecoveryProblem.keptAndRemoved
         }
     }
 
-    var isSaid: Bool {
-        if case .unsaid = self { false } else { true }
+    var isSpecified: Bool {
+        if case .unspecified = self { false } else { true }
     }
 
     /// Whether it puts another keyring behind the code.
@@ -41,7 +41,7 @@ enum RecoveryChange: Sendable {
     ) async throws -> Bool {
         guard hasRecovery else { return false }
         switch self {
-        case .unsaid: return true
+        case .unspecified: return true
         case .keyring(let keyring):
             _ = try await transaction.execute(ReplaceRecoveryKeyring(accountID: accountID, keyring: keyring))
             return true

@@ -47,7 +47,7 @@ struct UseRecovery: OpenEndpoint {
     func respond(to request: Request) async throws -> Response {
         let body = try Body(request)
         let attempt = attempts.attempt(body.userid, body.device, from: request.client)
-        let opened = try await attempt.run { look in try await open(body, look) }
+        let opened = try await attempt.run { check in try await open(body, check) }
         let recovery = opened.recovery
         let sealedCount = opened.keptKeyrings.reduce(recovery.keyring?.count ?? 0) { $0 + $1.count }
         return .json(.created, capacity: 512 + sealedCount * 4 / 3) { writer in
@@ -65,22 +65,22 @@ struct UseRecovery: OpenEndpoint {
         }
     }
 
-    private func open(_ body: Body, _ look: Look) async throws -> Finding<Opened> {
-        let accountID = look.login?.accountID ?? .random()
+    private func open(_ body: Body, _ check: SecretCheck) async throws -> CheckResult<Opened> {
+        let accountID = check.login?.accountID ?? .random()
         let stored = try await database.execute(FindRecovery(accountID: accountID)).first
         let verifier = body.recoveryKey.verifier
         let isRightKey = verifier == stored ?? decoyVerifier
-        let isPermitted = isRightKey && stored != nil && look.login != nil
-        let session = NewSession(accountID: accountID, now: look.now, policy: sessions)
+        let isPermitted = isRightKey && stored != nil && check.login != nil
+        let session = NewSession(accountID: accountID, now: check.now, policy: sessions)
         let opening = OpenRecoverySession(
             accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-            deviceName: body.device.name, now: look.now, expiresAt: session.expiresAt, isPermitted: isPermitted,
+            deviceName: body.device.name, now: check.now, expiresAt: session.expiresAt, isPermitted: isPermitted,
             verifier: verifier)
-        let rows = try await look.open(opening)
-        guard let login = look.login, isPermitted, let recovery = rows.first else {
+        let rows = try await check.open(opening)
+        guard let login = check.login, isPermitted, let recovery = rows.first else {
             return .wrong(.recoveryKey, WrongCredentials())
         }
-        let kept = try await database.execute(Owned(accountID: accountID, read: FindKeptKeyrings(now: look.now)))
+        let kept = try await database.execute(Owned(accountID: accountID, read: FindKeptKeyrings(now: check.now)))
         let keyrings = kept.compactMap(\.recoveryKeyring).filter { $0 != recovery.keyring }
         return .right(Opened(login: login, session: session, recovery: recovery, keptKeyrings: keyrings))
     }

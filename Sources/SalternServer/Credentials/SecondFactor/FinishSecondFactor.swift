@@ -21,9 +21,9 @@ struct FinishSecondFactor: AccountEndpoint {
         let account = authorization.accountID
         let passwords = try found.factor.passwords(of: account, masterKey)
         guard let userid = try await authorization.read(FindUserid()).first else { throw Unauthenticated() }
-        let step = try await authorization.attempt(userid).run { look -> Finding<Int64> in
+        let step = try await authorization.attempt(userid).run { check -> CheckResult<Int64> in
             guard case .oneTime(let code) = shown,
-                let step = passwords.step(of: code, at: look.now, after: found.factor.lastStep)
+                let step = passwords.step(of: code, at: check.now, after: found.factor.lastStep)
             else { return .wrong(.confirmation, SecondFactorProblem.wrongConfirmation) }
             return .right(step)
         }

@@ -12,20 +12,20 @@ struct SecondFactorCheck: Sendable {
     /// - Returns: Undecided is ``SecondFactorProblem/required``, without a code.
     /// - Throws: ``SecondFactorUnreadable``, or a `PostgresError`.
     func open(
-        _ opening: OpenSession, _ factor: StoredSecondFactor?, _ code: SecondFactorCode?, _ look: Look,
+        _ opening: OpenSession, _ factor: StoredSecondFactor?, _ code: SecondFactorCode?, _ check: SecretCheck,
         completion: @Sendable (Transaction) async throws -> Void = { _ in }
-    ) async throws -> Finding<OpenSession.Row> {
+    ) async throws -> CheckResult<OpenSession.Row> {
         if factor != nil && code == nil { return .undecided(SecondFactorProblem.required) }
-        return try await look.transaction(of: opening.accountID) { transaction in
-            let finding = try await open(opening, factor, code, transaction)
-            if case .right = finding { try await completion(transaction) }
-            return finding
+        return try await check.transaction(of: opening.accountID) { transaction in
+            let result = try await open(opening, factor, code, transaction)
+            if case .right = result { try await completion(transaction) }
+            return result
         }
     }
 
     private func open(
         _ opening: OpenSession, _ found: StoredSecondFactor?, _ code: SecondFactorCode?, _ transaction: Transaction
-    ) async throws -> Finding<OpenSession.Row> {
+    ) async throws -> CheckResult<OpenSession.Row> {
         var factor = found
         while true {
             if let factor, let code, let opened = try await use(code, factor, opening, transaction) {
@@ -61,8 +61,8 @@ struct SecondFactorCheck: Sendable {
                 let event = RecordSecurityEvent(
                     accountID: opening.accountID, kind: .totpCodeUsed, now: opening.now,
                     sessionID: opening.sessionID, deviceName: opening.deviceName)
-                transaction.executeWithNext(event)
-                transaction.executeWithNext(DropOldEvents(after: event))
+                transaction.enqueue(event)
+                transaction.enqueue(DropOldEvents(after: event))
             }
         case .oneTime(let code):
             let passwords = try factor.passwords(of: opening.accountID, masterKey)
@@ -70,7 +70,7 @@ struct SecondFactorCheck: Sendable {
             let statement = OpenSessionWithOneTimeCode(opening: opening, enrolledAt: factor.enrolledAt, step: step)
             opened = try await transaction.execute(statement).first
         }
-        if opened != nil { transaction.executeWithNext(InsertSession(opening)) }
+        if opened != nil { transaction.enqueue(InsertSession(opening)) }
         return opened
     }
 }

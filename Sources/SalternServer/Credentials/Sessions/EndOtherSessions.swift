@@ -15,7 +15,7 @@ struct EndOtherSessions: AccountEndpoint {
         let (ended, device) = try await authorization.transaction { transaction in
             let removal = RemoveOtherSessions()
             let (_, ended, userids) = try await transaction.execute(
-                Guarded(caller: caller, write: NoteCallersEnds(removal: removal)),
+                Guarded(caller: caller, write: RecordCallersSessionEnds(removal: removal)),
                 Guarded(caller: caller, write: removal),
                 Owned(accountID: caller.accountID, read: FindUserid()))
             guard let userid = userids.first else { throw Unauthenticated() }

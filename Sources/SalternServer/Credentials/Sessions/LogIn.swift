@@ -19,7 +19,7 @@ struct LogIn: OpenEndpoint {
         kdf = parts.configuration.kdf
         sessions = parts.configuration.sessions
         attempts = parts.attempts
-        tally = parts.throttle.sessions
+        tally = parts.nodeState.sessions
         secondFactor = SecondFactorCheck(masterKey: parts.configuration.masterKey)
     }
 
@@ -54,7 +54,7 @@ struct LogIn: OpenEndpoint {
     func respond(to request: Request) async throws -> Response {
         let body = try Body(request)
         let attempt = attempts.attempt(body.userid, body.device, from: request.client)
-        let opened = try await attempt.run { look in try await open(body, look) }
+        let opened = try await attempt.run { check in try await open(body, check) }
         if opened.duty == .after {
             // The log-in has succeeded whether this does or not; the next one tries again.
             try? await trim(opened.opening)
@@ -72,27 +72,27 @@ struct LogIn: OpenEndpoint {
         }
     }
 
-    private func open(_ body: Body, _ look: Look) async throws -> Finding<Opened> {
-        let isRightKey = body.passwordKey.verifier == look.login?.verifier ?? decoyVerifier
-        let isPermitted = isRightKey && look.login != nil
-        let accountID = look.login?.accountID ?? .random()
-        let session = NewSession(accountID: accountID, now: look.now, policy: sessions)
+    private func open(_ body: Body, _ check: SecretCheck) async throws -> CheckResult<Opened> {
+        let isRightKey = body.passwordKey.verifier == check.login?.verifier ?? decoyVerifier
+        let isPermitted = isRightKey && check.login != nil
+        let accountID = check.login?.accountID ?? .random()
+        let session = NewSession(accountID: accountID, now: check.now, policy: sessions)
         let opening = OpenSession(
             accountID: accountID, tokenHash: session.token.hash, sessionID: session.id,
-            deviceName: body.device.name, now: look.now, idleSince: look.now - sessions.idleTimeout,
+            deviceName: body.device.name, now: check.now, idleSince: check.now - sessions.idleTimeout,
             expiresAt: session.expiresAt, isPermitted: isPermitted,
-            credentialRevision: look.login?.credentialRevision ?? 0)
+            credentialRevision: check.login?.credentialRevision ?? 0)
         // The tally is asked for right keys alone: what strangers do neither moves it nor takes another path.
         let duty = isPermitted ? tally.begin(accountID) : .never
-        let finding = try await open(opening, body.code, duty, look)
-        guard let login = look.login, isPermitted else { return .wrong(.passwordKey, WrongCredentials()) }
-        switch finding {
+        let result = try await open(opening, body.code, duty, check)
+        guard let login = check.login, isPermitted else { return .wrong(.passwordKey, WrongCredentials()) }
+        switch result {
         case .right(let account):
             if duty == .within { tally.counted(accountID, before: true) }
             return .right(
                 Opened(
                     login: login, session: session, opening: opening, account: account,
-                    device: look.device ?? .new(of: accountID, generation: login.deviceGeneration), duty: duty))
+                    device: check.device ?? .new(of: accountID, generation: login.deviceGeneration), duty: duty))
         case .wrong(let kind, let error):
             tally.undo(accountID)
             return .wrong(kind, error)
@@ -104,19 +104,19 @@ struct LogIn: OpenEndpoint {
 
     /// Opens the session, with the code when the account asks for one.
     private func open(
-        _ opening: OpenSession, _ code: SecondFactorCode?, _ duty: SessionTally.Duty, _ look: Look
-    ) async throws -> Finding<OpenSession.Row> {
+        _ opening: OpenSession, _ code: SecondFactorCode?, _ duty: SessionTally.Duty, _ check: SecretCheck
+    ) async throws -> CheckResult<OpenSession.Row> {
         if duty == .within {
-            return try await secondFactor.open(opening, nil, code, look) { try await $0.trim(opening) }
+            return try await secondFactor.open(opening, nil, code, check) { try await $0.trim(opening) }
         }
-        guard let (account, isStored) = try await look.open(opening, kind: .passwordKey) else {
+        guard let (account, isStored) = try await check.open(opening, kind: .passwordKey) else {
             return .wrong(.passwordKey, WrongCredentials())
         }
         guard let factor = account.secondFactor else {
             // A second factor that was confirmed between the two statements is asked for as any other.
             return isStored ? .right(account) : .undecided(SecondFactorProblem.required)
         }
-        return try await secondFactor.open(opening, factor, code, look)
+        return try await secondFactor.open(opening, factor, code, check)
     }
 
     /// Counts the account's sessions after one was opened, and ends those that are more than the plan allows.
@@ -146,8 +146,8 @@ extension Transaction {
         if tokenHashes.isEmpty { return }
         let removal = TrimSessions(
             accountID: surplus.accountID, now: surplus.now, idleSince: surplus.idleSince, tokenHashes: tokenHashes)
-        executeWithNext(NoteEnds(removal: removal))
-        executeWithNext(removal)
+        enqueue(RecordSessionEnds(removal: removal))
+        enqueue(removal)
     }
 }
 

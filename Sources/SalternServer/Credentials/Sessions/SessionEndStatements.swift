@@ -75,14 +75,14 @@ enum SessionEnd {
     }
 }
 
-/// Which sessions a statement removes that is sent behind ``NoteEnds``.
+/// Which sessions a statement removes that is sent behind ``RecordSessionEnds``.
 protocol SessionRemoval: Statement {
     /// The statement that notes them.
     static var noting: SQL<Self> { get }
 }
 
 /// Notes the ends of the sessions that `removal` removes, in the same transaction, under the lock of the account's row.
-struct NoteEnds<Removal: SessionRemoval>: Statement {
+struct RecordSessionEnds<Removal: SessionRemoval>: Statement {
     let removal: Removal
 
     static var sql: SQL<Self> { "\(Removal.noting, of: \.removal)" }
@@ -95,7 +95,7 @@ protocol CallersSessionRemoval: AccountWrite {
 }
 
 /// Notes the ends of the sessions that `removal` removes, in the same transaction.
-struct NoteCallersEnds<Removal: CallersSessionRemoval>: AccountWrite {
+struct RecordCallersSessionEnds<Removal: CallersSessionRemoval>: AccountWrite {
     typealias Row = ChangedRows
 
     let removal: Removal

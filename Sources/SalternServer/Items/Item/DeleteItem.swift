@@ -6,26 +6,26 @@ struct DeleteItem: AccountEndpoint {
     func respond(to request: Request, authorization: Authorization) async throws -> Response {
         let id: ItemID = try request.parameters.require("id")
         var preconditions = try Preconditions(request.head.fields, allowsAbsent: false)
-        var burial = BuryItem(id: id, precondition: preconditions.current)
+        var decision = DecideDeletion(id: id, precondition: preconditions.current)
         let (account, now) = (authorization.accountID, authorization.now)
-        var keep = KeepContent(burial: burial, accountID: account, now: now)
-        var leave = LeaveTombstone(burial: burial, accountID: account, now: now)
+        var keep = ArchiveContent(decision: decision, accountID: account, now: now)
+        var leave = WriteTombstone(decision: decision, accountID: account, now: now)
         let (burials, headers) = try await authorization.writeOnShortPath(
-            BuryOneItem(burial: burial), followedBy: keep, leave)
+            DeleteOneItem(decision: decision), followedBy: keep, leave)
         if let days = burials.first?.days, let header = headers.first {
             let end = header.updatedAt + .seconds(86_400 * Int64(days))
             return Self.reply(until: end) { header.write(isDeleted: true, to: &$0) }
         }
         while true {
-            let rows = try await authorization.write(burial, followedBy: keep, leave).first
+            let rows = try await authorization.write(decision, followedBy: keep, leave).first
             if let room = rows.first?.neededRoom {
                 try await authorization.makeRoom(room)
                 continue
             }
             if rows.first?.change.allowsAnother(of: &preconditions) ?? false {
-                burial = BuryItem(id: id, precondition: preconditions.current)
-                keep = KeepContent(burial: burial, accountID: account, now: now)
-                leave = LeaveTombstone(burial: burial, accountID: account, now: now)
+                decision = DecideDeletion(id: id, precondition: preconditions.current)
+                keep = ArchiveContent(decision: decision, accountID: account, now: now)
+                leave = WriteTombstone(decision: decision, accountID: account, now: now)
                 continue
             }
             let tombstone = try ItemChange.accepted(rows.map(\.change), authorization).reply.item

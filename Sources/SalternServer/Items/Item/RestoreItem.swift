@@ -8,7 +8,7 @@ struct RestoreItem: AccountEndpoint {
         let (account, now) = (authorization.accountID, authorization.now)
         var changes: [ItemChange]
         repeat {
-            let restoration = UnburyItem(id: id, precondition: preconditions.current)
+            let restoration = RestoreItemRow(id: id, precondition: preconditions.current)
             (changes, _) = try await authorization.write(
                 restoration, followedBy: StoreRestored(restoration: restoration, accountID: account, now: now),
                 ReleaseContents(accountID: account, ids: [id], now: now))

@@ -5,7 +5,7 @@ internal import Postgres
 ///
 /// An item that is as it was kept is `unchanged` whatever the precondition says: then this is the retry of a request
 /// whose reply was lost. For that what was kept stays for a while (``ReleaseContents``).
-struct UnburyItem: AccountWrite {
+struct RestoreItemRow: AccountWrite {
     typealias Row = ItemChange
 
     let id: ItemID
@@ -69,11 +69,11 @@ struct UnburyItem: AccountWrite {
         """
 }
 
-/// Writes the item that ``UnburyItem`` has counted, and nothing when it has not.
+/// Writes the item that ``RestoreItemRow`` has counted, and nothing when it has not.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
 struct StoreRestored: Statement {
-    let restoration: UnburyItem
+    let restoration: RestoreItemRow
     let accountID: AccountID
     let now: Timestamp
 

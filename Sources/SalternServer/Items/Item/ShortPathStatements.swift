@@ -175,14 +175,14 @@ struct WrittenItem: DecodableRow, ShortPathRow {
     }
 }
 
-/// Counts a deletion of an item that exists, where there is room for what it held and for its tombstone: ``BuryItem``
+/// Counts a deletion of an item that exists, where there is room for what it held and for its tombstone: ``DecideDeletion``
 /// unless something has to go for it, it is long, or what an earlier item of this identifier held is kept.
-/// ``KeepContent`` and ``LeaveTombstone`` follow in the same transaction.
+/// ``ArchiveContent`` and ``WriteTombstone`` follow in the same transaction.
 ///
-/// Costs 340 thousand instructions, ``KeepContent`` 293 and ``LeaveTombstone`` 175: half of what it is with ``BuryItem``, whose
+/// Costs 340 thousand instructions, ``ArchiveContent`` 293 and ``WriteTombstone`` 175: half of what it is with ``DecideDeletion``, whose
 /// parts that make room are executed also when there is room. That deleted items can be restored is a third of it.
-struct BuryOneItem: ShortPath {
-    let burial: BuryItem
+struct DeleteOneItem: ShortPath {
+    let decision: DecideDeletion
 
     struct Row: DecodableRow, ShortPathRow {
         /// For how many days the content is kept.
@@ -200,18 +200,18 @@ struct BuryOneItem: ShortPath {
         SET revision = \(AccountCounter.next("a.revision")), item_count = a.item_count - 1,
             item_bytes = a.item_bytes - \(bytes), tombstone_count = a.tombstone_count + 1,
             kept_count = a.kept_count + 1, kept_bytes = a.kept_bytes + \(bytes),
-            writer = \(\.burial.writer.first)::bigint + 1 + p.deleted_days
+            writer = \(\.decision.writer.first)::bigint + 1 + p.deleted_days
         FROM saltern.items i, saltern.plans p, saltern.sessions live
         WHERE \(callersAccount) AND \(Caller.isLiveSession) AND p.plan = a.plan
-            AND i.account_id = \(.account) AND i.item_id = \(\.burial.id) AND NOT i.deleted
-            AND (\(\.burial.precondition.parameter) = -1 OR i.revision = \(\.burial.precondition.parameter))
+            AND i.account_id = \(.account) AND i.item_id = \(\.decision.id) AND NOT i.deleted
+            AND (\(\.decision.precondition.parameter) = -1 OR i.revision = \(\.decision.precondition.parameter))
             AND \(bytes) <= \(Authorization.sharedByteLimit)
             AND p.deleted_days > 0 AND a.kept_count + a.version_count < p.max_items
             AND a.kept_bytes + a.version_bytes + \(bytes) <= p.max_bytes
             AND a.tombstone_count < p.max_items + \(TombstoneLimit.allowance)
             AND NOT EXISTS (
                 SELECT FROM saltern.deleted_contents k
-                WHERE k.account_id = \(.account) AND k.item_id = \(\.burial.id))
+                WHERE k.account_id = \(.account) AND k.item_id = \(\.decision.id))
         RETURNING p.deleted_days, \(Caller.isTouchDue)
         """
 

@@ -40,7 +40,7 @@ struct ShowItem: AccountEndpoint {
             fields.set("Saltern-Collection", item.collection)
             if let iterations = content.iterations { fields.set("Saltern-Iterations", String(iterations)) }
             guard content.body.count < found.bodyByteCount else {
-                return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(content.body)))
+                return Response(status: .ok, fields: fields, body: .bytes(ZeroizingBuffer(content.body)))
             }
             return Response(
                 status: .ok, fields: fields,

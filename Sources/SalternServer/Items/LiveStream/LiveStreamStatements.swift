@@ -16,12 +16,12 @@ struct FindRevision: AccountRead {
 /// primary key for each session; a cluster asks each shard that has one of them once, and adds the answers up.
 struct FindMovedRevisions: Statement {
     /// What is asked, and in what order.
-    let question: Question
+    let query: Query
     let now: Timestamp
     let idleSince: Timestamp
 
     /// Sessions, each with the revision that is known of its account, in columns as the statement takes them.
-    struct Question: Sendable {
+    struct Query: Sendable {
         var sessions: [SessionKey] = []
         var accounts: [UUID] = []
         var tokenHashes: [[UInt8]] = []
@@ -35,10 +35,10 @@ struct FindMovedRevisions: Statement {
         }
 
         /// A question for each of the parts, which are told for each session in order.
-        func split(by parts: [Int32]) -> [Question] {
-            var pieces: [Int32: Question] = [:]
+        func split(by parts: [Int32]) -> [Query] {
+            var pieces: [Int32: Query] = [:]
             for (position, part) in parts.enumerated() {
-                pieces[part, default: Question()].append(sessions[position], revision: revisions[position])
+                pieces[part, default: Query()].append(sessions[position], revision: revisions[position])
             }
             return Array(pieces.values)
         }
@@ -65,10 +65,10 @@ struct FindMovedRevisions: Statement {
     /// A row for each session that is asked about and whose account is there; `s` is there when it is live. (With an outer
     /// join a cluster asks only the shards that have one of the accounts.)
     static let sessions: SQL<Self> = """
-        FROM unnest(\(\.question.accounts)::uuid[], \(\.question.tokenHashes)::bytea[],
-            \(\.question.revisions)::bigint[])
+        FROM unnest(\(\.query.accounts)::uuid[], \(\.query.tokenHashes)::bytea[],
+            \(\.query.revisions)::bigint[])
             WITH ORDINALITY AS w (account_id, token_hash, revision, position)
-        JOIN saltern.accounts a ON a.account_id = w.account_id AND a.account_id = ANY(\(\.question.accounts)::uuid[])
+        JOIN saltern.accounts a ON a.account_id = w.account_id AND a.account_id = ANY(\(\.query.accounts)::uuid[])
             AND a.locked_at IS NULL
         LEFT JOIN saltern.sessions s ON s.account_id = a.account_id AND s.token_hash = w.token_hash
             AND \(SessionLiveness.hasNotEnded("s", at: "\(\.now)", idleSince: "\(\.idleSince)"))

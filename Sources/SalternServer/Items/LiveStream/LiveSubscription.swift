@@ -38,7 +38,7 @@ final class LiveSubscription: Sendable {
         await withTaskCancellationHandler {
             while true {
                 if let event = take() { return event }
-                let hasEnded = await waitForNews()
+                let hasEnded = await waitForChange()
                 if hasEnded { return nil }
             }
         } onCancel: {
@@ -86,14 +86,14 @@ final class LiveSubscription: Sendable {
     }
 
     /// Waits until something has happened. Returns whether the stream has ended.
-    private func waitForNews() async -> Bool {
+    private func waitForChange() async -> Bool {
         await withUnsafeContinuation { continuation in
-            let hasNews = state.withLock { state in
-                let hasNews = state.hasEnded || state.isKeepAliveDue || state.revision != state.told
-                if !hasNews { state.waiting = continuation }
-                return hasNews
+            let hasChange = state.withLock { state in
+                let hasChange = state.hasEnded || state.isKeepAliveDue || state.revision != state.told
+                if !hasChange { state.waiting = continuation }
+                return hasChange
             }
-            if hasNews { continuation.resume() }
+            if hasChange { continuation.resume() }
         }
         return state.withLock { $0.hasEnded }
     }

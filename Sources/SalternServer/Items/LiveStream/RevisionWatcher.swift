@@ -75,33 +75,33 @@ public final class RevisionWatcher: Sendable {
                 await waitForStreams()
                 try? await Task.sleep(for: interval)
                 keepAlive()
-                let asker = RevisionAsker(
-                    database: database, now: clock.now, idleSince: clock.now - idleTimeout, tell: note)
+                let poller = RevisionPoller(
+                    database: database, now: clock.now, idleSince: clock.now - idleTimeout, report: note)
                 // While the database does not answer, streams are kept alive and nothing more is asked.
-                if let question = state.withLock({ $0.sessions.beginQuestion() }) {
-                    group.addTask { await self.ask(question, asker, log) }
+                if let query = state.withLock({ $0.sessions.beginQuery() }) {
+                    group.addTask { await self.poll(query, poller, log) }
                 }
-                if let (question, isFirst) = state.withLock({ $0.sessions.beginApart(.now) }) {
-                    group.addTask { await self.askInPieces(question, isFirst: isFirst, asker, log) }
+                if let (query, isFirst) = state.withLock({ $0.sessions.beginApart(.now) }) {
+                    group.addTask { await self.pollInPieces(query, isFirst: isFirst, poller, log) }
                 }
             }
             group.cancelAll()
         }
     }
 
-    private func ask(_ question: FindMovedRevisions.Question, _ asker: RevisionAsker, _ log: Log) async {
-        if await asker.ask(question) == nil {
+    private func poll(_ query: FindMovedRevisions.Query, _ poller: RevisionPoller, _ log: Log) async {
+        if await poller.poll(query) == nil {
             let isWhole = state.withLock { $0.sessions.endQuestion() }
             if isWhole { log.write(.info, "live_streams_answered", [:]) }
         } else {
-            state.withLock { $0.sessions.setApart(question) }
+            state.withLock { $0.sessions.setApart(query) }
         }
     }
 
-    private func askInPieces(
-        _ question: FindMovedRevisions.Question, isFirst: Bool, _ asker: RevisionAsker, _ log: Log
+    private func pollInPieces(
+        _ query: FindMovedRevisions.Query, isFirst: Bool, _ poller: RevisionPoller, _ log: Log
     ) async {
-        let (failure, isDown) = await asker.askInPieces(question, isFirst: isFirst)
+        let (failure, isDown) = await poller.pollInPieces(query, isFirst: isFirst)
         let unanswered = state.withLock { $0.sessions.endApart(.now, isDown: isDown) }
         guard let unanswered, let failure else { return }
         if case .cancelled = failure { return }
@@ -131,8 +131,8 @@ public final class RevisionWatcher: Sendable {
         for subscription in due.values { subscription.keepAlive() }
     }
 
-    private func note(_ found: [Int64: Int64?], _ question: FindMovedRevisions.Question) {
-        let moved = state.withLock { $0.sessions.note(found, of: question) }
+    private func note(_ found: [Int64: Int64?], _ query: FindMovedRevisions.Query) {
+        let moved = state.withLock { $0.sessions.note(found, of: query) }
         for (subscription, revision) in moved {
             if let revision { subscription.move(to: revision) } else { subscription.end() }
         }

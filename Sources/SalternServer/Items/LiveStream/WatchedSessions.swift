@@ -18,9 +18,9 @@ struct WatchedSessions {
     /// Those that are not asked about together with the others.
     private var apart: Set<SessionKey> = []
     /// What is asked each tick; nil when it has to be made anew.
-    private var question: FindMovedRevisions.Question?
-    private var isAsking = false
-    private var isAskingApart = false
+    private var query: FindMovedRevisions.Query?
+    private var isPolling = false
+    private var isPollingSeparately = false
     /// When those apart are asked about again.
     private var due: ContinuousClock.Instant?
     /// Whether it was said that some are without an answer.
@@ -33,7 +33,7 @@ struct WatchedSessions {
         if let known = sessions[session]?.revision {
             if known > revision { subscription.move(to: known) }
         } else {
-            question = nil
+            query = nil
         }
         sessions[session, default: Watched(revision: revision, subscriptions: [])].subscriptions.append(subscription)
     }
@@ -44,34 +44,34 @@ struct WatchedSessions {
         guard sessions[session]?.subscriptions.isEmpty == true else { return }
         sessions[session] = nil
         apart.remove(session)
-        question = nil
+        query = nil
     }
 
     // MARK: Together
 
     /// What to ask now; nil when there is nothing or the last question has not been answered.
-    mutating func beginQuestion() -> FindMovedRevisions.Question? {
-        guard !isAsking, sessions.count > apart.count else { return nil }
-        isAsking = true
-        if let question { return question }
-        let question = makeQuestion { !apart.contains($0) }
-        self.question = question
-        return question
+    mutating func beginQuery() -> FindMovedRevisions.Query? {
+        guard !isPolling, sessions.count > apart.count else { return nil }
+        isPolling = true
+        if let query { return query }
+        let query = makeQuestion { !apart.contains($0) }
+        self.query = query
+        return query
     }
 
     /// - Returns: Whether everybody has an answer again, when it was said before that some have none.
     mutating func endQuestion() -> Bool {
-        isAsking = false
+        isPolling = false
         guard isUnanswered, apart.isEmpty else { return false }
         isUnanswered = false
         return true
     }
 
     /// There was no answer: from now on those that were asked about are asked about in pieces, and at once.
-    mutating func setApart(_ question: FindMovedRevisions.Question) {
-        isAsking = false
-        apart.formUnion(question.sessions.filter { sessions[$0] != nil })
-        self.question = nil
+    mutating func setApart(_ query: FindMovedRevisions.Query) {
+        isPolling = false
+        apart.formUnion(query.sessions.filter { sessions[$0] != nil })
+        self.query = nil
         due = nil
     }
 
@@ -79,14 +79,14 @@ struct WatchedSessions {
     /// - Parameter found: By position where the account is now; nil where the session is live no more.
     /// - Returns: Whom to tell.
     mutating func note(
-        _ found: [Int64: Int64?], of question: FindMovedRevisions.Question
+        _ found: [Int64: Int64?], of query: FindMovedRevisions.Query
     ) -> [(LiveSubscription, Int64?)] {
         let count = apart.count
-        if !apart.isEmpty { apart.subtract(question.sessions) }
-        if !found.isEmpty || apart.count < count { self.question = nil }
+        if !apart.isEmpty { apart.subtract(query.sessions) }
+        if !found.isEmpty || apart.count < count { self.query = nil }
         var moved: [(LiveSubscription, Int64?)] = []
         for (position, revision) in found {
-            let session = question.sessions[Int(position) - 1]
+            let session = query.sessions[Int(position) - 1]
             guard let watched = sessions[session] else { continue }
             if let revision { sessions[session]?.revision = revision }
             for subscription in watched.subscriptions { moved.append((subscription, revision)) }
@@ -97,9 +97,9 @@ struct WatchedSessions {
     // MARK: Apart
 
     /// Those that are to be asked about in pieces now, and whether they are for the first time.
-    mutating func beginApart(_ now: ContinuousClock.Instant) -> (FindMovedRevisions.Question, isFirst: Bool)? {
-        guard !isAskingApart, !apart.isEmpty, now >= due ?? now else { return nil }
-        isAskingApart = true
+    mutating func beginApart(_ now: ContinuousClock.Instant) -> (FindMovedRevisions.Query, isFirst: Bool)? {
+        guard !isPollingSeparately, !apart.isEmpty, now >= due ?? now else { return nil }
+        isPollingSeparately = true
         defer { due = now }
         return (makeQuestion { apart.contains($0) }, due == nil)
     }
@@ -107,11 +107,11 @@ struct WatchedSessions {
     /// - Parameter isDown: Whether nothing at all is answered: then there is nothing to be gained by asking in pieces.
     /// - Returns: How many sessions are without an answer, when that has not been said yet.
     mutating func endApart(_ now: ContinuousClock.Instant, isDown: Bool) -> Int? {
-        isAskingApart = false
+        isPollingSeparately = false
         let count = apart.count
         if isDown {
             apart = []
-            question = nil
+            query = nil
         }
         // Others may have been set apart meanwhile; they are asked about at once.
         if due != nil { due = now + Self.patience }
@@ -120,11 +120,11 @@ struct WatchedSessions {
         return count
     }
 
-    private func makeQuestion(_ isAsked: (SessionKey) -> Bool) -> FindMovedRevisions.Question {
-        var question = FindMovedRevisions.Question()
+    private func makeQuestion(_ isAsked: (SessionKey) -> Bool) -> FindMovedRevisions.Query {
+        var query = FindMovedRevisions.Query()
         for (session, watched) in sessions where isAsked(session) {
-            question.append(session, revision: watched.revision)
+            query.append(session, revision: watched.revision)
         }
-        return question
+        return query
     }
 }

@@ -9,7 +9,7 @@ internal import Postgres
 
 /// What a batch of puts would change, and what the account has room for; no row when the caller may change nothing. Sent
 /// after ``AuthenticateForWrite``.
-struct WeighPuts: AccountWrite {
+struct MeasurePuts: AccountWrite {
     let puts: Puts
 
     struct Row: Sendable {
@@ -105,7 +105,7 @@ extension Transaction {
         let (revisions, _) = try await execute(
             CountPuts(accountID: account, effect: effect), WritePuts(accountID: account, puts: puts, now: now))
         if effect.fewerTombstones > 0 {
-            executeWithNext(ReleaseContents(accountID: account, ids: puts.ids, now: now))
+            enqueue(ReleaseContents(accountID: account, ids: puts.ids, now: now))
         }
         return revisions.first
     }

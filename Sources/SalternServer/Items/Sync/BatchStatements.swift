@@ -172,7 +172,7 @@ struct ApplyBatch: AccountWrite {
 /// Puts what items hold where it can be restored, in the place of what is kept of earlier ones, when a batch deletes them.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster.
-struct KeepContents: Statement {
+struct ArchiveContents: Statement {
     let accountID: AccountID
     let ids: [ItemID]
     let expiresAt: Timestamp
@@ -192,8 +192,8 @@ struct KeepContents: Statement {
         """
 }
 
-/// Makes tombstones of the items that a batch deletes. Sent after ``KeepContents``.
-struct LeaveTombstones: Statement {
+/// Makes tombstones of the items that a batch deletes. Sent after ``ArchiveContents``.
+struct WriteTombstones: Statement {
     let accountID: AccountID
     let ids: [ItemID]
     let revisions: [Int64]
@@ -234,13 +234,13 @@ extension Transaction {
             }
         }
         if !deleted.isEmpty {
-            executeWithNext(
-                KeepContents(accountID: account, ids: kept, expiresAt: now + .seconds(86_400 * Int64(keptDays))))
-            executeWithNext(LeaveTombstones(accountID: account, ids: deleted, revisions: revisions, now: now))
+            enqueue(
+                ArchiveContents(accountID: account, ids: kept, expiresAt: now + .seconds(86_400 * Int64(keptDays))))
+            enqueue(WriteTombstones(accountID: account, ids: deleted, revisions: revisions, now: now))
         }
         if !replaced.isEmpty { movedBytes += try await keepVersions(of: replaced, in: account, now: now) }
-        if puts.count > 0 { executeWithNext(WritePuts(accountID: account, puts: puts, now: now)) }
-        if !created.isEmpty { executeWithNext(ReleaseContents(accountID: account, ids: created, now: now)) }
+        if puts.count > 0 { enqueue(WritePuts(accountID: account, puts: puts, now: now)) }
+        if !created.isEmpty { enqueue(ReleaseContents(accountID: account, ids: created, now: now)) }
         // A commit that takes long is taken for one that does not end.
         if puts.byteCount + movedBytes > Authorization.sharedByteLimit { try await executeWaiting() }
     }

@@ -46,7 +46,7 @@ struct WriteBatch: AccountEndpoint {
     /// - Returns: The last of their revisions, which are in the order of the operations; nil when nothing was changed,
     ///   whatever the reason.
     private static func write(_ puts: Puts, _ authorization: Authorization) async throws -> Int64? {
-        let weighing = WeighPuts(puts: puts)
+        let weighing = MeasurePuts(puts: puts)
         return try await authorization.transaction(after: weighing) { transaction, rows in
             guard let effect = rows.first.flatMap(weighing.effect(on:)) else { return nil }
             return try await transaction.store(puts, effect, of: authorization.accountID, now: authorization.now)

@@ -2,7 +2,7 @@ internal import Postgres
 
 /// Which of the items that are about to be replaced have a version due, and how much room the account has. Has one row
 /// at least. The account's row was locked before.
-struct WeighVersions: Statement {
+struct MeasureVersions: Statement {
     let accountID: AccountID
     let ids: [ItemID]
     let keptSince: Timestamp

@@ -9,7 +9,7 @@ internal import Postgres
 /// before it is replaced.
 struct ReplaceKeeping: ShortPath {
     let write: WriteItem
-    let writer = BuryItem.Writer()
+    let writer = DecideDeletion.Writer()
 
     struct Row: DecodableRow, ShortPathRow {
         let isTouchDue: Bool

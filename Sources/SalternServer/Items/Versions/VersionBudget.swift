@@ -72,15 +72,15 @@ extension Transaction {
         of ids: [ItemID], in accountID: AccountID, now: Timestamp
     ) async throws(PostgresError) -> Int64 {
         let rows = try await execute(
-            WeighVersions(accountID: accountID, ids: ids, keptSince: now - ItemVersion.interval))
+            MeasureVersions(accountID: accountID, ids: ids, keptSince: now - ItemVersion.interval))
         guard let account = rows.first?.budget else { return 0 }
         let budget = VersionBudget(rows.compactMap(\.due), in: account)
         guard !budget.kept.isEmpty, try await makeRoom(for: budget.size, account, accountID) else { return 0 }
-        executeWithNext(
+        enqueue(
             KeepVersions(
                 accountID: accountID, ids: budget.kept, now: now,
                 expiresAt: ItemVersion.expiry(now: now, days: account.days)))
-        executeWithNext(CountVersions(accountID: accountID, count: budget.size.items, bytes: budget.size.bytes))
+        enqueue(CountVersions(accountID: accountID, count: budget.size.items, bytes: budget.size.bytes))
         return budget.size.bytes
     }
 
@@ -101,7 +101,7 @@ extension Authorization {
     /// Makes room for what a deletion keeps: removes older versions, and when there are none, what earlier deletions kept.
     func makeRoom(_ room: NeededRoom) async throws {
         let hasVersions = try await transaction { transaction in
-            let weighing = WeighVersions(accountID: accountID, ids: [], keptSince: keptSince)
+            let weighing = MeasureVersions(accountID: accountID, ids: [], keptSince: keptSince)
             guard let account = try await transaction.execute(weighing).first?.budget else { return false }
             let excess = account.excess(with: room)
             if excess.isNothing || account.versions == 0 { return false }

@@ -13,7 +13,7 @@ struct DatabaseFingerprint: Sendable, Hashable {
     private var parts: [Substring] { text.split(separator: "/", omittingEmptySubsequences: false) }
 
     /// Whether everything is known that tells a failover from no failover.
-    var tellsFailovers: Bool { !parts.contains("-") }
+    var detectsFailovers: Bool { !parts.contains("-") }
 
     /// The cluster and its timeline, as far as they may be known.
     var place: (cluster: Substring, timeline: UInt32)? {

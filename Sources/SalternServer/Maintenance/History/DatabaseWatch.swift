@@ -12,14 +12,14 @@ internal import Synchronization
 public final class DatabaseWatch: Sendable {
     private let clock: DatabaseClock?
     private let failover: FailoverKind
-    private let epoch: DatabaseEpoch
+    private let epoch: ConnectionGeneration
     private let log: Log
-    private let told = Mutex(Told())
+    private let told = Mutex(Reported())
 
     /// What is known, and what the log was told.
-    private struct Told {
+    private struct Reported {
         var agreement: ClockAgreement?
-        var tellsFailovers = true
+        var detectsFailovers = true
         var knowledge = DatabaseKnowledge()
     }
 
@@ -32,7 +32,7 @@ public final class DatabaseWatch: Sendable {
     ///   - epoch: That of the clients whose connections it looks at.
     ///   - log: Where it says what it has found.
     public init(
-        clock: DatabaseClock?, failover: FailoverKind, epoch: DatabaseEpoch = DatabaseEpoch(), log: Log
+        clock: DatabaseClock?, failover: FailoverKind, epoch: ConnectionGeneration = ConnectionGeneration(), log: Log
     ) {
         self.clock = clock
         self.failover = failover
@@ -73,7 +73,7 @@ public final class DatabaseWatch: Sendable {
     }
 
     /// What came of asking.
-    private enum Finding {
+    private enum Observation {
         /// What was found, and the epoch that the connection is of.
         case settled(ReadDatabase.Row, in: Int)
         /// Another epoch has begun since: it has to be asked once more.
@@ -89,7 +89,7 @@ public final class DatabaseWatch: Sendable {
         in present: Int, at connection: PostgresLease? = nil,
         _ body: () async throws(PostgresError) -> ReadDatabase.Row?,
         isMarked: () async throws(PostgresError) -> Bool
-    ) async throws -> Finding {
+    ) async throws -> Observation {
         let found: ReadDatabase.Row?
         var failed: DatabaseKnowledge.Verdict?
         do throws(PostgresError) { found = try await body() } catch {
@@ -124,7 +124,7 @@ public final class DatabaseWatch: Sendable {
         connection.epoch = present
         note(found, askedAt: asked)
         // A scout is to be quick: what is to be written can wait for those that follow.
-        guard !connection.isScout, let fingerprint = found.fingerprint, let known = found.known, known != fingerprint
+        guard !connection.isProbe, let fingerprint = found.fingerprint, let known = found.known, known != fingerprint
         else { return true }
         if failover == .synchronous, fingerprint.isLaterTimeline(of: known) {
             let note = NoteFingerprint(known: known, fingerprint: fingerprint)
@@ -141,10 +141,10 @@ public final class DatabaseWatch: Sendable {
     private func note(_ found: ReadDatabase.Row, askedAt asked: DatabaseClock.Reading?) {
         if let fingerprint = found.fingerprint {
             let isNews = told.withLock { told in
-                defer { told.tellsFailovers = fingerprint.tellsFailovers }
-                return told.tellsFailovers != fingerprint.tellsFailovers
+                defer { told.detectsFailovers = fingerprint.detectsFailovers }
+                return told.detectsFailovers != fingerprint.detectsFailovers
             }
-            if isNews, !fingerprint.tellsFailovers { log.write(.warning, "failovers_not_noticed") }
+            if isNews, !fingerprint.detectsFailovers { log.write(.warning, "failovers_not_noticed") }
         }
         guard let clock, let asked else { return }
         clock.set(to: found.time, askedAt: asked)

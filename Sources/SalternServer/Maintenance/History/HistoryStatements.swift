@@ -37,7 +37,7 @@ struct FindRestoreMark: Statement {
 
 /// Keeps changes of accounts out until the transaction ends, after those under way: so none counts on from a base that is
 /// being moved, and becomes visible below numbers that clients have seen.
-struct KeepChangesOut: Statement {
+struct BlockChanges: Statement {
     typealias Row = Void
 
     static let sql: SQL<Self> = "LOCK TABLE saltern.accounts IN SHARE MODE"

@@ -79,7 +79,7 @@ public struct RestoredDatabase: Sendable {
             // In a statement of its own: what follows the lock sees what was there when it was granted.
             guard try await transaction.execute(LockAccountWholly(accountID: account)).first != nil else { return 0 }
             let removal = RemoveAllSessions(accountID: account, exception: nil, now: now)
-            let ended = try await transaction.execute(NoteEnds(removal: removal), removal).1.count
+            let ended = try await transaction.execute(RecordSessionEnds(removal: removal), removal).1.count
             try await transaction.note(
                 RecordSecurityEvent(accountID: account, kind: .sessionsEnded, now: now, count: Int64(max(ended, 1))))
             return ended

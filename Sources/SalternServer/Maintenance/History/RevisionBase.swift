@@ -22,7 +22,7 @@ enum RevisionBase {
         in transaction: Transaction
     ) async throws(PostgresError) -> Int64? {
         let (_, moved, _) = try await transaction.execute(
-            patience, MoveRevisionBase(known: known, fingerprint: fingerprint, time: time), KeepChangesOut())
+            patience, MoveRevisionBase(known: known, fingerprint: fingerprint, time: time), BlockChanges())
         return moved.first
     }
 }

@@ -11,8 +11,8 @@ struct PurgeRun {
     private var skipped: Set<AccountID> = []
 
     /// How long a bite waits for an account, and one of several accounts for each: it holds the others meanwhile.
-    private static let patience = BeginBite(milliseconds: 500)
-    private static let patienceTogether = BeginBite(milliseconds: 5)
+    private static let patience = BeginPurgeSlice(milliseconds: 500)
+    private static let patienceTogether = BeginPurgeSlice(milliseconds: 5)
     /// How many accounts have a bite together.
     private static let accountsTogether = 16
     /// Where so many accounts are held something is wrong that waiting does not mend.
@@ -64,7 +64,7 @@ struct PurgeRun {
                 ($0, RemoveSessions(accountID: $0, now: now, idleSince: idleSince))
             }
             let bite = try await remove(removals) { transaction, removals in
-                for removal in removals { transaction.executeWithNext(NoteEnds(removal: removal)) }
+                for removal in removals { transaction.enqueue(RecordSessionEnds(removal: removal)) }
                 return try await transaction.execute(each: removals).joined().reduce(0) { $0 + $1.count }
             }
             removed += try note(bite)
@@ -248,8 +248,8 @@ struct PurgeRun {
     ) async throws -> Int? {
         do {
             return try await purge.database.withTransaction { transaction in
-                transaction.executeWithNext(Self.patienceTogether)
-                for (account, _) in group { transaction.executeWithNext(LockAccount(accountID: account)) }
+                transaction.enqueue(Self.patienceTogether)
+                for (account, _) in group { transaction.enqueue(LockAccount(accountID: account)) }
                 return try await carryingOut(transaction, group.map(\.statement))
             }
         } catch let error as PostgresError where Self.isHeld(error) {
@@ -266,8 +266,8 @@ struct PurgeRun {
         guard !skipped.contains(account), !isGivenUp else { return 0 }
         do {
             return try await purge.database.withTransaction(key: .account(account)) { transaction in
-                transaction.executeWithNext(Self.patience)
-                transaction.executeWithNext(LockAccount(accountID: account))
+                transaction.enqueue(Self.patience)
+                transaction.enqueue(LockAccount(accountID: account))
                 return try await body(transaction)
             }
         } catch let error as PostgresError where Self.isHeld(error) {

@@ -37,7 +37,7 @@ struct LimitLockWait: Statement {
 
 /// The first statement of a bite: how long it waits for a lock. Its commit does not wait for the disk, for what a crash
 /// brings back the next purge removes.
-struct BeginBite: Statement {
+struct BeginPurgeSlice: Statement {
     let milliseconds: Int64
 
     static let sql: SQL<Self> = """

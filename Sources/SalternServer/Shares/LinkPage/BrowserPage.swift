@@ -54,7 +54,7 @@ struct BrowserPage: Sendable {
             "Permissions-Policy": "camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), "
                 + "geolocation=(), microphone=(), payment=(), usb=()",
         ]
-        return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(page)))
+        return Response(status: .ok, fields: fields, body: .bytes(ZeroizingBuffer(page)))
     }
 
     private enum AssetType: String {
@@ -68,7 +68,7 @@ struct BrowserPage: Sendable {
             "Content-Type": type.rawValue, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
             "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex", "Cross-Origin-Resource-Policy": "same-origin",
         ]
-        return Response(status: .ok, fields: fields, body: .bytes(WipedBytes(bytes)))
+        return Response(status: .ok, fields: fields, body: .bytes(ZeroizingBuffer(bytes)))
     }
 
     /// Safari's smart banner. Without `app-argument`, so that the page hands no address over, whose fragment is a key.

@@ -28,9 +28,9 @@ struct ReplaceShare: AccountEndpoint, LongBodyEndpoint {
         }
     }
 
-    func identify(_ request: Request) async throws -> MemoryBudget.Party {
+    func identify(_ request: Request) async throws -> MemoryBudget.Owner {
         let owner = try await search.managed(request, now: search.clock.now).owner
-        return owner?.memoryParty ?? .address(request.client.ip.network)
+        return owner?.memoryOwner ?? .address(request.client.ip.network)
     }
 
     func respond(to request: Request) async throws -> Response {

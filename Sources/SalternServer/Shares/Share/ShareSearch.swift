@@ -11,7 +11,7 @@ struct ShareSearch: Sendable {
     init(_ parts: Dependencies) {
         database = parts.database
         clock = parts.clock
-        limiter = parts.throttle.addresses
+        limiter = parts.nodeState.addresses
     }
 
     /// Looks for the share that a request's path names.

@@ -58,7 +58,7 @@ import Testing
             let logIn = try await HeldRow.account(ada, in: app) { held in
                 _ = try await held.execute(SetLock(accountID: id, lockedAt: app.clock.now))
                 let removal = RemoveAllSessions(accountID: id, exception: nil, now: app.clock.now)
-                _ = try await held.execute(NoteEnds(removal: removal))
+                _ = try await held.execute(RecordSessionEnds(removal: removal))
                 _ = try await held.execute(removal)
                 let logIn = Task { try? await app.logIn(ada) }
                 try await held.waiters(1)

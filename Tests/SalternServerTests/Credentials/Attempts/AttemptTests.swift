@@ -74,10 +74,10 @@ import Testing
                         }
                         return try await group.reduce(into: []) { $0.append($1) }
                     }
-                    let looks = statuses.count { $0 == 401 }
+                    let checks = statuses.count { $0 == 401 }
                     // Each node may be about to look at one when the other's fifth failure is counted.
-                    #expect((5...6).contains(looks), "\(looks)")
-                    #expect(statuses.count { $0 == 429 } == 1_000 - looks)
+                    #expect((5...6).contains(checks), "\(checks)")
+                    #expect(statuses.count { $0 == 429 } == 1_000 - checks)
                 }
             }
         }

@@ -28,12 +28,12 @@ import Testing
     }
 
     /// Guesses with every token and without one, over and over, for minutes. Returns how many were looked at.
-    private func looks(
+    private func checks(
         _ app: TestApplication, _ userid: String, _ tokens: [String], minutes: Int
     ) async throws -> Int {
-        var looks = 0
+        var checks = 0
         for _ in 0..<minutes * 3 {
-            looks += try await withThrowingTaskGroup(of: Int.self) { group in
+            checks += try await withThrowingTaskGroup(of: Int.self) { group in
                 for token in tokens.map(Optional.some) + [nil] {
                     for secret in Secret.allCases.shuffled() {
                         group.addTask {
@@ -47,7 +47,7 @@ import Testing
             }
             app.clock.advance(by: .seconds(20))
         }
-        return looks
+        return checks
     }
 
     /// Tokens of as many log-ins.
@@ -65,8 +65,8 @@ import Testing
             let ada = try await app.register()
             let tokens = try await collect(app, ada, 31)
             // Until all delays are a minute.
-            _ = try await looks(app, ada.userid, tokens, minutes: 5)
-            #expect(try await looks(app, ada.userid, tokens, minutes: 3) <= 18 * 4)
+            _ = try await checks(app, ada.userid, tokens, minutes: 5)
+            #expect(try await checks(app, ada.userid, tokens, minutes: 3) <= 18 * 4)
             // The owner sees it, by kind, while it goes on.
             #expect(try await app.failures(of: ada, "failed_logins") > 20)
             #expect(try await app.failures(of: ada, "failed_recoveries") > 20)
@@ -76,15 +76,15 @@ import Testing
             let changed = try await ada.client.put("/v1/account/credential", NewKey(of: ada, to: "new").body)
             #expect(changed.status == 200)
             let renewed = try #require(changed.string("deviceToken"))
-            _ = try await looks(app, ada.userid, tokens, minutes: 5)
-            #expect(try await looks(app, ada.userid, tokens, minutes: 3) <= 2 * 4)
+            _ = try await checks(app, ada.userid, tokens, minutes: 5)
+            #expect(try await checks(app, ada.userid, tokens, minutes: 3) <= 2 * 4)
             // The owner's own device is not kept out.
             let login = try await Self.attempt(
                 app, ada.userid, key: Fixtures.passwordKey("new"), token: renewed)
             #expect(login.status == 201)
             app.clock.advance(by: .seconds(7 * 86_400))
-            _ = try await looks(app, ada.userid, tokens, minutes: 5)
-            #expect(try await looks(app, ada.userid, tokens, minutes: 3) <= 4)
+            _ = try await checks(app, ada.userid, tokens, minutes: 5)
+            #expect(try await checks(app, ada.userid, tokens, minutes: 3) <= 4)
         }
     }
 
@@ -105,8 +105,8 @@ import Testing
                         ])
                     #expect(bob.status == 201)
                 }
-                _ = try await looks(app, "wanted", tokens, minutes: 5)
-                #expect(try await looks(app, "wanted", tokens, minutes: 2) <= 3)
+                _ = try await checks(app, "wanted", tokens, minutes: 5)
+                #expect(try await checks(app, "wanted", tokens, minutes: 2) <= 3)
             }
         }
     }
@@ -118,8 +118,8 @@ import Testing
             let (ada, eve) = (try await app.register(), try await app.register())
             let tokens = try await collect(app, eve, 20)
             for userid in [ada.userid, "nobody@example.org"] {
-                _ = try await looks(app, userid, tokens, minutes: 5)
-                #expect(try await looks(app, userid, tokens, minutes: 2) <= 3)
+                _ = try await checks(app, userid, tokens, minutes: 5)
+                #expect(try await checks(app, userid, tokens, minutes: 2) <= 3)
             }
             #expect(try await Self.attempt(app, eve.userid, key: eve.passwordKey, token: tokens[0]).status == 201)
         }
@@ -162,7 +162,7 @@ import Testing
             try await TestApplication.with(app.configuration, app.database, clock: app.clock, connections: 2) { other in
                 for userid in [try await app.register().userid, "nobody@example.org"] {
                     for minute in 0..<14 {
-                        let looks = try await withThrowingTaskGroup(of: Int.self) { group in
+                        let checks = try await withThrowingTaskGroup(of: Int.self) { group in
                             for number in 0..<12 {
                                 let node = number.isMultiple(of: 2) ? app : other
                                 group.addTask {
@@ -171,7 +171,7 @@ import Testing
                             }
                             return try await group.reduce(0, +)
                         }
-                        if minute > 0 { #expect(looks == 1) }
+                        if minute > 0 { #expect(checks == 1) }
                         app.clock.advance(by: .seconds(60))
                     }
                 }

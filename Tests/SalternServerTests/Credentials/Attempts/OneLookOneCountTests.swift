@@ -32,11 +32,11 @@ import Testing
                 }
                 executed = try await app.executions()
             }
-            let looks = try #require(executed["OpenSession"])
-            #expect(looks > 0 && looks < attempts)
-            #expect(try await app.execute(SumOfFailures()) == [looks])
+            let checks = try #require(executed["OpenSession"])
+            #expect(checks > 0 && checks < attempts)
+            #expect(try await app.execute(SumOfFailures()) == [checks])
             // From the moment at which the counter was read nobody gets away.
-            #expect(executed["FindFailedAttempts"] == looks && executed["RecordFailedAttempt"] == looks)
+            #expect(executed["FindFailedAttempts"] == checks && executed["RecordFailedAttempt"] == checks)
         }
     }
 

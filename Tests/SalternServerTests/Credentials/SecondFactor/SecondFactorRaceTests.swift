@@ -78,7 +78,7 @@ import Testing
                         let factor = try await app.postgres.execute(opening).first?.secondFactor
                         let counter = AttemptCounter(
                             subject: attempts.subjects.userid(try Userid("ada")), place: .stranger)
-                        let look = Look(
+                        let look = SecretCheck(
                             attempts: attempts, counter: counter, login: nil, device: nil, release: nil,
                             now: app.clock.now)
                         switch try await check.open(opening, factor, code, look) {

@@ -15,7 +15,7 @@ extension ShortPathRaceTests.Scene {
     /// A batch of puts, on its short path.
     func put(in transaction: Transaction) async throws {
         let puts = try #require(Puts([operation]))
-        let weighing = WeighPuts(puts: puts)
+        let weighing = MeasurePuts(puts: puts)
         let row = try #require(try await transaction.execute(Guarded(caller: caller, write: weighing)).first)
         let effect = try #require(weighing.effect(on: row))
         #expect(try await transaction.store(puts, effect, of: caller.accountID, now: caller.now) != nil)

@@ -116,11 +116,11 @@ import Testing
                     StoreNewItem(creation: creation, accountID: account, now: now)
                 ).0.count
             case .bury:
-                let burial = BuryItem(id: item, precondition: .revision(1))
+                let decision = DecideDeletion(id: item, precondition: .revision(1))
                 return try await transaction.execute(
-                    Guarded(caller: caller, write: BuryOneItem(burial: burial)),
-                    KeepContent(burial: burial, accountID: account, now: now),
-                    LeaveTombstone(burial: burial, accountID: account, now: now)
+                    Guarded(caller: caller, write: DeleteOneItem(decision: decision)),
+                    ArchiveContent(decision: decision, accountID: account, now: now),
+                    WriteTombstone(decision: decision, accountID: account, now: now)
                 ).0.count
             }
         }
@@ -171,14 +171,14 @@ import Testing
         private func end<Removal: SessionRemoval>(
             _ removal: Removal, _ count: Int, _ transaction: Transaction
         ) async throws {
-            #expect(try await transaction.execute(NoteEnds(removal: removal), removal).1.count == count)
+            #expect(try await transaction.execute(RecordSessionEnds(removal: removal), removal).1.count == count)
         }
 
         private func end<Removal: CallersSessionRemoval>(
             _ removal: Removal, as caller: Caller, _ transaction: Transaction
         ) async throws {
             let ended = try await transaction.execute(
-                Guarded(caller: caller, write: NoteCallersEnds(removal: removal)),
+                Guarded(caller: caller, write: RecordCallersSessionEnds(removal: removal)),
                 Guarded(caller: caller, write: removal)
             ).1.count
             #expect(ended == 1)

@@ -116,9 +116,9 @@ import Testing
                 let status: Int
                 let outcome: ItemOutcome
                 if change == .delete || change == .deleteRevision {
-                    let burial = BuryItem(id: id, precondition: precondition)
+                    let decision = DecideDeletion(id: id, precondition: precondition)
                     status = try await short.client.delete("/v1/items/\(id)", fields).status
-                    outcome = try await Self.bury(burial, caller, app)
+                    outcome = try await Self.bury(decision, caller, app)
                 } else {
                     let body = try SealedBytes(bytes, format: .opaque)
                     let json: JSONValue = ["format": "opaque", "body": .string(Base64.encodeToString(bytes))]
@@ -153,15 +153,15 @@ import Testing
     }
 
     private static func bury(
-        _ burial: BuryItem, _ caller: Caller, _ app: TestApplication
+        _ decision: DecideDeletion, _ caller: Caller, _ app: TestApplication
     ) async throws -> ItemOutcome {
         let postgres = app.postgres
         return try await app.run {
             let (_, rows, _, _) = try await postgres.execute(
                 AuthenticateForWrite(caller: caller),
-                Guarded(caller: caller, write: burial),
-                KeepContent(burial: burial, accountID: caller.accountID, now: caller.now),
-                LeaveTombstone(burial: burial, accountID: caller.accountID, now: caller.now))
+                Guarded(caller: caller, write: decision),
+                ArchiveContent(decision: decision, accountID: caller.accountID, now: caller.now),
+                WriteTombstone(decision: decision, accountID: caller.accountID, now: caller.now))
             return try #require(rows.first).change.outcome
         }
     }
@@ -222,10 +222,11 @@ import Testing
             try await app.administer(change)
             let replacement = Guarded(caller: caller, write: ReplaceItem(write: put(item, .present)))
             let creation = Guarded(caller: caller, write: CreateItem(write: put(.random(), .absent)))
-            let burial = Guarded(caller: caller, write: BuryOneItem(burial: BuryItem(id: item, precondition: .present)))
+            let decision = Guarded(
+                caller: caller, write: DeleteOneItem(decision: DecideDeletion(id: item, precondition: .present)))
             if !change.contains("item_count") { #expect(try await app.execute(replacement).isEmpty) }
             #expect(try await app.execute(creation).isEmpty)
-            #expect(try await app.execute(burial).isEmpty)
+            #expect(try await app.execute(decision).isEmpty)
         }
     }
 }

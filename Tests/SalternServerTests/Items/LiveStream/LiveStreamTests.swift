@@ -250,17 +250,17 @@ import Testing
             let ada = try await app.register()
             let grace = try await app.register()
             _ = try await ada.createItem()
-            var question = FindMovedRevisions.Question()
+            var query = FindMovedRevisions.Query()
             for (account, revision) in [(ada, Int64(1)), (grace, 0), (ada, 0)] {
                 let token = try PresentedToken(RequestFieldsFixture.bearer(account.client.token ?? ""))
-                question.append(
+                query.append(
                     SessionKey(accountID: token.accountID, tokenHash: token.hash), revision: revision)
             }
-            let stranger = SessionToken(for: question.sessions[0].accountID)
-            question.append(
-                SessionKey(accountID: question.sessions[0].accountID, tokenHash: stranger.hash), revision: 1)
+            let stranger = SessionToken(for: query.sessions[0].accountID)
+            query.append(
+                SessionKey(accountID: query.sessions[0].accountID, tokenHash: stranger.hash), revision: 1)
             let find = FindMovedRevisions(
-                question: question, now: app.clock.now, idleSince: app.clock.now - .seconds(86_400))
+                query: query, now: app.clock.now, idleSince: app.clock.now - .seconds(86_400))
             let found = try #require(try await app.execute(find).first)
             #expect(found.liveCount == 3)
             #expect(found.positions == [3])

@@ -75,7 +75,7 @@ import Testing
         let (postgres, caller) = (app.postgres, subject.caller)
         return try await app.run {
             try await postgres.withTransaction { transaction in
-                let weighing = WeighPuts(puts: puts)
+                let weighing = MeasurePuts(puts: puts)
                 let row = try await transaction.execute(Guarded(caller: caller, write: weighing)).first
                 guard let effect = row.flatMap(weighing.effect(on:)) else { return nil }
                 return try await transaction.store(puts, effect, of: caller.accountID, now: caller.now)

@@ -95,13 +95,13 @@ import Testing
                             StoreNewItem(creation: creation, accountID: account, now: now))
                     }
                 case 5, 6:
-                    let write = BuryItem(id: id, precondition: .present)
+                    let write = DecideDeletion(id: id, precondition: .present)
                     _ = try await transaction.execute(
                         lock, Guarded(caller: caller, write: write),
-                        KeepContent(burial: write, accountID: account, now: now),
-                        LeaveTombstone(burial: write, accountID: account, now: now))
+                        ArchiveContent(decision: write, accountID: account, now: now),
+                        WriteTombstone(decision: write, accountID: account, now: now))
                 case 7:
-                    let write = UnburyItem(id: id, precondition: .present)
+                    let write = RestoreItemRow(id: id, precondition: .present)
                     _ = try await transaction.execute(
                         lock, Guarded(caller: caller, write: write),
                         StoreRestored(restoration: write, accountID: account, now: now))

@@ -33,7 +33,7 @@ import Testing
         async throws
     {
         try await TestApplication.with { app in
-            let epoch = DatabaseEpoch()
+            let epoch = ConnectionGeneration()
             let watch = DatabaseWatch(
                 clock: nil, failover: .asynchronous, epoch: epoch, log: .captured(by: CapturedLog()))
             let url = app.database.serverURL
@@ -119,9 +119,9 @@ import Testing
     }
 
     @Test func `a fingerprint with a gap tells no failovers`() {
-        #expect(Self.here.tellsFailovers)
-        #expect(!DatabaseFingerprint("-/0000000A/16384/16400").tellsFailovers)
-        #expect(!DatabaseFingerprint("7311/-/16384/16400").tellsFailovers)
+        #expect(Self.here.detectsFailovers)
+        #expect(!DatabaseFingerprint("-/0000000A/16384/16400").detectsFailovers)
+        #expect(!DatabaseFingerprint("7311/-/16384/16400").detectsFailovers)
     }
 
     /// A database that a service has used. None does any more: its connections would look by themselves, also those that
@@ -271,7 +271,7 @@ import Testing
 
     @Test func `a new connection that is not welcome says nothing of others; one in use does`() async throws {
         try await TestApplication.with { app in
-            let epoch = DatabaseEpoch()
+            let epoch = ConnectionGeneration()
             let watch = DatabaseWatch(
                 clock: nil, failover: .asynchronous, epoch: epoch, log: .captured(by: CapturedLog()))
             try await app.administer("CREATE SCHEMA saltern_restoring")

@@ -150,10 +150,10 @@ import Testing
                     id: .random(), precondition: .absent, collection: .standard, format: .opaque, iterations: nil,
                     title: nil, body: sealed))
             #expect(try await app.execute(Guarded(caller: stranger, write: creation)).isEmpty)
-            let burial = BuryItem(id: item, precondition: .present)
+            let burial = DecideDeletion(id: item, precondition: .present)
             #expect(try await app.execute(Guarded(caller: stranger, write: burial)).isEmpty)
-            #expect(try await app.execute(Guarded(caller: stranger, write: BuryOneItem(burial: burial))).isEmpty)
-            let noting = Guarded(caller: stranger, write: NoteCallersEnds(removal: RemoveSession(id: session)))
+            #expect(try await app.execute(Guarded(caller: stranger, write: DeleteOneItem(burial: burial))).isEmpty)
+            let noting = Guarded(caller: stranger, write: RecordCallersSessionEnds(removal: RemoveSession(id: session)))
             #expect(try await app.execute(noting).first?.count == 0)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveSession(id: session))).isEmpty)
             #expect(try await app.execute(Guarded(caller: stranger, write: RemoveOtherSessions())).isEmpty)

@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test func `one subject is attempted by one at a time, others meanwhile`() async throws {
-        let turns = AttemptTurns()
+        let turns = CounterQueue()
         let (ada, bob) = (try Self.counter("ada"), try Self.counter("bob"))
         let count = Count()
         try await turns.wait(for: bob, from: 1) {
@@ -43,7 +43,8 @@ import Testing
     }
 
     @Test func `one too many is refused, and one that goes away leaves its place`() async throws {
-        let turns = AttemptTurns(limits: TurnTable.Limits(counter: 8, addressAtCounter: 4, total: 100, address: 100))
+        let turns = CounterQueue(
+            limits: CounterQueueState.Limits(counter: 8, addressAtCounter: 4, total: 100, address: 100))
         let ada = try Self.counter("ada")
         try await turns.wait(for: ada, from: 9) {
             let waiting = (0..<8).map { number in Task { try await turns.wait(for: ada, from: UInt64(number / 4)) {} } }
@@ -60,11 +61,11 @@ import Testing
     }
 
     @Test func `one address has a part of what may wait, for a counter and in all`() throws {
-        let limits = TurnTable.Limits()
+        let limits = CounterQueueState.Limits()
         #expect(limits.addressAtCounter * 4 <= limits.counter && limits.address * 8 <= limits.total)
-        var table = TurnTable(limits: limits)
+        var table = CounterQueueState(limits: limits)
         let ada = try Self.counter("ada")
-        func ask(_ counter: AttemptCounter, _ number: Int, _ network: UInt64) -> TurnTable.Answer {
+        func ask(_ counter: AttemptCounter, _ number: Int, _ network: UInt64) -> CounterQueueState.Answer {
             table.join(counter, number, from: network)
         }
         #expect(ask(ada, 0, 1) == .granted)
@@ -86,8 +87,8 @@ import Testing
     @Test func `a table of turns forgets everybody, whatever they do in whatever order`() throws {
         var random = SystemRandomNumberGenerator()
         for _ in 0..<200 {
-            var table = TurnTable(
-                limits: TurnTable.Limits(counter: 6, addressAtCounter: 3, total: 10, address: 5))
+            var table = CounterQueueState(
+                limits: CounterQueueState.Limits(counter: 6, addressAtCounter: 3, total: 10, address: 5))
             let counters = try (0..<3).map { try Self.counter("user \($0)") }
             var holders: [Int: Int] = [:]
             var waiting: [(counter: Int, number: Int, network: UInt64)] = []
@@ -123,7 +124,7 @@ import Testing
     }
 
     @Test func `an attempt that throws passes its turn on`() async throws {
-        let turns = AttemptTurns()
+        let turns = CounterQueue()
         let ada = try Self.counter("ada")
         await #expect(throws: WrongCredentials.self) {
             try await turns.wait(for: ada, from: 1) { throw WrongCredentials() }

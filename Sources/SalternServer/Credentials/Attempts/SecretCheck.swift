@@ -5,7 +5,7 @@ internal import Postgres
 ///
 /// Each look sends exactly one ``RecordFailedAttempt`` when the secret is wrong. A right one sends a statement that needs
 /// the same in its place. So nobody learns what the secret was by keeping counts from being written.
-final class Look {
+final class SecretCheck {
     /// What there is of the userid.
     let login: FindLogin.Row?
     /// The device whose token was shown, as its next token will name it; nil for a stranger.
@@ -89,23 +89,23 @@ final class Look {
     /// Runs `body` in a transaction that ends with the count of what it has found, so that there is neither without the
     /// other.
     func transaction<Value: Sendable>(
-        of account: AccountID, _ body: (Transaction) async throws -> Finding<Value>
-    ) async throws -> Finding<Value> {
+        of account: AccountID, _ body: (Transaction) async throws -> CheckResult<Value>
+    ) async throws -> CheckResult<Value> {
         try await database.withTransaction(key: .account(account)) { transaction in
-            let finding = try await body(transaction)
-            switch finding {
+            let result = try await body(transaction)
+            switch result {
             case .right: _ = try await transaction.execute(holding())
             case .wrong(let kind, _): _ = try await transaction.execute(recording(kind))
             case .undecided: break
             }
-            return finding
+            return result
         }
     }
 
     /// Counts what was found, unless it has been, and takes the value out of it. Whatever was wrong takes the same
     /// statements.
-    func settle<Value>(_ finding: Finding<Value>) async throws -> Value {
-        switch finding {
+    func settle<Value>(_ result: CheckResult<Value>) async throws -> Value {
+        switch result {
         case .right(let value):
             if !isHeld { _ = try await database.execute(holding(), key: .counters(counter.subject)) }
             return value

@@ -3,9 +3,9 @@ import Testing
 
 @Suite struct GivingWayTests {
     /// Ends the turns, and counts them.
-    private final class TurnCounter: TurnEndObserver {
+    private final class TurnCounter: IterationObserver {
         let loop: EventLoop
-        var asksForTurnEnd = false
+        var isIterationEndRequested = false
         var turns = 0
         var isCounting = true
         /// In which turn a piece of long work was done.
@@ -13,9 +13,9 @@ import Testing
 
         init(loop: EventLoop) { self.loop = loop }
 
-        func turnEnded() {
+        func iterationEnded() {
             turns += 1
-            if isCounting { loop.notifyAtEndOfTurn(self) }
+            if isCounting { loop.notifyAtIterationEnd(self) }
         }
     }
 
@@ -23,7 +23,7 @@ import Testing
         try await withLoop { loop in
             let (pieces, order) = await loop.run {
                 let counter = LoopBound(TurnCounter(loop: loop), loop: loop)
-                loop.notifyAtEndOfTurn(counter.value)
+                loop.notifyAtIterationEnd(counter.value)
                 let order = await withTaskGroup(of: [Int].self) { group in
                     for worker in 0..<5 {
                         group.addTask {

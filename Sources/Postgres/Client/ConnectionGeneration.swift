@@ -3,13 +3,13 @@ internal import Synchronization
 /// What the clients of a process know together of their server: which of several is tried first, and since when connections
 /// are good. Whoever finds that those which are open may lead to what is the database no more begins another epoch; then
 /// every client gives up those of earlier ones.
-public final class DatabaseEpoch: Sendable {
+public final class ConnectionGeneration: Sendable {
     private let number = Atomic(0)
     private let server = Atomic(0)
-    private let clients = Mutex<[ObjectIdentifier: @Sendable (News) -> Void]>([:])
+    private let clients = Mutex<[ObjectIdentifier: @Sendable (Event) -> Void]>([:])
 
     /// What one client tells all of them.
-    enum News: Sendable {
+    enum Event: Sendable {
         /// Another epoch has begun.
         case begun
         /// A commit of this epoch does not end.
@@ -35,7 +35,7 @@ public final class DatabaseEpoch: Sendable {
     // MARK: Clients
 
     /// - Parameter tell: Called on any thread; must not wait.
-    func join(_ client: PostgresClient, _ tell: @escaping @Sendable (News) -> Void) {
+    func join(_ client: PostgresClient, _ tell: @escaping @Sendable (Event) -> Void) {
         clients.withLock { $0[ObjectIdentifier(client)] = tell }
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct WipedBytesTests {
     @Test func `a copy that is changed leaves the other as it is`() {
-        let first = WipedBytes("secret".utf8)
+        let first = ZeroizingBuffer("secret".utf8)
         var second = first
         second.append(0x21)
         second.withUnsafeMutableBytes { $0[0] = 0x53 }
@@ -13,13 +13,13 @@ import Testing
     }
 
     @Test func `bytes that are forgotten are zero in the memory that is kept`() {
-        var bytes = WipedBytes(capacity: 64)
+        var bytes = ZeroizingBuffer(capacity: 64)
         bytes.append(contentsOf: "a key".utf8)
         let storage = bytes.storage
         bytes.removeAll(keepingCapacity: true)
         // Somebody else refers to the memory, so it is theirs.
         #expect(storage.header.count == 5)
-        var own = WipedBytes(capacity: 64)
+        var own = ZeroizingBuffer(capacity: 64)
         own.append(contentsOf: "a key".utf8)
         let address = own.withUnsafeBytes { $0.baseAddress }
         own.removeAll(keepingCapacity: true)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test func `growing keeps the bytes`() {
-        var bytes = WipedBytes()
+        var bytes = ZeroizingBuffer()
         var expected: [UInt8] = []
         for round in 0..<2_000 {
             let byte = UInt8(truncatingIfNeeded: round)
@@ -40,17 +40,17 @@ import Testing
                 expected += repeatElement(7, count: 33)
             }
         }
-        #expect(bytes == WipedBytes(expected))
+        #expect(bytes == ZeroizingBuffer(expected))
         #expect(Array(bytes[10..<20]) == Array(expected[10..<20]))
     }
 
     @Test func `a description shows no byte`() {
-        #expect("\(WipedBytes("hunter2".utf8))" == "WipedBytes(7)")
-        #expect("\(RequestBody(WipedBytes("hunter2".utf8)))" == "RequestBody")
+        #expect("\(ZeroizingBuffer("hunter2".utf8))" == "WipedBytes(7)")
+        #expect("\(RequestBody(ZeroizingBuffer("hunter2".utf8)))" == "RequestBody")
     }
 
     @Test func `a body is taken once`() {
-        let body = RequestBody(WipedBytes("x".utf8))
+        let body = RequestBody(ZeroizingBuffer("x".utf8))
         #expect(body.take().count == 1)
         #expect(body.take().isEmpty)
     }

@@ -3,7 +3,7 @@ internal import Postgres
 
 /// `HEAD /v1/shares/{id}`: whether there is something to fetch, without a view: what link previews do, and what a page
 /// asks before it offers a view that counts.
-struct LookAtShare: OpenEndpoint {
+struct InspectShare: OpenEndpoint {
     private let search: ShareSearch
 
     init(_ parts: Dependencies) { search = ShareSearch(parts) }

@@ -5,7 +5,7 @@ import Foundation
 import HTTPServer
 
 /// What a starting server gets from the one that serves: its listening sockets, with the connections that wait there.
-final class Inheritance: Sendable {
+final class InheritedSockets: Sendable {
     let api: ListeningSockets
     let metrics: ListeningSockets
     private let path: String
@@ -27,13 +27,13 @@ final class Inheritance: Sendable {
 
     /// Asks the server that `path` leads to. A thread of its own waits for the answer.
     /// - Returns: Nil when nobody serves.
-    static func claim(from path: String) async throws -> Inheritance? {
+    static func claim(from path: String) async throws -> InheritedSockets? {
         for _ in 0..<attempts {
             guard let channel = try await onOwnThread({ try reach(path) }) else { return nil }
             guard UnixSocket.isTrusted(channel.rawValue) else {
                 throw HandoverFailure("\(path) belongs to a process of another user")
             }
-            if let inheritance = try await onOwnThread({ try receive(channel, path) }) { return inheritance }
+            if let inherited = try await onOwnThread({ try receive(channel, path) }) { return inherited }
             // It has just been taken over from by somebody else.
             try await Task.sleep(for: pause)
         }
@@ -44,7 +44,7 @@ final class Inheritance: Sendable {
     static func isOffered(at path: String) async throws -> Bool { try await onOwnThread { try reach(path) != nil } }
 
     /// How often it is looked whether one that has not answered still listens, within a second.
-    private static let looks = 10
+    private static let pollLimit = 10
 
     /// A connection to the server that `path` leads to; nil when there is none.
     private static func reach(_ path: String) throws -> SharedDescriptor? {
@@ -56,7 +56,7 @@ final class Inheritance: Sendable {
     }
 
     /// - Returns: Nil when the server hands over to somebody else, or has just done so.
-    private static func receive(_ channel: SharedDescriptor, _ path: String) throws -> Inheritance? {
+    private static func receive(_ channel: SharedDescriptor, _ path: String) throws -> InheritedSockets? {
         var descriptors = [CInt](repeating: -1, count: HandoverMessage.descriptorLimit)
         var count: CInt = 0
         var bytes = [UInt8](repeating: 0, count: 256)
@@ -73,7 +73,7 @@ final class Inheritance: Sendable {
             throw HandoverFailure(
                 "what answers at \(path) is no server that this one can take over from: stop it, then start this one")
         }
-        return Inheritance(api: api, metrics: metrics, path: path, channel: channel)
+        return InheritedSockets(api: api, metrics: metrics, path: path, channel: channel)
     }
 
     /// Tells the other server that this one is ready, and waits until it gives way, on a thread of its own.
@@ -82,26 +82,26 @@ final class Inheritance: Sendable {
 
     private func waitForPlace() throws {
         _ = UnixSocket.send(HandoverMessage.readiness, on: channel.rawValue)
-        if isTold() { return }
+        if isNotified() { return }
         // One that has died does not answer, and what it left is this one's all the same. The system closes what it had
         // one after the other: for a moment it may still seem to listen.
-        for attempt in 0..<Self.looks {
+        for attempt in 0..<Self.pollLimit {
             if attempt > 0 { usleep(100_000) }
             if try Self.reach(path) == nil { return }
         }
         throw HandoverFailure("the server at \(path) goes on, and has not waited for this one")
     }
 
-    private func isTold() -> Bool {
-        if hears() { return true }
+    private func isNotified() -> Bool {
+        if receives() { return true }
         // From here on the other one cannot say it any more, and knows that. It may have, just now.
         shutdown(channel.rawValue, CInt(SHUT_RD))
-        return hears()
+        return receives()
     }
 
-    private func hears() -> Bool {
+    private func receives() -> Bool {
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = recv(channel.rawValue, &bytes, bytes.count, 0)
-        return count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.surrender.utf8)
+        return count > 0 && bytes.prefix(count).elementsEqual(HandoverMessage.yield.utf8)
     }
 }

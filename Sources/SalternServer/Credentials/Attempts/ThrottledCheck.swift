@@ -2,7 +2,7 @@ internal import HTTPCore
 internal import Postgres
 
 /// What a look at a secret has found.
-enum Finding<Value: Sendable>: Sendable {
+enum CheckResult<Value: Sendable>: Sendable {
     /// The secret is right.
     case right(Value)
     /// The secret is wrong, or opens nothing: it is counted, and the error thrown.
@@ -18,7 +18,7 @@ enum Finding<Value: Sendable>: Sendable {
 /// before, or the userid's. The token is checked before anything is looked up, and the statement always reads two
 /// counters. When the userid then turns out to belong to no account, to another one, or to have another generation, the
 /// attempt begins again, as if no token had come: unknown userids and those of others look alike.
-struct GuardedAttempt: Sendable {
+struct ThrottledCheck: Sendable {
     let attempts: Attempts
     let userid: Userid
     /// What the token says that was shown.
@@ -26,13 +26,13 @@ struct GuardedAttempt: Sendable {
     let client: ClientAddress
 
     /// Where an attempt is counted.
-    private enum Station: Sendable {
+    private enum CounterKey: Sendable {
         case stranger
         case slot(KnownDevice)
         case earlier(KnownDevice)
 
         /// Where it has to be counted, given what there is of the userid.
-        func following(_ login: FindLogin.Row?, at now: Timestamp) -> Station {
+        func following(_ login: FindLogin.Row?, at now: Timestamp) -> CounterKey {
             switch self {
             case .stranger: return .stranger
             case .slot(let device), .earlier(let device):
@@ -48,7 +48,7 @@ struct GuardedAttempt: Sendable {
 
     private enum Round<Value: Sendable>: Sendable {
         case over(Value)
-        case again(Station)
+        case again(CounterKey)
     }
 
     /// Whoever is sent away more often is told to wait: nodes are too busy with the counter.
@@ -56,19 +56,19 @@ struct GuardedAttempt: Sendable {
 
     /// Looks at the secret, unless the counter is blocked.
     ///
-    /// - Parameter look: Compares the secret. It may send statements with ``Look/send(_:isRight:kind:of:)``, so that what
+    /// - Parameter check: Compares the secret. It may send statements with ``SecretCheck/send(_:isRight:kind:of:)``, so that what
     ///   a right secret opens and the count of a wrong one are one transaction each. Runs in a task that is not cancelled.
     /// - Throws: ``TooManyAttempts``, what was found, `CancellationError` before the look, or a `PostgresError`: when a
     ///   failure could not have been counted, also when the secret is right.
     func run<Value: Sendable>(
-        _ look: @escaping @Sendable (Look) async throws -> Finding<Value>
+        _ check: @escaping @Sendable (SecretCheck) async throws -> CheckResult<Value>
     ) async throws -> Value {
-        try await SteadyPace.refusal.failures {
-            var station = device.map(Station.slot) ?? .stranger
+        try await ResponseTiming.refusal.failures {
+            var counterKey = device.map(CounterKey.slot) ?? .stranger
             for _ in 0..<Self.roundLimit {
-                switch try await round(station, look) {
+                switch try await round(counterKey, check) {
                 case .over(let value): return value
-                case .again(let next): station = next
+                case .again(let next): counterKey = next
                 }
             }
             throw TooManyAttempts(wait: .seconds(1))
@@ -76,20 +76,20 @@ struct GuardedAttempt: Sendable {
     }
 
     private func round<Value: Sendable>(
-        _ station: Station, _ look: @escaping @Sendable (Look) async throws -> Finding<Value>
+        _ counterKey: CounterKey, _ check: @escaping @Sendable (SecretCheck) async throws -> CheckResult<Value>
     ) async throws -> Round<Value> {
-        let counter = AttemptCounter(subject: attempts.subjects.userid(userid), place: place(of: station))
-        return try await attempts.turns.wait(for: counter, from: client.ip.network) {
+        let counter = AttemptCounter(subject: attempts.subjects.userid(userid), place: place(of: counterKey))
+        return try await attempts.counterQueue.wait(for: counter, from: client.ip.network) {
             // Whoever has gone by now was not looked at.
             try Task.checkCancellation()
-            return try await attempts.looks.run(on: attempts.database.loop) {
-                try await visit(station, counter, look)
+            return try await attempts.checks.run(on: attempts.database.loop) {
+                try await visit(counterKey, counter, check)
             }
         }
     }
 
-    private func place(of station: Station) -> AttemptPlace {
-        switch station {
+    private func place(of counterKey: CounterKey) -> AttemptPlace {
+        switch counterKey {
         case .stranger: .stranger
         case .slot(let device): attempts.subjects.slot(of: device)
         case .earlier(let device): attempts.subjects.generation(of: device)
@@ -98,14 +98,14 @@ struct GuardedAttempt: Sendable {
 
     /// Reads, admits, looks and counts. Nobody else of this node is at the counter meanwhile.
     private func visit<Value: Sendable>(
-        _ station: Station, _ counter: AttemptCounter, _ look: (Look) async throws -> Finding<Value>
+        _ counterKey: CounterKey, _ counter: AttemptCounter, _ check: (SecretCheck) async throws -> CheckResult<Value>
     ) async throws -> Round<Value> {
         let other: AttemptPlace = counter.place == .stranger ? .random() : .stranger
         let (logins, counters) = try await attempts.database.execute(
             FindLogin(userid: userid),
             FindFailedAttempts(subject: counter.subject, places: [counter.place, other]))
         let now = attempts.clock.now
-        let actual = station.following(logins.first, at: now)
+        let actual = counterKey.following(logins.first, at: now)
         guard place(of: actual) == counter.place else { return .again(actual) }
         let failures = counters.first { $0.place == counter.place }
         var release: ReleaseAttempt?
@@ -121,18 +121,18 @@ struct GuardedAttempt: Sendable {
                 release = ReleaseAttempt(counter: counter, failures: failures, blockedUntil: end)
             }
         }
-        let visit = Look(
+        let visit = SecretCheck(
             attempts: attempts, counter: counter, login: logins.first, device: Self.device(actual, logins.first),
             release: release, now: now)
-        let finding = try await look(visit)
-        let value = try await visit.settle(finding)
+        let result = try await check(visit)
+        let value = try await visit.settle(result)
         if failures != nil, let login = logins.first { await attempts.forget(counter, of: login.accountID) }
         return .over(value)
     }
 
     /// The known device, as tokens name it now.
-    private static func device(_ station: Station, _ login: FindLogin.Row?) -> KnownDevice? {
-        switch station {
+    private static func device(_ counterKey: CounterKey, _ login: FindLogin.Row?) -> KnownDevice? {
+        switch counterKey {
         case .stranger: nil
         case .slot(let device), .earlier(let device): login.map { device.inGeneration($0.deviceGeneration) }
         }

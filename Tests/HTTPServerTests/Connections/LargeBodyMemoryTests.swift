@@ -12,17 +12,18 @@ import Testing
         var configuration = HTTPServerConfiguration.patient
         configuration.budgets = ServerBudgets(bodies: MemoryBudget(total: 1_600_000, loan: 1_400_000))
         configuration.loanTime = loanTime
-        configuration.loanPatience = .seconds(300)
+        configuration.loanWaitLimit = .seconds(300)
         return configuration
     }
 
     /// Sends all of a body but the last byte.
     private static func begin(
-        _ server: TestServer, party: Int, from source: String, tls: TestIdentity? = nil
+        _ server: TestServer, memoryOwner: Int, from source: String, tls: TestIdentity? = nil
     ) async throws -> RawConnection {
         let client = try await server.connect(tls?.clientContext(), from: source)
         try await client.send(
-            "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(party)\r\nContent-Length: \(body.count)\r\n\r\n")
+            "POST /upload HTTP/1.1\r\nHost: localhost\r\nX-Party: \(memoryOwner)\r\nContent-Length: \(body.count)\r\n\r\n"
+        )
         try await client.send(Array(body[..<999_999]))
         return client
     }
@@ -40,8 +41,8 @@ import Testing
         #expect(reply.field("Connection") == "close")
     }
 
-    private static func holds(_ server: TestServer, _ party: UInt64) -> Bool {
-        server.bodies.used(by: .account(0, party)) == 1_000_000
+    private static func holds(_ server: TestServer, _ memoryOwner: UInt64) -> Bool {
+        server.bodies.used(by: .account(0, memoryOwner)) == 1_000_000
     }
 
     @Test(arguments: [false, true])
@@ -49,11 +50,11 @@ import Testing
         let configuration = Self.configuration()
         let identity = usesTLS ? try TestIdentity() : nil
         try await withServer(configuration, context: identity?.serverContext, loops: 2) { server in
-            let first = try await Self.begin(server, party: 1, from: "127.0.0.1", tls: identity)
+            let first = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1", tls: identity)
             try await eventually { Self.holds(server, 1) }
-            let second = try await Self.begin(server, party: 2, from: "127.0.0.2", tls: identity)
+            let second = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2", tls: identity)
             try await eventually { server.bodies.isLoanWanted }
-            let third = try await Self.begin(server, party: 3, from: "127.0.0.3", tls: identity)
+            let third = try await Self.begin(server, memoryOwner: 3, from: "127.0.0.3", tls: identity)
 
             let small = try await server.connect(identity?.clientContext(), from: "127.0.0.4")
             try await small.send(
@@ -75,18 +76,18 @@ import Testing
     @Test func `a slow body gives back what others wait for, and not before somebody waits`() async throws {
         let configuration = Self.configuration(loanTime: .milliseconds(200))
         try await withServer(configuration) { server in
-            let slow = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let slow = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
             try await Task.sleep(for: .seconds(1))
             #expect(Self.holds(server, 1))
 
-            let other = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let other = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectRefused(slow)
             try await eventually { Self.holds(server, 2) }
             try await Self.expectServed(other)
 
             // With nobody else there it has all the time it needs.
-            let again = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let again = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
             try await Task.sleep(for: .seconds(1))
             try await Self.expectServed(again)
@@ -98,17 +99,17 @@ import Testing
     @Test func `two slow senders do not take it from each other for ever`() async throws {
         let configuration = Self.configuration(loanTime: .milliseconds(200))
         try await withServer(configuration) { server in
-            let one = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let one = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
-            let two = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let two = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectRefused(one)
             try await eventually { Self.holds(server, 2) }
             // The one that gave back waits until the other is done, however slow that is.
-            let again = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let again = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await Task.sleep(for: .seconds(1))
             #expect(Self.holds(server, 2))
             // Who was not slow comes before it.
-            let third = try await Self.begin(server, party: 3, from: "127.0.0.3")
+            let third = try await Self.begin(server, memoryOwner: 3, from: "127.0.0.3")
             try await Self.expectRefused(two)
             try await eventually { Self.holds(server, 3) }
             try await Self.expectServed(third)
@@ -122,9 +123,9 @@ import Testing
     @Test func `who had to give back gives way at once from then on`() async throws {
         let configuration = Self.configuration(loanTime: .milliseconds(200))
         try await withServer(configuration) { server in
-            let slow = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let slow = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
-            let other = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let other = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectRefused(slow)
             try await Self.expectServed(other)
             for client in [slow, other] { client.close() }
@@ -133,9 +134,9 @@ import Testing
         var patient = configuration
         patient.loanTime = .seconds(300)
         try await withServer(patient) { server in
-            let slow = try await Self.begin(server, party: 3, from: "127.0.0.1")
+            let slow = try await Self.begin(server, memoryOwner: 3, from: "127.0.0.1")
             try await eventually { Self.holds(server, 3) }
-            let other = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let other = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectRefused(slow)
             try await Self.expectServed(other)
             for client in [slow, other] { client.close() }
@@ -145,19 +146,19 @@ import Testing
 
     @Test func `who waits in vain is told so, and who goes waits no more`() async throws {
         var configuration = Self.configuration()
-        configuration.loanPatience = .milliseconds(300)
+        configuration.loanWaitLimit = .milliseconds(300)
         try await withServer(configuration) { server in
-            let first = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let first = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
-            let second = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let second = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectRefused(second)
             try await eventually { !server.bodies.isLoanWanted }
             try await Self.expectServed(first)
 
-            let gone = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let gone = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
             gone.close()
-            let next = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let next = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await Self.expectServed(next)
             for client in [first, second, next] { client.close() }
             try await server.expectNothingHeld(configuration)
@@ -167,11 +168,11 @@ import Testing
     @Test func `of one network one body waits`() async throws {
         let configuration = Self.configuration()
         try await withServer(configuration) { server in
-            let first = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let first = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
-            let second = try await Self.begin(server, party: 2, from: "127.0.0.2")
+            let second = try await Self.begin(server, memoryOwner: 2, from: "127.0.0.2")
             try await eventually { server.bodies.isLoanWanted }
-            let third = try await Self.begin(server, party: 3, from: "127.0.0.2")
+            let third = try await Self.begin(server, memoryOwner: 3, from: "127.0.0.2")
             try await Self.expectRefused(third)
             try await Self.expectServed(first)
             try await Self.expectServed(second)
@@ -183,7 +184,7 @@ import Testing
     @Test func `the end of a waiting body and the next request may have come with it`() async throws {
         let configuration = Self.configuration()
         try await withServer(configuration) { server in
-            let first = try await Self.begin(server, party: 1, from: "127.0.0.1")
+            let first = try await Self.begin(server, memoryOwner: 1, from: "127.0.0.1")
             try await eventually { Self.holds(server, 1) }
             // What is within the part, and then all the rest in one piece that is smaller than what is read at once.
             let second = try await server.connect(from: "127.0.0.2")

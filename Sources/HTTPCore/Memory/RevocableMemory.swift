@@ -3,7 +3,7 @@
 /// Whoever began first loses it, as soon as more than three quarters are taken, so that there is room for who comes next. Nobody
 /// does in his first moment: a body that is sent at once arrives, and who wants to keep others out has to send all of it
 /// anew in each such moment.
-struct RecallableMemory: Sendable {
+struct RevocableMemory: Sendable {
     private struct Holder: Sendable {
         let since: ContinuousClock.Instant
         var count: Int

@@ -1,7 +1,7 @@
 /// What one connection may do in a turn of its loop before the others have theirs. Pure: told which turn it is.
 ///
 /// Bytes alone are no measure: a few of them can be a request, or a chunk of a body.
-struct TurnShare {
+struct IterationShare {
     /// Reads of the socket, of 64 KiB, or of a TLS record, at most.
     static let reads = 8
     /// Requests, and pieces of bodies.
@@ -15,7 +15,7 @@ struct TurnShare {
 
     /// Has everything begin anew, unless it is still the same turn.
     mutating func begin(_ turn: ContinuousClock.Instant) {
-        if turn != self.turn { self = TurnShare(turn: turn) }
+        if turn != self.turn { self = IterationShare(turn: turn) }
     }
 
     init(turn: ContinuousClock.Instant? = nil) { self.turn = turn }

@@ -3,14 +3,14 @@
 ///
 /// Doing the same work in each case is not enough: whether an index leads to a row shows by microseconds, and whether
 /// that row has to be read from the disk by many more.
-struct SteadyPace: Sendable {
+struct ResponseTiming: Sendable {
     /// From one moment to the next.
     let step: Duration
 
     /// Answers that every log-in needs.
-    static let lookup = SteadyPace(step: .milliseconds(5))
+    static let lookup = ResponseTiming(step: .milliseconds(5))
     /// Refusals.
-    static let refusal = SteadyPace(step: .milliseconds(20))
+    static let refusal = ResponseTiming(step: .milliseconds(20))
 
     /// Runs `body` and returns at the next moment, whatever came of it.
     func always<Result>(_ body: () async throws -> Result) async throws -> Result {

@@ -4,7 +4,7 @@ import Postgres
 import SalternServer
 
 /// The event loops of a server, each with its own database client and counters. Loops share nothing.
-struct Backbone: Sendable {
+struct ServerRuntime: Sendable {
     /// What one event loop has for itself.
     struct Share: Sendable {
         let loop: EventLoop
@@ -22,14 +22,14 @@ struct Backbone: Sendable {
     let revisions: RevisionWatcher
     let watching: Task<Void, Never>
     /// What slows attackers down, for all loops.
-    let throttle: Throttle
+    let nodeState: NodeState
     /// The database's time, and what looks after it and after time that went back.
     let clock: DatabaseClock
     let watch: DatabaseWatch
     let log: Log
 
     /// Starts the loops; their clients begin to connect.
-    static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> Backbone {
+    static func start(_ configuration: ServeConfiguration, log: Log) async throws(EventLoopError) -> ServerRuntime {
         var loops: [EventLoop] = []
         do throws(EventLoopError) {
             for index in 0...configuration.loopCount {
@@ -43,7 +43,7 @@ struct Backbone: Sendable {
         }
         let metricsLoop = loops.removeLast()
         let clock = DatabaseClock()
-        let epoch = DatabaseEpoch()
+        let epoch = ConnectionGeneration()
         let watch = DatabaseWatch(clock: clock, failover: configuration.failover, epoch: epoch, log: log)
         var settings = configuration.database
         settings.onConnected = watch.welcome
@@ -62,9 +62,9 @@ struct Backbone: Sendable {
         let watching = Task(executorPreference: first.loop) {
             await revisions.run(database: first.database, clock: clock, log: log)
         }
-        return Backbone(
+        return ServerRuntime(
             shares: shares, keys: keys, metricsLoop: metricsLoop, revisions: revisions, watching: watching,
-            throttle: Throttle(configuration.service.rateLimits), clock: clock, watch: watch, log: log)
+            nodeState: NodeState(configuration.service.rateLimits), clock: clock, watch: watch, log: log)
     }
 
     /// One application for each loop.
@@ -74,7 +74,7 @@ struct Backbone: Sendable {
         shares.map { share in
             Application(
                 configuration: configuration, installation: installation, database: share.database,
-                revisions: revisions, throttle: throttle, log: log, metrics: share.metrics, clock: clock,
+                revisions: revisions, nodeState: nodeState, log: log, metrics: share.metrics, clock: clock,
                 pace: Pace { [loop = share.loop] in await loop.giveWay() })
         }
     }
@@ -83,7 +83,7 @@ struct Backbone: Sendable {
     func stop() async {
         watching.cancel()
         await watching.value
-        await throttle.looks.finish()
+        await nodeState.checks.finish()
         for share in shares {
             await share.loop.run { await share.database.shutdown() }
             share.loop.stop()

@@ -1,13 +1,13 @@
 /// What the loops of a node share to bound what anybody can do.
-public struct Throttle: Sendable {
+public struct NodeState: Sendable {
     /// Requests of client addresses.
     public let addresses: RateLimiter
     /// Attempts that wait for others at the same counter.
-    public let turns: AttemptTurns
+    public let counterQueue: CounterQueue
     /// Questions whether the database is ready.
     let readiness: Readiness
     /// Looks at secrets.
-    public let looks: LooksUnderWay
+    public let checks: ActiveSecretChecks
     /// Log-ins that have not counted the account's sessions.
     let sessions: SessionTally
     /// Sessions whose requests may wait for their account.
@@ -23,10 +23,10 @@ public struct Throttle: Sendable {
         _ limits: RateLimits, sessions: SessionTally = SessionTally(), time: (@Sendable () -> Duration)? = nil
     ) {
         addresses = RateLimiter(limits, time: time)
-        turns = AttemptTurns()
+        counterQueue = CounterQueue()
         let start = ContinuousClock.now
         readiness = Readiness(time: time ?? { ContinuousClock.now - start })
-        looks = LooksUnderWay()
+        checks = ActiveSecretChecks()
         self.sessions = sessions
     }
 }

@@ -6,7 +6,7 @@ internal import Glibc
 /// leaves nothing behind.
 // Safe to share: memory is changed only through the one value that refers to it, as in an array; the JSON parser, which
 // writes in place, does so before anybody else can know of the memory.
-public struct WipedBytes: @unchecked Sendable {
+public struct ZeroizingBuffer: @unchecked Sendable {
     private(set) var storage: Storage
 
     /// No bytes; nothing is allocated.
@@ -148,7 +148,7 @@ public struct WipedBytes: @unchecked Sendable {
     }
 }
 
-extension WipedBytes: RandomAccessCollection {
+extension ZeroizingBuffer: RandomAccessCollection {
     public var startIndex: Int { 0 }
     public var endIndex: Int { storage.count }
 
@@ -167,13 +167,13 @@ extension WipedBytes: RandomAccessCollection {
 
 extension [UInt8] {
     /// A copy that nobody zeroes, in one piece: the initialiser for any sequence takes it byte by byte.
-    public init(_ bytes: WipedBytes) {
+    public init(_ bytes: ZeroizingBuffer) {
         self = bytes.withUnsafeBytes { [UInt8]($0) }
     }
 }
 
-extension WipedBytes: Equatable, ExpressibleByArrayLiteral {
-    public static func == (left: WipedBytes, right: WipedBytes) -> Bool {
+extension ZeroizingBuffer: Equatable, ExpressibleByArrayLiteral {
+    public static func == (left: ZeroizingBuffer, right: ZeroizingBuffer) -> Bool {
         defer { extendLifetime((left.storage, right.storage)) }
         return left.storage === right.storage
             || left.count == right.count && memcmp(left.storage.memory, right.storage.memory, left.count) == 0
@@ -182,7 +182,7 @@ extension WipedBytes: Equatable, ExpressibleByArrayLiteral {
     public init(arrayLiteral elements: UInt8...) { self.init(elements) }
 }
 
-extension WipedBytes: CustomStringConvertible, CustomReflectable {
+extension ZeroizingBuffer: CustomStringConvertible, CustomReflectable {
     /// The number of bytes and nothing else.
     public var description: String { "WipedBytes(\(count))" }
     public var customMirror: Mirror { Mirror(self, children: ["count": count]) }

@@ -2,24 +2,24 @@ internal import Synchronization
 
 /// Lets one attempt after the other through for each counter of a node, so that whoever sends a thousand guesses at once
 /// has no more of them looked at than whoever sends them one by one.
-public final class AttemptTurns: Sendable {
+public final class CounterQueue: Sendable {
     private typealias Continuation = CheckedContinuation<Turn, Never>
 
     /// What became of an attempt that had to wait.
     private enum Turn { case granted, refused, cancelled }
 
     private struct State {
-        var table: TurnTable
+        var table: CounterQueueState
         var continuations: [Int: Continuation] = [:]
         var lastNumber = 0
     }
 
     private let state: Mutex<State>
 
-    public convenience init() { self.init(limits: TurnTable.Limits()) }
+    public convenience init() { self.init(limits: CounterQueueState.Limits()) }
 
-    init(limits: TurnTable.Limits) {
-        state = Mutex(State(table: TurnTable(limits: limits)))
+    init(limits: CounterQueueState.Limits) {
+        state = Mutex(State(table: CounterQueueState(limits: limits)))
     }
 
     /// Counters that are being attempted now.

@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// Runs what must not end half-way because its client has gone: looks at secrets, with their counts. They are few, one at
 /// a counter, and end by themselves; a stop waits for them.
-public final class LooksUnderWay: Sendable {
+public final class ActiveSecretChecks: Sendable {
     private struct State {
         var count = 0
         var waiters: [CheckedContinuation<Void, Never>] = []

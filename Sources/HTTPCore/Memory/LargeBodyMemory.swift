@@ -1,5 +1,5 @@
 /// What becomes of a wish for memory.
-public enum Borrowing: Sendable {
+public enum MemoryGrant: Sendable {
     case granted
     /// It will be worth asking again: the borrower is woken then.
     case waiting
@@ -13,8 +13,8 @@ public enum Borrowing: Sendable {
 ///   its network is slow from then on: it waits behind those that are not, gives back to them at once, and nobody gives
 ///   back because of it. Otherwise two slow senders would take it from each other for ever. Slow is who was slow last: a
 ///   body that arrives whole ends it.
-struct LentMemory: Sendable {
-    struct Borrower: Sendable {
+struct LargeBodyMemory: Sendable {
+    struct Requester: Sendable {
         let id: ObjectIdentifier
         let network: UInt64
         /// Called from any thread when it is worth asking again, or somebody waits for what this one has.
@@ -26,8 +26,8 @@ struct LentMemory: Sendable {
 
     let total: Int
     private(set) var used = 0
-    private var waiting: [Borrower] = []
-    private var holding: [Borrower] = []
+    private var waiting: [Requester] = []
+    private var holding: [Requester] = []
     /// The longest known first.
     private var slow: [UInt64] = []
 
@@ -37,35 +37,35 @@ struct LentMemory: Sendable {
     var isWanted: Bool { waiting.contains { !isSlow($0) } }
 
     /// Who is to be asked next whether there is enough.
-    var next: Borrower? { waiting.first { !isSlow($0) } ?? waiting.first }
+    var next: Requester? { waiting.first { !isSlow($0) } ?? waiting.first }
 
     /// Lends so much.
-    /// - Parameter borrower: Who would wait for it; nil for nobody.
+    /// - Parameter requester: Who would wait for it; nil for nobody.
     /// - Returns: What became of it, and who has to be woken for that: whoever is next; or those who have something that is
     ///   waited for, and who gave up a place in the queue.
-    mutating func lend(_ count: Int, to borrower: Borrower?) -> (answer: Borrowing, wakes: [Borrower]) {
-        if used + count <= total, isFirst(borrower) {
-            if let borrower {
-                _ = remove(borrower.id)
-                holding.append(borrower)
+    mutating func lend(_ count: Int, to requester: Requester?) -> (answer: MemoryGrant, wakes: [Requester]) {
+        if used + count <= total, isFirst(requester) {
+            if let requester {
+                _ = remove(requester.id)
+                holding.append(requester)
             }
             used += count
             return (.granted, next.map { [$0] } ?? [])
         }
-        guard let borrower, count <= total else { return (.refused, []) }
-        if waiting.contains(where: { $0.id == borrower.id }) { return (.waiting, []) }
-        guard !waiting.contains(where: { $0.network == borrower.network }) else { return (.refused, []) }
-        var wakes = isSlow(borrower) ? [] : holding
+        guard let requester, count <= total else { return (.refused, []) }
+        if waiting.contains(where: { $0.id == requester.id }) { return (.waiting, []) }
+        guard !waiting.contains(where: { $0.network == requester.network }) else { return (.refused, []) }
+        var wakes = isSlow(requester) ? [] : holding
         if waiting.count == Self.waitingLimit {
-            guard !isSlow(borrower), let last = waiting.lastIndex(where: isSlow) else { return (.refused, []) }
+            guard !isSlow(requester), let last = waiting.lastIndex(where: isSlow) else { return (.refused, []) }
             wakes.append(waiting.remove(at: last))
         }
-        waiting.append(borrower)
+        waiting.append(requester)
         return (.waiting, wakes)
     }
 
     /// - Returns: Who has to be woken.
-    mutating func giveBack(_ count: Int, by id: ObjectIdentifier) -> [Borrower] {
+    mutating func giveBack(_ count: Int, by id: ObjectIdentifier) -> [Requester] {
         used -= count
         // As removeAll would, of which Swift 6.2 makes now this machine code and now that, so that two builds differ.
         holding = holding.filter { $0.id != id }
@@ -73,7 +73,7 @@ struct LentMemory: Sendable {
     }
 
     /// Takes somebody out of the queue who does not wait any more.
-    mutating func remove(_ id: ObjectIdentifier) -> Borrower? {
+    mutating func remove(_ id: ObjectIdentifier) -> Requester? {
         waiting.firstIndex { $0.id == id }.map { waiting.remove(at: $0) }
     }
 
@@ -89,11 +89,11 @@ struct LentMemory: Sendable {
 
     func isSlow(_ network: UInt64) -> Bool { slow.contains(network) }
 
-    private func isSlow(_ borrower: Borrower) -> Bool { isSlow(borrower.network) }
+    private func isSlow(_ requester: Requester) -> Bool { isSlow(requester.network) }
 
-    private func isFirst(_ borrower: Borrower?) -> Bool {
+    private func isFirst(_ requester: Requester?) -> Bool {
         guard let next else { return true }
-        guard let borrower else { return false }
-        return next.id == borrower.id || isSlow(next) && !isSlow(borrower)
+        guard let requester else { return false }
+        return next.id == requester.id || isSlow(next) && !isSlow(requester)
     }
 }

@@ -2,8 +2,8 @@ internal import Postgres
 
 /// A deletion of an item, first of three: decides, takes the account's next revision and lowers the counters. What is kept
 /// beyond the budget of ``DeletedContent`` goes, the oldest first, and so do tombstones beyond ``TombstoneLimit``.
-/// ``KeepContent`` puts the content where it can be restored, ``LeaveTombstone`` leaves a tombstone in place of the item.
-struct BuryItem: AccountWrite {
+/// ``ArchiveContent`` puts the content where it can be restored, ``WriteTombstone`` leaves a tombstone in place of the item.
+struct DecideDeletion: AccountWrite {
     let id: ItemID
     let precondition: Precondition
     let writer = Writer()
@@ -75,13 +75,13 @@ struct BuryItem: AccountWrite {
     }
 }
 
-/// Puts what an item holds where it can be restored, in the place of what is kept of an earlier one, when ``BuryItem`` or
-/// ``BuryOneItem`` has decided to.
+/// Puts what an item holds where it can be restored, in the place of what is kept of an earlier one, when ``DecideDeletion`` or
+/// ``DeleteOneItem`` has decided to.
 ///
 /// `MERGE`, because an INSERT that selects from another table is planned for every shard of a cluster; and the days come
 /// from the account's row, because a `MERGE` that asks for the plan would be carried out on the node that is asked.
-struct KeepContent: Statement {
-    let burial: BuryItem
+struct ArchiveContent: Statement {
+    let decision: DecideDeletion
     let accountID: AccountID
     let now: Timestamp
 
@@ -92,28 +92,28 @@ struct KeepContent: Statement {
         MERGE INTO saltern.deleted_contents k USING (
             SELECT i.account_id, i.collection, i.format, i.iterations, i.title, i.body, i.created_at,
                 (\(\.now)::timestamptz AT TIME ZONE 'UTC'
-                    + make_interval(days => (a.writer - \(\.burial.writer.first) - 1)::integer)) AT TIME ZONE 'UTC'
+                    + make_interval(days => (a.writer - \(\.decision.writer.first) - 1)::integer)) AT TIME ZONE 'UTC'
                     AS expires_at
             FROM saltern.accounts a JOIN saltern.items i
-                ON i.account_id = a.account_id AND i.account_id = \(\.accountID) AND i.item_id = \(\.burial.id)
-            WHERE a.account_id = \(\.accountID) AND a.writer > \(\.burial.writer.first)
-                AND a.writer <= \(\.burial.writer.last)
-        ) n ON k.account_id = n.account_id AND k.item_id = \(\.burial.id)
+                ON i.account_id = a.account_id AND i.account_id = \(\.accountID) AND i.item_id = \(\.decision.id)
+            WHERE a.account_id = \(\.accountID) AND a.writer > \(\.decision.writer.first)
+                AND a.writer <= \(\.decision.writer.last)
+        ) n ON k.account_id = n.account_id AND k.item_id = \(\.decision.id)
         WHEN MATCHED THEN UPDATE
             SET collection = n.collection, format = n.format, iterations = n.iterations, title = n.title,
                 body = n.body, created_at = n.created_at, expires_at = n.expires_at
         WHEN NOT MATCHED THEN INSERT
             (account_id, item_id, collection, format, iterations, title, body, created_at, expires_at)
-            VALUES (n.account_id, \(\.burial.id), n.collection, n.format, n.iterations, n.title, n.body,
+            VALUES (n.account_id, \(\.decision.id), n.collection, n.format, n.iterations, n.title, n.body,
                 n.created_at, n.expires_at)
         """
 }
 
-/// Makes a tombstone of an item whose deletion ``BuryItem`` or ``BuryOneItem`` has counted. Sent after ``KeepContent``.
-struct LeaveTombstone: Statement {
+/// Makes a tombstone of an item whose deletion ``DecideDeletion`` or ``DeleteOneItem`` has counted. Sent after ``ArchiveContent``.
+struct WriteTombstone: Statement {
     typealias Row = ItemHeader
 
-    let burial: BuryItem
+    let decision: DecideDeletion
     let accountID: AccountID
     let now: Timestamp
 
@@ -124,8 +124,8 @@ struct LeaveTombstone: Statement {
         SET revision = a.revision, deleted = true, format = NULL, iterations = NULL, title = NULL, body = NULL,
             updated_at = \(\.now)
         FROM saltern.accounts a
-        WHERE a.account_id = \(\.accountID) AND a.writer BETWEEN \(\.burial.writer.first) AND \(\.burial.writer.last)
-            AND i.account_id = \(\.accountID) AND i.item_id = \(\.burial.id)
+        WHERE a.account_id = \(\.accountID) AND a.writer BETWEEN \(\.decision.writer.first) AND \(\.decision.writer.last)
+            AND i.account_id = \(\.accountID) AND i.item_id = \(\.decision.id)
         RETURNING \(ItemHeader.columns)
         """
 }

@@ -1,5 +1,5 @@
 /// Who has given way, in the order in which they go on.
-struct GivingWay {
+struct YieldPolicy {
     private var waiting: [UnsafeContinuation<Void, Never>] = []
     private var first = 0
 

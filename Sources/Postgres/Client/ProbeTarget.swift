@@ -1,5 +1,5 @@
 /// A server that is looked at.
-struct ScoutedServer {
+struct ProbeTarget {
     /// The one that connections go to, and that is silent.
     let preferred: Int
     /// How many have been looked at since it is silent, with this one.

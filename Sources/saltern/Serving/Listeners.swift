@@ -7,7 +7,7 @@ import SalternServer
 ///
 /// First everything is prepared that can fail, and then, in one step, it is opened. A start that waits for the database listens
 /// before (``listenWhileStarting(_:_:log:)``), unless it is to take over from another server.
-struct Entrances: Sendable {
+struct Listeners: Sendable {
     let api: HTTPServer
     let metrics: (server: HTTPServer, responder: MetricsResponder)?
     private let offer: LoopBound<HandoverOffer>?
@@ -15,11 +15,11 @@ struct Entrances: Sendable {
     /// Begins to accept, and answers that the server is alive and not ready, until ``prepare(_:_:_:_:_:_:onTakeover:)`` takes
     /// the listener over.
     static func listenWhileStarting(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, log: Log
+        _ configuration: ServeConfiguration, _ runtime: ServerRuntime, log: Log
     ) async throws -> HTTPServer {
         let api = try await listen(
-            configuration, backbone,
-            backbone.shares.map {
+            configuration, runtime,
+            runtime.shares.map {
                 StartingApplication(configuration: configuration.service, log: log, metrics: $0.metrics)
             }, nil)
         await api.startAccepting()
@@ -27,35 +27,35 @@ struct Entrances: Sendable {
     }
 
     private static func listen(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ responders: [any Responder],
-        _ inheritance: Inheritance?
+        _ configuration: ServeConfiguration, _ runtime: ServerRuntime, _ responders: [any Responder],
+        _ inherited: InheritedSockets?
     ) async throws -> HTTPServer {
         try await HTTPServer(
             address: configuration.listen, context: configuration.tls.context, configuration: configuration.http,
-            inherited: inheritance?.api.ifListening(at: configuration.listen),
-            loops: zip(backbone.shares.map(\.loop), responders).map { ($0, $1) })
+            inherited: inherited?.api.ifListening(at: configuration.listen),
+            loops: zip(runtime.shares.map(\.loop), responders).map { ($0, $1) })
     }
 
-    /// Binds, or takes over what `inheritance` has. What was bound is let go of when something fails.
+    /// Binds, or takes over what `inherited` has. What was bound is let go of when something fails.
     /// - Parameters:
     ///   - listener: What ``listenWhileStarting(_:_:log:)`` returned, if it was called.
     ///   - onTakeover: Called when another server serves in this one's place.
     static func prepare(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ applications: [any Responder],
-        _ facts: MetricsFacts, _ inheritance: Inheritance?, _ listener: HTTPServer?,
+        _ configuration: ServeConfiguration, _ runtime: ServerRuntime, _ applications: [any Responder],
+        _ facts: MetricsFacts, _ inherited: InheritedSockets?, _ listener: HTTPServer?,
         onTakeover: @escaping @Sendable () -> Void
-    ) async throws -> Entrances {
+    ) async throws -> Listeners {
         let api =
             if let listener { listener } else {
-                try await listen(configuration, backbone, applications, inheritance)
+                try await listen(configuration, runtime, applications, inherited)
             }
         var metrics: (server: HTTPServer, responder: MetricsResponder)?
         do {
-            metrics = try await prepareMetrics(configuration, backbone, api, facts, inheritance)
+            metrics = try await prepareMetrics(configuration, runtime, api, facts, inherited)
             let offer = try await prepareOffer(
-                configuration, backbone.metricsLoop, api, metrics?.server, onTakeover)
+                configuration, runtime.metricsLoop, api, metrics?.server, onTakeover)
             if listener != nil { api.replace(configuration.tls.context, responders: applications) }
-            return Entrances(api: api, metrics: metrics, offer: offer)
+            return Listeners(api: api, metrics: metrics, offer: offer)
         } catch {
             await metrics?.server.drain(deadline: .zero)
             await api.drain(deadline: .zero)
@@ -63,11 +63,11 @@ struct Entrances: Sendable {
         }
     }
 
-    /// Begins to accept, when the server that `inheritance` came from has given way.
+    /// Begins to accept, when the server that `inherited` came from has given way.
     /// - Throws: ``HandoverFailure`` when that one goes on; then these are closed.
-    func open(inPlaceOf inheritance: Inheritance?, log: Log) async throws {
+    func open(inPlaceOf inherited: InheritedSockets?, log: Log) async throws {
         do {
-            try await inheritance?.takePlace()
+            try await inherited?.takePlace()
         } catch {
             await close(timeout: .zero)
             throw error
@@ -92,18 +92,18 @@ struct Entrances: Sendable {
     }
 
     private static func prepareMetrics(
-        _ configuration: ServeConfiguration, _ backbone: Backbone, _ server: HTTPServer, _ facts: MetricsFacts,
-        _ inheritance: Inheritance?
+        _ configuration: ServeConfiguration, _ runtime: ServerRuntime, _ server: HTTPServer, _ facts: MetricsFacts,
+        _ inherited: InheritedSockets?
     ) async throws -> (server: HTTPServer, responder: MetricsResponder)? {
         guard let address = configuration.metricsListen else { return nil }
         let responder = MetricsResponder(
-            backbone: backbone, server: server, budgets: configuration.http.budgets, facts: facts)
+            runtime: runtime, server: server, budgets: configuration.http.budgets, facts: facts)
         // What leaves the machine is encrypted, and whoever reads it knows from whom it is.
         let context = address.isLoopback ? nil : configuration.tls.context
         let metricsServer = try await HTTPServer(
             address: address, context: context, configuration: .metrics,
-            inherited: inheritance?.metrics.ifListening(at: address),
-            loops: [(backbone.metricsLoop, responder)])
+            inherited: inherited?.metrics.ifListening(at: address),
+            loops: [(runtime.metricsLoop, responder)])
         return (metricsServer, responder)
     }
 

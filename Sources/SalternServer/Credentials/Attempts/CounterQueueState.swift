@@ -2,7 +2,7 @@
 ///
 /// What waits is bounded for each counter and in all, and of both bounds one address has a part only: nobody fills by
 /// himself what others need.
-struct TurnTable {
+struct CounterQueueState {
     /// How many may wait.
     struct Limits: Sendable {
         /// For one counter.

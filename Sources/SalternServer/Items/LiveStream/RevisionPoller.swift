@@ -1,30 +1,30 @@
 internal import Postgres
 
 /// Asks the database where accounts are, for a ``RevisionWatcher``.
-struct RevisionAsker: Sendable {
+struct RevisionPoller: Sendable {
     let database: PostgresClient
     let now: Timestamp
     let idleSince: Timestamp
     /// Is told by position where the account is now; nil where the session is live no more.
-    let tell: @Sendable ([Int64: Int64?], FindMovedRevisions.Question) -> Void
+    let report: @Sendable ([Int64: Int64?], FindMovedRevisions.Query) -> Void
 
     /// So many pieces are asked about at a time. One whose node is silent takes a connection for seconds.
     private static let piecesAtOnce = 4
 
     /// - Returns: Why there is no answer.
-    func ask(_ question: FindMovedRevisions.Question) async -> PostgresError? {
-        let find = FindMovedRevisions(question: question, now: now, idleSince: idleSince)
+    func poll(_ query: FindMovedRevisions.Query) async -> PostgresError? {
+        let find = FindMovedRevisions(query: query, now: now, idleSince: idleSince)
         do throws(PostgresError) {
             guard let found = try await database.execute(find).first else { return nil }
             var moved = Dictionary(uniqueKeysWithValues: zip(found.positions, found.revisions.map { Int64?($0) }))
-            if found.liveCount < question.sessions.count {
+            if found.liveCount < query.sessions.count {
                 let sessions = try await database.execute(FindLiveSessions(find: find))
                 let live = Set(sessions.filter(\.isLive).map(\.position))
-                for position in 1...Int64(question.sessions.count) where !live.contains(position) {
+                for position in 1...Int64(query.sessions.count) where !live.contains(position) {
                     moved.updateValue(nil, forKey: position)
                 }
             }
-            tell(moved, question)
+            report(moved, query)
             return nil
         } catch {
             return error
@@ -34,24 +34,24 @@ struct RevisionAsker: Sendable {
     /// Asks about the accounts of each part of the hashes by themselves. Unless it is the first time, one of them is asked
     /// about before the others, which are left alone when there is still no answer.
     /// - Returns: Why a piece has no answer; and whether nothing is answered at all.
-    func askInPieces(
-        _ question: FindMovedRevisions.Question, isFirst: Bool
+    func pollInPieces(
+        _ query: FindMovedRevisions.Query, isFirst: Bool
     ) async -> (failure: PostgresError?, isDown: Bool) {
-        var pieces: ArraySlice<FindMovedRevisions.Question>
+        var pieces: ArraySlice<FindMovedRevisions.Query>
         do throws(PostgresError) {
-            let parts = try await database.execute(FindHashParts(accounts: question.accounts))
-            pieces = question.split(by: parts.map(\.part)).shuffled()[...]
+            let parts = try await database.execute(FindHashParts(accounts: query.accounts))
+            pieces = query.split(by: parts.map(\.part)).shuffled()[...]
         } catch {
             return (error, true)
         }
-        if !isFirst, let first = pieces.popFirst(), let failure = await ask(first) { return (failure, false) }
+        if !isFirst, let first = pieces.popFirst(), let failure = await poll(first) { return (failure, false) }
         let failure = await withTaskGroup(of: PostgresError?.self) { group in
             var failure: PostgresError?
-            for piece in pieces.prefix(Self.piecesAtOnce) { group.addTask { await ask(piece) } }
+            for piece in pieces.prefix(Self.piecesAtOnce) { group.addTask { await poll(piece) } }
             pieces = pieces.dropFirst(Self.piecesAtOnce)
             for await result in group {
                 failure = result ?? failure
-                if let piece = pieces.popFirst() { group.addTask { await ask(piece) } }
+                if let piece = pieces.popFirst() { group.addTask { await poll(piece) } }
             }
             return failure
         }
